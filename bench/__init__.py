@@ -1,0 +1,1 @@
+"""The benchmark: the same trees and the same edits for Mulligan and for its peers."""

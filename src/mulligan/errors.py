@@ -1,0 +1,75 @@
+"""Every error that Mulligan raises on purpose.
+
+    MulliganError
+    ├── UsageError            the request itself makes no sense
+    │   └── RefusedRoot       `/` or a home directory, without being told so
+    ├── NotFound              no such project, checkpoint, operation or path
+    │   ├── Ambiguous         a prefix that fits several
+    │   └── NothingToUndo     undo or redo with nothing left to take back
+    ├── WouldLoseWork         going on would lose bytes; nothing was changed
+    ├── Busy                  another process holds the project
+    ├── Corrupt               stored data does not say what it must
+    │   └── MissingObject     an object that something refers to is not in the store
+    ├── NewerFormat           written by a later Mulligan
+    ├── OutOfSpace            the disk is full; nothing was changed
+    └── Unsupported           this cannot work here
+
+Each class carries a `code`, one word that faces translate: the command line into an exit
+status, the server into an HTTP status. A message names the thing and a way forward.
+"""
+
+from __future__ import annotations
+
+
+class MulliganError(Exception):
+    """The root of the tree; `code` is stable, the text is for people."""
+
+    code = "failed"
+
+
+class UsageError(MulliganError):
+    code = "usage"
+
+
+class RefusedRoot(UsageError):
+    code = "refused_root"
+
+
+class NotFound(MulliganError):
+    code = "not_found"
+
+
+class Ambiguous(NotFound):
+    code = "ambiguous"
+
+
+class NothingToUndo(NotFound):
+    code = "nothing_to_undo"
+
+
+class WouldLoseWork(MulliganError):
+    code = "would_lose_work"
+
+
+class Busy(MulliganError):
+    code = "busy"
+
+
+class Corrupt(MulliganError):
+    code = "corrupt"
+
+
+class MissingObject(Corrupt):
+    code = "missing_object"
+
+
+class NewerFormat(MulliganError):
+    code = "newer_format"
+
+
+class OutOfSpace(MulliganError):
+    code = "out_of_space"
+
+
+class Unsupported(MulliganError):
+    code = "unsupported"

@@ -1,0 +1,106 @@
+"""Checkpoints: trees with a name, a kind and a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from mulligan.errors import Ambiguous, NotFound
+from mulligan.journal.db import Database
+
+Id = bytes
+COLUMNS = (
+    "id, tree, guarded, coverage, complete, kind, message, created_at, files, bytes, session, entry"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRow:
+    """A checkpoint as the journal keeps it. `tree`, `guarded` and `coverage` name objects."""
+
+    id: str
+    tree: Id
+    guarded: Id
+    coverage: Id
+    complete: bool
+    kind: str
+    message: str
+    created_at: str
+    files: int
+    bytes: int
+    session: str | None = None
+    entry: str | None = None
+
+
+def insert(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
+    """Adds a checkpoint, inside the caller's transaction."""
+    values = tuple(getattr(checkpoint, name) for name in COLUMNS.split(", "))
+    db.execute(f"INSERT INTO checkpoints ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", values)
+
+
+def latest(db: Database) -> CheckpointRow | None:
+    return _one(db.row(f"SELECT {COLUMNS} FROM checkpoints ORDER BY seq DESC LIMIT 1"))
+
+
+def newest_first(db: Database, limit: int | None = None, offset: int = 0) -> list[CheckpointRow]:
+    sql = f"SELECT {COLUMNS} FROM checkpoints ORDER BY seq DESC LIMIT ? OFFSET ?"
+    return [_row(row) for row in db.rows(sql, -1 if limit is None else limit, offset)]
+
+
+def count(db: Database) -> int:
+    return int(db.row("SELECT count(*) FROM checkpoints")[0])
+
+
+def by_id(db: Database, id: str) -> CheckpointRow | None:
+    return _one(db.row(f"SELECT {COLUMNS} FROM checkpoints WHERE id = ?", id))
+
+
+def resolve(db: Database, name: str) -> CheckpointRow:
+    """The checkpoint named by an id, an unambiguous prefix, `@` (the latest) or `@N` (N before it)."""
+    if name.startswith("@"):
+        return _back(db, name)
+    exact = by_id(db, name)
+    if exact is not None:
+        return exact
+    if name:
+        # Text is compared as text: a name with wildcards in it is just a name that fits nothing.
+        sql = f"SELECT {COLUMNS} FROM checkpoints WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"
+        found = db.rows(sql, len(name), name)
+        if len(found) == 1:
+            return _row(found[0])
+        if found:
+            few = ", ".join(row[0] for row in found[:3])
+            raise Ambiguous(
+                f"Checkpoint {name} matches {len(found)} ({few}…); give more characters."
+            )
+    raise NotFound(f"There is no checkpoint {name!r} here; `mulligan log` lists them.")
+
+
+def delete(db: apsw.Connection, ids: list[str]) -> None:
+    db.executemany("DELETE FROM checkpoints WHERE id = ?", [(id,) for id in ids])
+
+
+def _back(db: Database, name: str) -> CheckpointRow:
+    steps = name[1:] or "0"
+    if not (steps.isascii() and steps.isdigit() and len(steps) < 10):
+        raise NotFound(
+            f"There is no checkpoint {name!r}; write @ for the latest, @1 for the one before."
+        )
+    found = newest_first(db, limit=1, offset=int(steps))
+    if not found:
+        total = count(db)
+        if not total:
+            raise NotFound("There is no checkpoint yet; `mulligan checkpoint` takes one.")
+        raise NotFound(f"There are only {total} checkpoints; {name} is too far back.")
+    return found[0]
+
+
+def _one(row: Any) -> CheckpointRow | None:
+    return _row(row) if row else None
+
+
+def _row(row: Any) -> CheckpointRow:
+    id, tree, guarded, coverage, complete, *rest = row
+    return CheckpointRow(id, tree, guarded, coverage, bool(complete), *rest)

@@ -1,0 +1,91 @@
+"""Opening a SQLite file the way Mulligan keeps them all: WAL, full sync, one writer, migrated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+import apsw
+
+from mulligan.errors import Busy, Corrupt, NewerFormat, OutOfSpace
+
+BUSY_MILLISECONDS = 10_000
+
+
+class Database:
+    """One SQLite file. Safe to use from several threads; transactions may not interleave."""
+
+    def __init__(self, path: str, migrations: Sequence[str]) -> None:
+        self.path = path
+        self._lock = RLock()
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with self._translated():
+            self._db = apsw.Connection(path)
+            self._db.set_busy_timeout(BUSY_MILLISECONDS)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA foreign_keys = ON")
+        self._migrate(migrations)
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def rows(self, sql: str, *values: Any) -> list[Any]:
+        with self._lock, self._translated():
+            return self._db.execute(sql, values).fetchall()
+
+    def row(self, sql: str, *values: Any) -> Any:
+        """The first row, or `None`."""
+        with self._lock, self._translated():
+            return self._db.execute(sql, values).fetchone()
+
+    @contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """One transaction that may write; all of it happens, or nothing."""
+        with self._lock, self._translated():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _migrate(self, migrations: Sequence[str]) -> None:
+        version = self._version()
+        if version > len(migrations):
+            self.close()
+            raise NewerFormat(
+                f"{self.path} has format {version}, and this Mulligan knows up to "
+                f"{len(migrations)}. Nothing was changed; use the newer Mulligan."
+            )
+        while version < len(migrations):
+            with self.writing() as db:
+                # Another process may have migrated while this one waited for the lock.
+                version = int(db.execute("PRAGMA user_version").fetchone()[0])  # type: ignore[index]
+                if version < len(migrations):
+                    db.execute(migrations[version])
+                    version += 1
+                    db.execute(f"PRAGMA user_version = {version}")
+
+    def _version(self) -> int:
+        return int(self.row("PRAGMA user_version")[0])
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (apsw.BusyError, apsw.LockedError) as problem:
+            raise Busy(f"{self.path} is held by another process; try again.") from problem
+        except (apsw.NotADBError, apsw.CorruptError) as problem:
+            raise Corrupt(
+                f"{self.path} cannot be read as a database ({problem}). Nothing was changed; "
+                "keep the file, and put a copy from a backup in its place."
+            ) from problem
+        except apsw.FullError as problem:
+            raise OutOfSpace(f"No space left for {self.path}; nothing was changed.") from problem

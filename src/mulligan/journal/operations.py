@@ -1,0 +1,132 @@
+"""Operations: what was done to the project, one after another, never removed.
+
+An operation that changes files is written as `planned` before the first file is touched, with
+the tree it wants to arrive at, and becomes `applied` when all of it is done. Whoever finds one
+that is still planned, with nobody at work on it, finishes it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from mulligan.core.view import Step
+from mulligan.journal.db import Database
+
+Id = bytes
+COLUMNS = (
+    "number, kind, state, changed, created_at, session, undoes, target, before, after, "
+    "plan_tree, plan_guarded, summary"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRow:
+    """`before` and `after` name the checkpoints that hold the project on either side of it."""
+
+    number: int
+    kind: str
+    state: str
+    changed: bool
+    created_at: str
+    session: str | None
+    undoes: int | None
+    target: str | None
+    before: str | None
+    after: str | None
+    plan_tree: Id | None
+    plan_guarded: Id | None
+    summary: dict[str, Any]
+
+
+def plan(
+    db: apsw.Connection,
+    *,
+    kind: str,
+    created_at: str,
+    before: str,
+    plan_tree: Id,
+    plan_guarded: Id,
+    target: str | None = None,
+    undoes: int | None = None,
+    session: str | None = None,
+) -> int:
+    """Writes down what is about to be done; gives the operation's number."""
+    db.execute(
+        "INSERT INTO operations (kind, state, changed, created_at, session, undoes, target, before,"
+        " plan_tree, plan_guarded) VALUES (?, 'planned', 1, ?, ?, ?, ?, ?, ?, ?)",
+        (kind, created_at, session, undoes, target, before, plan_tree, plan_guarded),
+    )
+    return db.last_insert_rowid()
+
+
+def record(
+    db: apsw.Connection,
+    *,
+    kind: str,
+    created_at: str,
+    after: str,
+    session: str | None = None,
+) -> int:
+    """An operation that changed no file, such as taking a checkpoint."""
+    db.execute(
+        "INSERT INTO operations (kind, state, changed, created_at, session, after) "
+        "VALUES (?, 'applied', 0, ?, ?, ?)",
+        (kind, created_at, session, after),
+    )
+    return db.last_insert_rowid()
+
+
+def finish(
+    db: apsw.Connection, number: int, *, after: str, changed: bool, summary: dict[str, Any]
+) -> None:
+    db.execute(
+        "UPDATE operations SET state = 'applied', after = ?, changed = ?, summary = ? "
+        "WHERE number = ? AND state = 'planned'",
+        (after, changed, json.dumps(summary), number),
+    )
+
+
+def abandon(db: apsw.Connection, number: int, reason: str) -> None:
+    db.execute(
+        "UPDATE operations SET state = 'abandoned', changed = 0, summary = ? "
+        "WHERE number = ? AND state = 'planned'",
+        (json.dumps({"reason": reason}), number),
+    )
+
+
+def unfinished(db: Database) -> list[OperationRow]:
+    sql = f"SELECT {COLUMNS} FROM operations WHERE state = 'planned' ORDER BY number"
+    return [_row(row) for row in db.rows(sql)]
+
+
+def by_number(db: Database, number: int) -> OperationRow | None:
+    row = db.row(f"SELECT {COLUMNS} FROM operations WHERE number = ?", number)
+    return _row(row) if row else None
+
+
+def newest_first(
+    db: Database, limit: int | None = None, before: int | None = None
+) -> list[OperationRow]:
+    sql = f"SELECT {COLUMNS} FROM operations WHERE number < ? ORDER BY number DESC LIMIT ?"
+    top = (1 << 62) if before is None else before
+    return [_row(row) for row in db.rows(sql, top, -1 if limit is None else limit)]
+
+
+def newest_change(db: Database, up_to: int | None) -> Step | None:
+    """The newest operation up to a number that changed something, for undo and redo."""
+    sql = (
+        "SELECT number, kind, undoes FROM operations WHERE changed AND state = 'applied' "
+        "AND number <= ? ORDER BY number DESC LIMIT 1"
+    )
+    row = db.row(sql, (1 << 62) if up_to is None else up_to)
+    return Step(*row) if row else None
+
+
+def _row(row: Any) -> OperationRow:
+    *rest, summary = row
+    number, kind, state, changed, *more = rest
+    return OperationRow(number, kind, state, bool(changed), *more, summary=json.loads(summary))

@@ -1,0 +1,99 @@
+"""Garbage collection: frees what nothing reaches.
+
+Pack by pack: what is alive is copied to a new pack, which is synced; then one transaction of the
+index lets the copies take the place of the originals and forgets the dead; then the old pack is
+deleted. A kill between any two steps leaves every living object readable. The caller holds the
+project's lock; readers go on, and look again when a pack has moved under them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from mulligan.errors import Corrupt
+from mulligan.store.objects import Store, Writer, sync_directory
+from mulligan.store.packs import Record, pack_name
+from mulligan.store.reach import Problem, Root, reachable
+
+
+class Collected(NamedTuple):
+    """What was removed, or would be."""
+
+    removed: int
+    freed_bytes: int
+    kept: int
+
+
+def collect(
+    store: Store,
+    roots: Iterable[Root],
+    *,
+    dry_run: bool = False,
+    progress: Callable[[int], None] = lambda count: None,
+) -> Collected:
+    """Frees every object that no root reaches.
+
+    Refuses with `Corrupt` while anything reachable is missing or damaged: then the picture of
+    what is alive is not complete, and nothing may be freed on the strength of it.
+    """
+    problems: list[Problem] = []
+    if not dry_run:
+        store.index.bury()
+        store.index.adopt()
+    live = reachable(store, roots, problems.append, progress)
+    if problems:
+        raise Corrupt(
+            f"Nothing was freed: {problems[0].where} refers to an object that cannot be read "
+            f"({problems[0].detail}). `mulligan verify` lists all such places."
+        )
+    by_pack: dict[int, list[Record]] = {number: [] for number in store.index.packs()}
+    dead: set[bytes] = set()
+    for record in store.index.all():
+        by_pack.setdefault(record.pack, []).append(record)
+        if record.id not in live:
+            dead.add(record.id)
+    size = _sizes(store, by_pack)
+    affected = [
+        number
+        for number, found in by_pack.items()
+        if not found
+        or sum(record.length for record in found) + 16 < size.get(number, 0)
+        or any(record.id in dead or record.base in dead for record in found)
+    ]
+    if dry_run:
+        freed = sum(
+            size.get(number, 0)
+            - sum(record.length for record in by_pack[number] if record.id not in dead)
+            for number in affected
+        )
+        return Collected(len(dead), max(0, freed), len(live))
+    before = sum(size.values())
+    for number in affected:
+        _rewrite(store, number, by_pack[number], dead)
+    if dead:
+        store.index.drop(())
+    return Collected(len(dead), max(0, before - sum(_sizes(store, None).values())), len(live))
+
+
+def _rewrite(store: Store, number: int, found: list[Record], dead: set[bytes]) -> None:
+    with Writer(store, fresh=True) as writer:
+        for record in found:
+            if record.id not in dead:
+                # A delta whose base goes away is written out whole.
+                writer.copy(record, whole=record.base is not None and record.base in dead)
+        writer.commit_moves(number, [record.id for record in found if record.id in dead])
+    store.release(number)
+    store.index.bury()
+    sync_directory(store.directory)
+
+
+def _sizes(store: Store, packs: Iterable[int] | None) -> dict[int, int]:
+    sizes = {}
+    for number in store.index.packs() if packs is None else packs:
+        try:
+            sizes[number] = os.path.getsize(os.path.join(store.directory, pack_name(number)))
+        except FileNotFoundError:
+            sizes[number] = 0
+    return sizes

@@ -1,0 +1,195 @@
+"""The index of the packs: where each object lies. Derived, in SQLite, rebuilt when lost.
+
+`doomed` names packs that the garbage collector has emptied and was about to delete; `generation`
+counts the times that objects were removed, so that caches which remember identities can tell
+that some of them may be gone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from threading import RLock
+
+import apsw
+
+from mulligan.errors import Busy, Corrupt
+from mulligan.store.packs import MAGIC, Record, pack_name, pack_number, records
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS objects (
+  id BLOB PRIMARY KEY, pack INTEGER NOT NULL, offset INTEGER NOT NULL, encoding INTEGER NOT NULL,
+  size INTEGER NOT NULL, stored INTEGER NOT NULL, base BLOB, depth INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS packs (
+  number INTEGER PRIMARY KEY, end INTEGER NOT NULL, whole INTEGER NOT NULL DEFAULT 1
+);
+CREATE TABLE IF NOT EXISTS doomed (number INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS meta (generation INTEGER NOT NULL);
+INSERT INTO meta SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM meta);
+PRAGMA user_version = 1;
+"""
+
+
+class PackIndex:
+    """The rows of one `objects` directory. Safe to use from several threads."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self._lock = RLock()
+        path = os.path.join(directory, "index.sqlite")
+        try:
+            self._db = _connect(path)
+        except (apsw.NotADBError, apsw.CorruptError):
+            # Derived data: set aside rather than deleted, and made again from the packs.
+            os.replace(path, f"{path}.damaged")
+            for ending in ("-wal", "-shm"):
+                if os.path.exists(path + ending):
+                    os.unlink(path + ending)
+            self._db = _connect(path)
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def find(self, id: bytes) -> Record | None:
+        with self._lock:
+            row = self._db.execute("SELECT * FROM objects WHERE id = ?", (id,)).fetchone()
+        return Record(*row) if row else None
+
+    def has(self, id: bytes) -> bool:
+        with self._lock:
+            found = self._db.execute("SELECT 1 FROM objects WHERE id = ?", (id,)).fetchone()
+        return found is not None
+
+    def all(self) -> Iterator[Record]:
+        """Every record, in the order of the packs."""
+        with self._lock:
+            rows = self._db.execute("SELECT * FROM objects ORDER BY pack, offset").fetchall()
+        return (Record(*row) for row in rows)
+
+    def count(self) -> tuple[int, int]:
+        """How many objects there are, and their bytes in the packs."""
+        with self._lock:
+            row = self._db.execute("SELECT count(*), total(stored) FROM objects").fetchone()
+        return int(row[0]), int(row[1])
+
+    @property
+    def generation(self) -> int:
+        with self._lock:
+            row = self._db.execute("SELECT generation FROM meta").fetchone()
+        return int(row[0])
+
+    def packs(self) -> dict[int, int]:
+        """The known packs and where each ends."""
+        with self._lock:
+            return dict(self._db.execute("SELECT number, end FROM packs").fetchall())
+
+    def is_whole(self, number: int) -> bool:
+        """Whether a pack ends with a whole record, and may be appended to."""
+        with self._lock:
+            row = self._db.execute("SELECT whole FROM packs WHERE number = ?", (number,)).fetchone()
+        return row is not None and bool(row[0])
+
+    def add(self, found: Iterable[Record], ends: dict[int, int], *, whole: bool = True) -> None:
+        """Lists objects whose bytes are on the disk; one transaction."""
+        with self._lock, self._db:
+            # In the order of the key: a B-tree grows fastest at its end.
+            self._db.executemany(
+                "INSERT OR IGNORE INTO objects VALUES (?,?,?,?,?,?,?,?)", sorted(found)
+            )
+            self._set_ends(ends, whole)
+
+    def replace_pack(
+        self, old: int, moved: Iterable[Record], dead: Iterable[bytes], ends: dict[int, int]
+    ) -> None:
+        """What lived in a pack now lives elsewhere or is gone; the pack is doomed."""
+        with self._lock, self._db:
+            self._db.executemany(
+                "DELETE FROM objects WHERE id = ? AND pack = ?", [(id, old) for id in dead]
+            )
+            self._db.executemany("INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?,?,?,?)", moved)
+            self._set_ends(ends, whole=True)
+            self._db.execute("DELETE FROM packs WHERE number = ?", (old,))
+            self._db.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (old,))
+
+    def drop(self, ids: Iterable[bytes]) -> None:
+        """Objects are gone: from now on, whoever has their content stores it anew."""
+        with self._lock, self._db:
+            self._db.executemany("DELETE FROM objects WHERE id = ?", [(id,) for id in ids])
+            self._db.execute("UPDATE meta SET generation = generation + 1")
+
+    def bury(self, unlink: Callable[[str], None] = os.unlink) -> None:
+        """Deletes the doomed packs."""
+        with self._lock:
+            doomed = [
+                int(row[0]) for row in self._db.execute("SELECT number FROM doomed").fetchall()
+            ]
+            for number in doomed:
+                try:
+                    unlink(os.path.join(self.directory, pack_name(number)))
+                except FileNotFoundError:
+                    pass
+                with self._db:
+                    self._db.execute("DELETE FROM doomed WHERE number = ?", (number,))
+
+    def adopt(self) -> None:
+        """Lists whole records that lie in the packs and not in the index.
+
+        After a crash these are an unfinished writer's; after the index was lost, everything. Only
+        for the holder of the project's lock.
+        """
+        known = self.packs()
+        for name in sorted(os.listdir(self.directory)):
+            number = pack_number(name)
+            if number is None:
+                continue
+            path = os.path.join(self.directory, name)
+            end = os.path.getsize(path)
+            start = known.get(number, len(MAGIC))
+            if number in known and start == end:
+                continue
+            fd = os.open(path, os.O_RDONLY)
+            try:
+                found: list[Record] = []
+                if os.pread(fd, len(MAGIC), 0) == MAGIC:
+                    found = self._with_depth(records(fd, number, start, end))
+                last = found[-1].end if found else len(MAGIC)
+                self.add(found, {number: end}, whole=last == end)
+            finally:
+                os.close(fd)
+
+    def _set_ends(self, ends: dict[int, int], whole: bool) -> None:
+        rows = [(number, end, whole) for number, end in ends.items()]
+        self._db.executemany("INSERT OR REPLACE INTO packs VALUES (?,?,?)", rows)
+
+    def _with_depth(self, found: Iterable[Record]) -> list[Record]:
+        # The depth of a delta is not written in the pack: it follows from that of its base.
+        depths: dict[bytes, int] = {}
+        result = []
+        for record in found:
+            if record.base is not None:
+                base = self.find(record.base)
+                depth = depths.get(record.base, base.depth if base else 0) + 1
+                record = record._replace(depth=depth)
+            depths[record.id] = record.depth
+            result.append(record)
+        return result
+
+
+def _connect(path: str) -> apsw.Connection:
+    db = apsw.Connection(path)
+    db.set_busy_timeout(10_000)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            with db:
+                db.execute(SCHEMA)
+        elif version != 1:
+            db.close()
+            raise Corrupt(f"{path} was written by a later Mulligan; use that one, or delete it.")
+    except apsw.BusyError as problem:
+        raise Busy(f"{path} is held by another process; try again in a moment.") from problem
+    return db

@@ -1,0 +1,10 @@
+"""Zstandard, from the standard library where it is there."""
+
+import sys
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdDict, ZstdError, compress, decompress
+else:
+    from backports.zstd import ZstdDict, ZstdError, compress, decompress
+
+__all__ = ["ZstdDict", "ZstdError", "compress", "decompress"]
