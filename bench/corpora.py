@@ -218,7 +218,9 @@ def _write_large(path: Path, rng: random.Random, size: int) -> None:
             file.write(piece[: size - start])
 
 
-_SYLLABLES = "al ba cor del en fer gra hol in jo ka lum mer no or pa qui res sol ta un ver wi xe".split()
+# Each pair of letters is a syllable.
+_LETTERS = "albacodeenfegrhoinjokalumenoorpaquresotaunvewixe"
+_SYLLABLES = [_LETTERS[at : at + 2] for at in range(0, len(_LETTERS), 2)]
 _SHAPES = (
     "    {a} = {b}.{c}({d}, {e})",
     "    if {a} is not None and {b}.{c}({d}):",
@@ -227,7 +229,7 @@ _SHAPES = (
     "        self.{a}.{b} = {c}[{d}]",
     "def {a}_{b}({c}, {d}, {e}):",
     "    # The {a} of {b} follows {c} until {d} ends.",
-    "        raise {a}(f\"{b} {{{c}}} not in {d}\")",
+    '        raise {a}(f"{b} {{{c}}} not in {d}")',
     "    const {a} = await {b}.{c}({d});",
     "    }} else if ({a}->{b} == {c}) {{",
     "",

@@ -1,0 +1,87 @@
+"""Mulligan: checkpoints of any project, and an undo that cannot lose a byte.
+
+    import mulligan
+
+    with mulligan.open("path/to/project") as workspace:
+        before = workspace.checkpoint("before the agent")
+        ...
+        for change in workspace.status().changed_files:
+            print(change.status, change.path)
+        workspace.restore(before.id)
+        workspace.undo()
+
+Everything here is imported when it is first used: a hook that runs at every tool call pays only
+for what it needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mulligan.version import __version__
+
+if TYPE_CHECKING:
+    from mulligan.core.coverage import Coverage
+    from mulligan.errors import (
+        Ambiguous,
+        Busy,
+        Corrupt,
+        MissingObject,
+        MulliganError,
+        NewerFormat,
+        NotFound,
+        NothingToUndo,
+        OutOfSpace,
+        RefusedRoot,
+        Unsupported,
+        UsageError,
+        WouldLoseWork,
+    )
+    from mulligan.workspace.results import (
+        Changes,
+        Checkpoint,
+        Collected,
+        FileChange,
+        Finding,
+        Forgotten,
+        Operation,
+        RestorePlan,
+        RestoreResult,
+        Skip,
+        Status,
+        Verified,
+    )
+    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.workspace import open_workspace as open
+
+_HOMES = {
+    "mulligan.errors": (
+        "Ambiguous", "Busy", "Corrupt", "MissingObject", "MulliganError", "NewerFormat", "NotFound",
+        "NothingToUndo", "OutOfSpace", "RefusedRoot", "Unsupported", "UsageError", "WouldLoseWork",
+    ),
+    "mulligan.core.coverage": ("Coverage",),
+    "mulligan.workspace.results": (
+        "Changes", "Checkpoint", "Collected", "FileChange", "Finding", "Forgotten", "Operation",
+        "RestorePlan", "RestoreResult", "Skip", "Status", "Verified",
+    ),
+    "mulligan.workspace.workspace": ("Workspace",),
+}  # fmt: skip
+
+__all__ = [
+    "Ambiguous", "Busy", "Changes", "Checkpoint", "Collected", "Corrupt", "Coverage", "FileChange",
+    "Finding", "Forgotten", "MissingObject", "MulliganError", "NewerFormat", "NotFound",
+    "NothingToUndo", "Operation", "OutOfSpace", "RefusedRoot", "RestorePlan", "RestoreResult",
+    "Skip", "Status", "Unsupported", "UsageError", "Verified", "Workspace", "WouldLoseWork",
+    "__version__", "open",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name == "open":
+        return import_module("mulligan.workspace.workspace").open_workspace
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'mulligan' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""The command line: one file a command. Words go to stderr, data to stdout."""

@@ -67,9 +67,7 @@ def line_counts(old: bytes, new: bytes) -> tuple[int, int]:
     return additions, deletions
 
 
-def unified(
-    old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context: int = 3
-) -> bytes:
+def unified(old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context: int = 3) -> bytes:
     """The difference as `git diff` writes it, from the `---` line on; nothing when equal.
 
     Names are written as given (`a/path`, `/dev/null`), quoted only where a name would break the
@@ -362,7 +360,7 @@ def _slide(ranges: list[Range], old: Sequence[bytes], new: Sequence[bytes]) -> l
         else:
             done.append(here)
             continue
-        room_up = old_start - done[-1][1] if done else min(old_start, new_start)
+        room_up = old_start - (done[-1][1] if done else 0)
         up = 0
         while up < min(room_up, SLIDE) and lines[start - up - 1] == lines[end - up - 1]:
             up += 1

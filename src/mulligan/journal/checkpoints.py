@@ -58,7 +58,7 @@ def by_id(db: Database, id: str) -> CheckpointRow | None:
 
 
 def resolve(db: Database, name: str) -> CheckpointRow:
-    """The checkpoint named by an id, an unambiguous prefix, `@` (the latest) or `@N` (N before it)."""
+    """The checkpoint with this id or unambiguous prefix; `@` is the latest, `@2` two before it."""
     if name.startswith("@"):
         return _back(db, name)
     exact = by_id(db, name)

@@ -67,7 +67,7 @@ class Database:
         while version < len(migrations):
             with self.writing() as db:
                 # Another process may have migrated while this one waited for the lock.
-                version = int(db.execute("PRAGMA user_version").fetchone()[0])  # type: ignore[index]
+                version = self._version()
                 if version < len(migrations):
                     db.execute(migrations[version])
                     version += 1

@@ -1,4 +1,4 @@
-"""The formats of the journal and of the catalog, one step a line of history. Forward only."""
+"""The formats of the journal, one step after another. Forward only."""
 
 JOURNAL = (
     """
@@ -35,17 +35,5 @@ JOURNAL = (
     CREATE INDEX operations_changed ON operations(number) WHERE changed AND state = 'applied';
     CREATE INDEX operations_planned ON operations(number) WHERE state = 'planned';
     CREATE TABLE forced (path BLOB PRIMARY KEY) WITHOUT ROWID;
-    """,
-)
-
-CATALOG = (
-    """
-    CREATE TABLE projects (
-      id TEXT PRIMARY KEY,
-      root BLOB NOT NULL UNIQUE,
-      created_at TEXT NOT NULL,
-      opened_at TEXT NOT NULL
-    );
-    CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     """,
 )

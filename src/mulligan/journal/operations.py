@@ -127,6 +127,6 @@ def newest_change(db: Database, up_to: int | None) -> Step | None:
 
 
 def _row(row: Any) -> OperationRow:
-    *rest, summary = row
-    number, kind, state, changed, *more = rest
-    return OperationRow(number, kind, state, bool(changed), *more, summary=json.loads(summary))
+    number, kind, state, changed, *more, summary = row
+    values = (number, kind, state, bool(changed), *more, json.loads(summary))
+    return OperationRow(*values)

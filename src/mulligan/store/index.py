@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from threading import RLock
+from typing import Any
 
 import apsw
 
@@ -54,7 +55,7 @@ class PackIndex:
 
     def find(self, id: bytes) -> Record | None:
         with self._lock:
-            row = self._db.execute("SELECT * FROM objects WHERE id = ?", (id,)).fetchone()
+            row: Any = self._db.execute("SELECT * FROM objects WHERE id = ?", (id,)).fetchone()
         return Record(*row) if row else None
 
     def has(self, id: bytes) -> bool:
@@ -65,25 +66,26 @@ class PackIndex:
     def all(self) -> Iterator[Record]:
         """Every record, in the order of the packs."""
         with self._lock:
-            rows = self._db.execute("SELECT * FROM objects ORDER BY pack, offset").fetchall()
+            rows: Any = self._db.execute("SELECT * FROM objects ORDER BY pack, offset").fetchall()
         return (Record(*row) for row in rows)
 
     def count(self) -> tuple[int, int]:
         """How many objects there are, and their bytes in the packs."""
         with self._lock:
-            row = self._db.execute("SELECT count(*), total(stored) FROM objects").fetchone()
+            row: Any = self._db.execute("SELECT count(*), total(stored) FROM objects").fetchone()
         return int(row[0]), int(row[1])
 
     @property
     def generation(self) -> int:
         with self._lock:
-            row = self._db.execute("SELECT generation FROM meta").fetchone()
+            row: Any = self._db.execute("SELECT generation FROM meta").fetchone()
         return int(row[0])
 
     def packs(self) -> dict[int, int]:
         """The known packs and where each ends."""
         with self._lock:
-            return dict(self._db.execute("SELECT number, end FROM packs").fetchall())
+            rows: Any = self._db.execute("SELECT number, end FROM packs").fetchall()
+        return dict(rows)
 
     def is_whole(self, number: int) -> bool:
         """Whether a pack ends with a whole record, and may be appended to."""
@@ -122,10 +124,8 @@ class PackIndex:
     def bury(self, unlink: Callable[[str], None] = os.unlink) -> None:
         """Deletes the doomed packs."""
         with self._lock:
-            doomed = [
-                int(row[0]) for row in self._db.execute("SELECT number FROM doomed").fetchall()
-            ]
-            for number in doomed:
+            rows: Any = self._db.execute("SELECT number FROM doomed").fetchall()
+            for (number,) in rows:
                 try:
                     unlink(os.path.join(self.directory, pack_name(number)))
                 except FileNotFoundError:
@@ -183,7 +183,8 @@ def _connect(path: str) -> apsw.Connection:
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
+        row: Any = db.execute("PRAGMA user_version").fetchone()
+        version = row[0]
         if version == 0:
             with db:
                 db.execute(SCHEMA)

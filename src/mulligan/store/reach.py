@@ -34,9 +34,13 @@ def reachable(
     roots: Iterable[Root],
     problem: Callable[[Problem], None],
     progress: Callable[[int], None] = lambda count: None,
+    seen: set[bytes] | None = None,
 ) -> set[bytes]:
-    """Every object that the roots refer to, directly or not, whether it is there or not."""
-    seen: set[bytes] = set()
+    """Every object that the roots refer to, directly or not, whether it is there or not.
+
+    `seen` may hold what is known to be reachable already; it is added to, and given back.
+    """
+    seen = set() if seen is None else seen
     for root in roots:
         pending = [(root.id, root.is_tree, b"")]
         while pending:

@@ -1,0 +1,90 @@
+"""What a checkpoint holds and, by name, what it does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Skipped(NamedTuple):
+    """A path that should have been covered and could not be."""
+
+    path: bytes
+    reason: str
+
+
+class Excluded(NamedTuple):
+    """What the ignore rules left out: a topmost folder, or single files of one folder."""
+
+    path: bytes
+    files: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """`complete` says that everything that is in scope is in the checkpoint."""
+
+    skipped: tuple[Skipped, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
+    guarded: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return not self.skipped
+
+    def reason_for(self, path: bytes) -> str | None:
+        """Why a path, or a folder above it, was skipped."""
+        for skipped in self.skipped:
+            if path == skipped.path or path.startswith(skipped.path + b"/"):
+                return skipped.reason
+        return None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "complete": self.complete,
+            "skipped": [{"path": text(path), "reason": reason} for path, reason in self.skipped],
+            "excluded": [
+                {"path": text(path), "files": files, "reason": reason}
+                for path, files, reason in self.excluded
+            ],
+            "guarded": self.guarded,
+        }
+
+    def encode(self) -> bytes:
+        """Canonical bytes, so that checkpoints with the same coverage share one object."""
+        return json.dumps(self.as_json(), sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Coverage:
+        found = json.loads(data)
+        return cls(
+            tuple(Skipped(raw(each["path"]), each["reason"]) for each in found["skipped"]),
+            tuple(
+                Excluded(raw(each["path"]), each["files"], each["reason"])
+                for each in found["excluded"]
+            ),
+            found.get("guarded", 0),
+        )
+
+
+def make(
+    skipped: Iterable[tuple[bytes, str]], excluded: Iterable[tuple[bytes, int, str]], guarded: int
+) -> Coverage:
+    return Coverage(
+        tuple(sorted(Skipped(*each) for each in skipped)),
+        tuple(sorted(Excluded(*each) for each in excluded)),
+        guarded,
+    )
+
+
+def text(path: bytes) -> str:
+    """A path for people and JSON; bytes that are not UTF-8 become lone surrogates."""
+    return path.decode("utf-8", "surrogateescape")
+
+
+def raw(path: str) -> bytes:
+    """The reverse of `text`."""
+    return path.encode("utf-8", "surrogateescape")

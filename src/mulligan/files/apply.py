@@ -1,0 +1,569 @@
+"""Changing the user's files from one known state to another.
+
+The order, and why each step waits for the last:
+
+1. Every new content is written to a staging folder beside the files and synced. A full disk ends
+   here, before anything has changed.
+2. Files that must go are moved to the staging folder, looked at, and only then deleted.
+3. Folders that are empty now and are not wanted go; wanted ones are made.
+4. Each staged file changes places with the one it replaces, in one step; what came out is looked
+   at, and only then deleted.
+5. Modes are set, the folders synced, the staging folder removed.
+
+A path is touched only if the disk holds what the caller believes (`before`) or already what is
+wanted (`after`). Anything else is somebody's work: it is left alone and reported. That also makes
+it safe to do the whole thing again after a crash at any point: `rescue` first puts back bytes
+that were caught in the middle, then `apply` goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mulligan.core.tree import FILE, LINK, Change, Entry
+from mulligan.errors import Corrupt, OutOfSpace
+from mulligan.files.reach import Directories, looks_like
+from mulligan.files.swap import NoExchange, exchange, move_if_free
+
+Read = Callable[[bytes], Iterator[bytes]]
+SYNC_THREADS = 8
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass
+class Applied:
+    """What became of each change. `skipped` paths were left as they are."""
+
+    done: list[Change] = field(default_factory=list)
+    skipped: dict[bytes, str] = field(default_factory=dict)
+
+
+class _Slot(NamedTuple):
+    """A staged file: its name in the folder that is open as `fd`."""
+
+    fd: int
+    name: bytes
+
+
+def apply(
+    root: bytes,
+    tag: str,
+    changes: Sequence[Change],
+    read: Read,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Applied:
+    """Makes every change that can be made without losing anything.
+
+    `tag` names the staging folder and must be the same when an interrupted call is repeated.
+    Raises `OutOfSpace` with nothing changed when the new contents do not fit.
+    """
+    with Directories(root) as directories:
+        return _Work(directories, tag, changes, read, progress).run()
+
+
+def verify(root: bytes, changes: Iterable[Change]) -> list[bytes]:
+    """The paths that do not hold what they should after these changes, read back from the disk."""
+    wrong = []
+    with Directories(root) as directories:
+        for change in changes:
+            directory, _slash, name = change.path.rpartition(b"/")
+            parent = directories.open_if_there(directory)
+            if change.after is None:
+                right = parent is None or _absent(parent, name)
+            else:
+                right = parent is not None and looks_like(parent, name, change.after)
+                if right and parent is not None and change.after.kind != LINK:
+                    status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+                    right = status.st_mode & 0o7777 == change.after.mode
+            if not right:
+                wrong.append(change.path)
+    return wrong
+
+
+def rescue(root: bytes, tag: str, changes: Sequence[Change], read: Read) -> list[bytes]:
+    """Clears up after a crash: puts bytes back that were on their way out and are nowhere else.
+
+    Gives the paths that could not be put back in place, under their new names.
+    """
+    stray: list[bytes] = []
+    with Directories(root) as directories:
+        for place in _staging_places(directories, changes):
+            staged = directories.open_if_there(_join(place, _folder(tag)))
+            if staged is None:
+                continue
+            fd = os.dup(staged)
+            for name in sorted(os.listdir(fd)):
+                saved = _put_back(directories, fd, os.fsencode(name), changes, read)
+                if saved is not None:
+                    stray.append(saved)
+            os.close(fd)
+            os.rmdir(_folder(tag), dir_fd=directories.open(place))
+    return stray
+
+
+class _Work:
+    def __init__(
+        self,
+        directories: Directories,
+        tag: str,
+        changes: Sequence[Change],
+        read: Read,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self.directories = directories
+        self.tag = tag
+        self.changes = changes
+        self.read = read
+        self.progress = progress
+        self.result = Applied()
+        self.staging: dict[bytes, int] = {}
+        self.slots: dict[bytes, _Slot] = {}
+        self.asides: dict[bytes, _Slot] = {}
+        self.synced: set[bytes] = set()
+        self.number = {change.path: index for index, change in enumerate(changes)}
+
+    def run(self) -> Applied:
+        writes = [each for each in self.changes if _is_write(each)]
+        removals = [each for each in self.changes if _is_removal(each)]
+        try:
+            try:
+                self._stage(writes)
+                self._make_room(removals)
+            except BaseException:
+                self._discard_staged()
+                raise
+            for change in removals:
+                self._attempt(change, self._remove)
+            for change in reversed(self.changes):
+                if _is_folder(change.before) and not _is_folder(change.after):
+                    self._attempt(change, self._remove_folder)
+            for change in self.changes:
+                if _is_folder(change.after) and not _is_folder(change.before):
+                    self._attempt(change, self._make_folder)
+            for index, change in enumerate(writes):
+                if change.path in self.slots:
+                    self._attempt(change, self._place)
+                    self.progress(index + 1, len(writes))
+            for change in reversed(self.changes):
+                if _wants_mode(change):
+                    self._attempt(change, self._set_mode)
+            self._sync_folders()
+        finally:
+            self._unstage()
+        skipped = self.result.skipped
+        self.result.done = [each for each in self.changes if each.path not in skipped]
+        return self.result
+
+    def _attempt(self, change: Change, step: Callable[[Change], None]) -> None:
+        """One path that cannot be changed does not keep the others from it."""
+        if change.path in self.result.skipped:
+            return
+        try:
+            step(change)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            if isinstance(problem, NotADirectoryError) or problem.errno == errno.ELOOP:
+                reason = "a folder above it is not a folder any more"
+            self._skip(change, reason)
+
+    def _skip(self, change: Change, reason: str) -> None:
+        self.result.skipped[change.path] = reason
+
+    def _stage(self, writes: Sequence[Change]) -> None:
+        jobs: list[tuple[Change, _Slot]] = []
+        for change in writes:
+            try:
+                if self._is_done(change):
+                    continue
+                slot = self._slot(change.path, b"w")
+            except OSError as problem:
+                self._skip(change, problem.strerror or str(problem))
+                continue
+            jobs.append((change, slot))
+            self.slots[change.path] = slot
+        try:
+            if len(jobs) < 4:
+                for change, slot in jobs:
+                    self._write_staged(change, slot)
+            else:
+                # Several at once: the file system then syncs them together.
+                with ThreadPoolExecutor(SYNC_THREADS) as pool:
+                    for future in [pool.submit(self._write_staged, *job) for job in jobs]:
+                        future.result()
+        except OSError as problem:
+            if problem.errno in FULL:
+                raise OutOfSpace(
+                    "There is not enough space on the disk for this; nothing was changed."
+                ) from problem
+            raise
+
+    def _make_room(self, removals: Sequence[Change]) -> None:
+        for change in removals:
+            try:
+                self.asides[change.path] = self._slot(change.path, b"r")
+            except OSError as problem:
+                self._skip(change, problem.strerror or str(problem))
+
+    def _write_staged(self, change: Change, slot: _Slot) -> None:
+        entry = change.after
+        assert entry is not None
+        try:
+            os.unlink(slot.name, dir_fd=slot.fd)
+        except FileNotFoundError:
+            pass
+        try:
+            if entry.kind == LINK:
+                target = b"".join(self.read(entry.id))
+                os.symlink(target, slot.name, dir_fd=slot.fd)
+                return
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(slot.name, flags, 0o600, dir_fd=slot.fd)
+            try:
+                for piece in self.read(entry.id):
+                    view = memoryview(piece)
+                    while view:
+                        view = view[os.write(fd, view) :]
+                os.fchmod(fd, entry.mode)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        except Corrupt as problem:
+            self._skip(change, str(problem))
+
+    def _remove(self, change: Change) -> None:
+        before = change.before
+        assert before is not None
+        parent, name = self._parent(change.path)
+        if not looks_like(parent, name, before):
+            if _absent(parent, name):
+                return
+            if change.after is not None and looks_like(parent, name, change.after):
+                return
+            self._skip(change, "changed by somebody else in the meantime")
+            return
+        slot = self.asides[change.path]
+        taken = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        os.rename(name, slot.name, src_dir_fd=parent, dst_dir_fd=slot.fd)
+        self._touched(change.path)
+        if not self._came_out_as(slot, before, taken):
+            move_if_free(slot.name, slot.fd, name, parent)
+            self._skip(change, "changed by somebody else in the meantime")
+            return
+        os.unlink(slot.name, dir_fd=slot.fd)
+
+    def _remove_folder(self, change: Change) -> None:
+        parent, name = self._parent(change.path)
+        try:
+            os.rmdir(name, dir_fd=parent)
+        except FileNotFoundError:
+            return
+        except OSError as problem:
+            if problem.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                self._skip(change, "holds files that are not part of the checkpoint")
+                return
+            if problem.errno == errno.ENOTDIR and self._is_done(change):
+                return
+            raise
+        self.directories.forget()
+        self._touched(change.path)
+
+    def _make_folder(self, change: Change) -> None:
+        assert change.after is not None
+        parent, name = self._parent(change.path)
+        try:
+            os.mkdir(name, 0o700 | change.after.mode & 0o777, dir_fd=parent)
+        except FileExistsError:
+            if not looks_like(parent, name, change.after):
+                self._skip(change, "something else is in its place")
+            return
+        self._touched(change.path)
+
+    def _place(self, change: Change) -> None:
+        assert change.after is not None
+        parent, name = self._parent(change.path)
+        slot = self.slots[change.path]
+        if change.before is None or _is_folder(change.before):
+            try:
+                move_if_free(slot.name, slot.fd, name, parent)
+            except FileExistsError:
+                if not looks_like(parent, name, change.after):
+                    self._skip(change, "something is there that no checkpoint had in view")
+                return
+            self._touched(change.path)
+            return
+        before = change.before
+        if looks_like(parent, name, change.after):
+            return
+        if not looks_like(parent, name, before):
+            if _absent(parent, name):
+                # Deleted in the meantime: there is nothing left to lose by bringing it back.
+                move_if_free(slot.name, slot.fd, name, parent)
+                self._touched(change.path)
+                return
+            self._skip(change, "changed by somebody else in the meantime")
+            return
+        taken = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        self._keep_owner(slot, taken)
+        try:
+            exchange(slot.name, slot.fd, name, parent)
+        except NoExchange:
+            self._replace_in_two_steps(change, parent, name, slot, taken)
+            return
+        self._touched(change.path)
+        if not self._came_out_as(slot, before, taken):
+            exchange(slot.name, slot.fd, name, parent)
+            self._skip(change, "changed by somebody else in the meantime")
+            return
+        os.unlink(slot.name, dir_fd=slot.fd)
+
+    def _replace_in_two_steps(
+        self, change: Change, parent: int, name: bytes, slot: _Slot, taken: os.stat_result
+    ) -> None:
+        assert change.before is not None
+        aside = _Slot(slot.fd, b"r" + slot.name[1:])
+        os.rename(name, aside.name, src_dir_fd=parent, dst_dir_fd=aside.fd)
+        self._touched(change.path)
+        if not self._came_out_as(aside, change.before, taken):
+            move_if_free(aside.name, aside.fd, name, parent)
+            self._skip(change, "changed by somebody else in the meantime")
+            return
+        move_if_free(slot.name, slot.fd, name, parent)
+        os.unlink(aside.name, dir_fd=aside.fd)
+
+    def _came_out_as(self, slot: _Slot, before: Entry, taken: os.stat_result) -> bool:
+        """Whether what was taken out is what was compared; a writer may have been faster."""
+        now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
+        same = (
+            now.st_ino == taken.st_ino
+            and now.st_size == taken.st_size
+            and now.st_mtime_ns == taken.st_mtime_ns
+        )
+        return same or looks_like(slot.fd, slot.name, before)
+
+    def _keep_owner(self, slot: _Slot, taken: os.stat_result) -> None:
+        if os.geteuid() != 0:
+            return
+        staged = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
+        if (staged.st_uid, staged.st_gid) != (taken.st_uid, taken.st_gid):
+            os.chown(slot.name, taken.st_uid, taken.st_gid, dir_fd=slot.fd, follow_symlinks=False)
+
+    def _set_mode(self, change: Change) -> None:
+        assert change.after is not None
+        parent, name = self._parent(change.path)
+        kind = os.O_DIRECTORY if change.after.is_directory else 0
+        # Opened as a mere path and without following links, so that nothing else is ever changed.
+        fd = os.open(
+            name, getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC | kind, dir_fd=parent
+        )
+        try:
+            status = os.fstat(fd)
+            expected = stat.S_IFDIR if change.after.is_directory else stat.S_IFREG
+            if stat.S_IFMT(status.st_mode) != expected:
+                self._skip(change, "something else is in its place")
+            elif status.st_mode & 0o7777 != change.after.mode:
+                if hasattr(os, "O_PATH"):
+                    os.chmod(f"/proc/self/fd/{fd}", change.after.mode)
+                else:
+                    os.fchmod(fd, change.after.mode)
+                self._touched(change.path)
+        finally:
+            os.close(fd)
+
+    def _is_done(self, change: Change) -> bool:
+        try:
+            parent, name = self._parent(change.path)
+        except OSError:
+            return False
+        return change.after is not None and looks_like(parent, name, change.after)
+
+    def _parent(self, path: bytes) -> tuple[int, bytes]:
+        directory, _slash, name = path.rpartition(b"/")
+        return self.directories.open(directory), name
+
+    def _touched(self, path: bytes) -> None:
+        self.synced.add(path.rpartition(b"/")[0])
+
+    def _slot(self, path: bytes, kind: bytes) -> _Slot:
+        place = self.directories.device_root(path)
+        fd = self.staging.get(place)
+        if fd is None:
+            try:
+                fd = self._make_staging(place)
+            except OSError as problem:
+                if problem.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    raise
+                # The top may be closed to us while folders below are open.
+                place = self.directories.nearest(path)
+                fd = self.staging.get(place)
+                if fd is None:
+                    fd = self._make_staging(place)
+        return _Slot(fd, kind + b"%d" % self.number[path])
+
+    def _make_staging(self, place: bytes) -> int:
+        parent = self.directories.open(place)
+        try:
+            os.mkdir(_folder(self.tag), 0o700, dir_fd=parent)
+        except FileExistsError:
+            pass
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(_folder(self.tag), flags, dir_fd=parent)
+        self.staging[place] = fd
+        return fd
+
+    def _sync_folders(self) -> None:
+        for directory in sorted(self.synced):
+            try:
+                os.fsync(self.directories.open(directory))
+            except OSError:
+                # It is gone again: what was made durable in it went with it.
+                continue
+
+    def _discard_staged(self) -> None:
+        for slot in self.slots.values():
+            try:
+                os.unlink(slot.name, dir_fd=slot.fd)
+            except FileNotFoundError:
+                pass
+
+    def _unstage(self) -> None:
+        self._drop_leftovers()
+        for place, fd in self.staging.items():
+            os.close(fd)
+            try:
+                os.rmdir(_folder(self.tag), dir_fd=self.directories.open(place))
+            except OSError as problem:
+                # Something that could not be put back is still in it: it must not be lost.
+                if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                    raise
+        self.staging.clear()
+
+    def _drop_leftovers(self) -> None:
+        """Staged contents of paths that were left alone; they are in the store."""
+        for change in self.changes:
+            slot = self.slots.get(change.path)
+            if slot is None or change.after is None:
+                continue
+            try:
+                if looks_like(slot.fd, slot.name, change.after):
+                    os.unlink(slot.name, dir_fd=slot.fd)
+            except FileNotFoundError:
+                continue
+
+
+def _put_back(
+    directories: Directories, fd: int, slot: bytes, changes: Sequence[Change], read: Read
+) -> bytes | None:
+    """Decides about one file found in a staging folder after a crash."""
+    index = int(slot[1:]) if slot[1:].isdigit() else len(changes)
+    if index >= len(changes):
+        return _set_aside(directories, fd, slot, b"rescued")
+    change = changes[index]
+    known = [each for each in (change.before, change.after) if each is not None]
+    if any(looks_like(fd, slot, each) for each in known) or _is_torn(fd, slot, change, read):
+        os.unlink(slot, dir_fd=fd)
+        return None
+    # Neither what was there nor what was to come: somebody's, and this is the only copy.
+    try:
+        directory, _slash, name = change.path.rpartition(b"/")
+        parent = directories.open(directory)
+        if change.after is not None and looks_like(parent, name, change.after):
+            exchange(slot, fd, name, parent)
+            os.unlink(slot, dir_fd=fd)
+        else:
+            move_if_free(slot, fd, name, parent)
+    except OSError:
+        return _set_aside(directories, fd, slot, change.path.rpartition(b"/")[2])
+    return None
+
+
+def _is_torn(fd: int, slot: bytes, change: Change, read: Read) -> bool:
+    """Whether a staged file is one that was being written: the beginning of what was to come."""
+    if not slot.startswith(b"w") or change.after is None or change.after.kind != FILE:
+        return False
+    status = os.stat(slot, dir_fd=fd, follow_symlinks=False)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > change.after.size:
+        return False
+    file = os.open(slot, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        for piece in read(change.after.id):
+            found = os.read(file, len(piece))
+            if not piece.startswith(found):
+                return False
+            if len(found) < len(piece):
+                return True
+        return True
+    except Corrupt:
+        return False
+    finally:
+        os.close(file)
+
+
+def _set_aside(directories: Directories, fd: int, slot: bytes, name: bytes) -> bytes:
+    top = directories.open(b"")
+    for number in range(1, 10_000):
+        saved = name[:200] + b".rescued-%d" % number
+        try:
+            move_if_free(slot, fd, saved, top)
+        except FileExistsError:
+            continue
+        return saved
+    raise OSError(errno.EEXIST, "no free name to put rescued bytes under")
+
+
+def _staging_places(directories: Directories, changes: Iterable[Change]) -> list[bytes]:
+    places = {b""}
+    for change in changes:
+        path = change.path
+        while path:
+            path = path.rpartition(b"/")[0]
+            if path in places:
+                break
+            places.add(path)
+    return sorted(place for place in places if directories.open_if_there(place) is not None)
+
+
+def _folder(tag: str) -> bytes:
+    return b".mulligan-tmp-" + tag.encode()
+
+
+def _is_folder(entry: Entry | None) -> bool:
+    return entry is not None and entry.is_directory
+
+
+def _is_write(change: Change) -> bool:
+    """Whether new bytes go to this path."""
+    after = change.after
+    return after is not None and not after.is_directory and not after.same_content(change.before)
+
+
+def _is_removal(change: Change) -> bool:
+    """Whether a file goes away, leaving nothing or making room for a folder."""
+    before, after = change.before, change.after
+    return before is not None and not before.is_directory and (after is None or after.is_directory)
+
+
+def _wants_mode(change: Change) -> bool:
+    before, after = change.before, change.after
+    if after is None or after.kind == LINK:
+        return False
+    if after.is_directory:
+        return before is None or not before.is_directory or before.mode != after.mode
+    return after.same_content(before) and before is not None and before.mode != after.mode
+
+
+def _absent(parent: int, name: bytes) -> bool:
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def _join(directory: bytes, name: bytes) -> bytes:
+    return directory + b"/" + name if directory else name

@@ -1,0 +1,399 @@
+"""What git's own files say about a folder, read without git on the machine.
+
+Only reads, and never raises because of what it finds: a file that is missing, unreadable or
+damaged counts as absent, and the answer is made of what is left.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GitSources:
+    """All that git would consult about a project's root, apart from the files inside the root.
+
+    Without a repository only `global_excludes` can be there.
+    """
+
+    outer: tuple[tuple[bytes, bytes], ...]
+    """The `.gitignore` files above the root, topmost first: the path of the root as seen from
+    the directory of the file, and the content."""
+    info_prefix: bytes
+    """The directory from which info/exclude and the global excludes count sees the root here."""
+    info_exclude: bytes | None
+    global_excludes: bytes | None
+    index_path: bytes | None
+    """The index of the work tree to which the root belongs; the file may not exist yet."""
+    prefix: bytes
+    """The path of the root below the top of the work tree, `b""` if it is the top."""
+
+
+def git_sources(root: bytes, environ: Mapping[str, str] = os.environ) -> GitSources:
+    """Find the work tree that the root belongs to, and read what it says about ignoring."""
+    root = os.path.realpath(root)
+    found = _work_tree(root)
+    if found is None:
+        return GitSources((), b"", None, _global_excludes(root, None, environ), None, b"")
+    top, (gitdir, commondir) = found
+    prefix = b"" if root == top else os.path.relpath(root, top)
+    parts = prefix.split(b"/") if prefix else []
+    outer = []
+    for depth in range(len(parts)):
+        # Git does not follow a .gitignore that is a symlink.
+        content = _read(os.path.join(top, *parts[:depth], b".gitignore"), follow=False)
+        if content is not None:
+            outer.append((b"/".join(parts[depth:]), content))
+    return GitSources(
+        outer=tuple(outer),
+        info_prefix=prefix,
+        info_exclude=_read(os.path.join(commondir, b"info", b"exclude")),
+        global_excludes=_global_excludes(top, (gitdir, commondir), environ),
+        index_path=os.path.join(gitdir, b"index"),
+        prefix=prefix,
+    )
+
+
+def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
+    """The git directory and the common directory of a work tree with its top at the path.
+
+    They differ only in a work tree made by `git worktree add`. None if the path is not the top
+    of a work tree; the directories above it are not looked at.
+    """
+    gitdir = os.path.join(path, b".git")
+    try:
+        is_file = stat.S_ISREG(os.stat(gitdir).st_mode)
+    except (OSError, ValueError):
+        return None
+    if is_file:
+        link = _read(gitdir)
+        if link is None or not link.startswith(b"gitdir: "):
+            return None
+        gitdir = os.path.normpath(os.path.join(path, link[8:].rstrip(b"\r\n")))
+    common = _read(os.path.join(gitdir, b"commondir"))
+    commondir = gitdir
+    if common is not None:
+        commondir = os.path.normpath(os.path.join(gitdir, common.rstrip(b"\r\n")))
+    # What git itself asks for: a folder that merely has the name is not a repository.
+    if (
+        os.path.lexists(os.path.join(gitdir, b"HEAD"))
+        and os.path.isdir(os.path.join(commondir, b"objects"))
+        and os.path.isdir(os.path.join(commondir, b"refs"))
+    ):
+        return gitdir, commondir
+    return None
+
+
+def info_exclude(directory: bytes) -> bytes | None:
+    """The info/exclude of the repository whose top this directory is; empty without such a file."""
+    found = repository_of(directory)
+    if found is None:
+        return None
+    return _read(os.path.join(found[1], b"info", b"exclude")) or b""
+
+
+def tracked_paths(index_path: bytes) -> list[bytes]:
+    """The paths in a git index, each once and as `git ls-files` would list them.
+
+    A submodule is one path. Directories that a sparse index keeps in place of their files are
+    left out: their files are not on disk. With a split index, paths that were removed since it
+    was split are still listed.
+    """
+    folder = os.path.dirname(index_path)
+    hash_size = 32 if _uses_sha256(folder) else 20
+    paths, shared = _index(_read(index_path), hash_size)
+    if shared is not None:
+        paths += _index(_read(os.path.join(folder, b"sharedindex." + shared)), hash_size)[0]
+    return list(dict.fromkeys(path for path in paths if path and not path.endswith(b"/")))
+
+
+def _index(data: bytes | None, hash_size: int) -> tuple[list[bytes], bytes | None]:
+    """The paths of an index as they stand there, and the name of the one that has the rest."""
+    paths: list[bytes] = []
+    if data is None or len(data) < 12 or data[:4] != b"DIRC":
+        return paths, None
+    version = int.from_bytes(data[4:8])
+    count = int.from_bytes(data[8:12])
+    try:
+        if version == 4:
+            end = _compressed_entries(data, count, hash_size, paths)
+        elif version in (2, 3):
+            end = _padded_entries(data, count, hash_size, paths)
+        else:
+            return paths, None
+    except (IndexError, ValueError):
+        return paths, None  # the file ends too early: what was read until then counts
+    return paths, _shared_index(data, end, hash_size)
+
+
+def _padded_entries(data: bytes, count: int, hash_size: int, paths: list[bytes]) -> int:
+    """Read the entries of versions 2 and 3; return where they end."""
+    flags_at = 40 + hash_size
+    at = 12
+    end = len(data) - hash_size
+    for _ in range(count):
+        high = data[at + flags_at]
+        start = at + flags_at + (4 if high & 0x40 else 2)
+        length = (high & 0x0F) << 8 | data[at + flags_at + 1]
+        if length == 0xFFF:  # or longer
+            length = data.index(b"\0", start) - start
+        stop = start + length
+        if stop > end:
+            raise ValueError
+        paths.append(data[start:stop])
+        # One to eight zeros, so that entries are a multiple of eight long.
+        at += (stop - at + 8) & ~7
+    return at
+
+
+def _compressed_entries(data: bytes, count: int, hash_size: int, paths: list[bytes]) -> int:
+    """Read the entries of version 4; return where they end.
+
+    Each path says how many bytes to take off the end of the one before, and what to add.
+    """
+    flags_at = 40 + hash_size
+    at = 12
+    path = b""
+    for _ in range(count):
+        flags = at + flags_at
+        start = flags + (4 if data[flags] & 0x40 else 2)
+        byte = data[start]
+        strip = byte & 0x7F
+        start += 1
+        while byte & 0x80:
+            byte = data[start]
+            strip = (strip + 1) << 7 | byte & 0x7F
+            start += 1
+        stop = data.index(b"\0", start)
+        if strip > len(path):
+            raise ValueError
+        path = path[: len(path) - strip] + data[start:stop]
+        paths.append(path)
+        at = stop + 1
+    return at
+
+
+def _shared_index(data: bytes, at: int, hash_size: int) -> bytes | None:
+    """The name of the file that holds the rest of the entries, if the index is split."""
+    while at + 8 <= len(data) - hash_size:
+        if data[at : at + 4] == b"link":
+            shared = data[at + 8 : at + 8 + hash_size]
+            return shared.hex().encode() if any(shared) else None
+        at += 8 + int.from_bytes(data[at + 4 : at + 8])
+    return None
+
+
+def _uses_sha256(gitdir: bytes) -> bool:
+    common = _read(os.path.join(gitdir, b"commondir"))
+    folder = gitdir if common is None else os.path.join(gitdir, common.rstrip(b"\r\n"))
+    values = dict(_settings(os.path.join(folder, b"config"), {}))
+    return (values.get(b"extensions.objectformat") or b"").lower() == b"sha256"
+
+
+def _work_tree(root: bytes) -> tuple[bytes, tuple[bytes, bytes]] | None:
+    """The top of the work tree that holds the root, on the same file system as git wants it."""
+    try:
+        device = os.stat(root).st_dev
+        while True:
+            repository = repository_of(root)
+            if repository is not None:
+                return root, repository
+            above = os.path.dirname(root)
+            if above == root or os.stat(above).st_dev != device:
+                return None
+            root = above
+    except (OSError, ValueError):
+        return None
+
+
+def _global_excludes(
+    top: bytes, repository: tuple[bytes, bytes] | None, environ: Mapping[str, str]
+) -> bytes | None:
+    """The content of the file that core.excludesFile names, or of the one it stands for."""
+    home = _variable(environ, "HOME")
+    xdg = _variable(environ, "XDG_CONFIG_HOME") or (home and os.path.join(home, b".config"))
+    path = os.path.join(xdg, b"git", b"ignore") if xdg else None
+    for file in _config_files(home, xdg, repository, environ):
+        for key, value in _settings(file, environ):
+            if key == b"core.excludesfile" and value is not None:
+                path = _expanded(value, environ)
+    return _read(os.path.join(top, path)) if path else None
+
+
+def _config_files(
+    home: bytes | None,
+    xdg: bytes | None,
+    repository: tuple[bytes, bytes] | None,
+    environ: Mapping[str, str],
+) -> Iterator[bytes]:
+    """The configuration files in git's order: a later one wins."""
+    if not _is_true(_variable(environ, "GIT_CONFIG_NOSYSTEM")):
+        yield _variable(environ, "GIT_CONFIG_SYSTEM") or b"/etc/gitconfig"
+    only = _variable(environ, "GIT_CONFIG_GLOBAL")
+    if only is not None:
+        yield only
+    else:
+        if xdg:
+            yield os.path.join(xdg, b"git", b"config")
+        if home:
+            yield os.path.join(home, b".gitconfig")
+    if repository is not None:
+        gitdir, commondir = repository
+        local = os.path.join(commondir, b"config")
+        yield local
+        if _is_true(dict(_settings(local, environ)).get(b"extensions.worktreeconfig", b"")):
+            yield os.path.join(gitdir, b"config.worktree")
+
+
+def _settings(
+    path: bytes, environ: Mapping[str, str], within: tuple[bytes, ...] = ()
+) -> Iterator[tuple[bytes, bytes | None]]:
+    """The settings of a configuration file as (section.key, value), those it includes too.
+
+    Sections and keys come in lower case; the value is None where there is a key only. Ends at
+    the first thing that is not in git's syntax.
+    """
+    path = os.path.realpath(path)
+    data = _read(path)
+    if data is None or path in within or len(within) > 10:
+        return
+    for key, value in _parsed(data):
+        yield key, value
+        if key == b"include.path" and value:
+            included = os.path.join(os.path.dirname(path), _expanded(value, environ) or b"")
+            yield from _settings(included, environ, (*within, path))
+
+
+def _parsed(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+    # No path can hold a zero byte: a file that does is damaged from there on.
+    text = data.partition(b"\0")[0].removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+    section = b""
+    at = 0
+    while at < len(text):
+        char = text[at : at + 1]
+        if char.isspace():
+            at += 1
+        elif char in b"#;":
+            at = _line_end(text, at)
+        elif char == b"[":
+            header = _section(text, at + 1)
+            if header is None:
+                return
+            section, at = header
+        else:
+            start = at
+            while text[at : at + 1].isalnum() or text[at : at + 1] == b"-":
+                at += 1
+            key = section + b"." + text[start:at].lower()
+            while text[at : at + 1] in (b" ", b"\t"):
+                at += 1
+            if start == at:
+                return
+            if text[at : at + 1] in (b"\n", b"", b"#", b";"):
+                yield key, None
+            elif text[at : at + 1] == b"=":
+                parsed = _value(text, at + 1)
+                if parsed is None:
+                    return
+                value, at = parsed
+                yield key, value
+            else:
+                return
+
+
+def _section(text: bytes, at: int) -> tuple[bytes, int] | None:
+    """The name of the section whose header begins at the place, and where the header ends."""
+    start = at
+    while text[at : at + 1].isalnum() or text[at : at + 1] in (b"-", b"."):
+        at += 1
+    name = text[start:at].lower()
+    if text[at : at + 1] in (b" ", b"\t"):
+        at += len(text[at:]) - len(text[at:].lstrip(b" \t"))
+        if text[at : at + 1] != b'"':
+            return None
+        name += b"."
+        at += 1
+        while text[at : at + 1] != b'"':
+            at += text[at : at + 1] == b"\\"
+            if text[at : at + 1] in (b"", b"\n"):
+                return None
+            name += text[at : at + 1]
+            at += 1
+        at += 1
+    return (name, at + 1) if text[at : at + 1] == b"]" else None
+
+
+def _value(text: bytes, at: int) -> tuple[bytes, int] | None:
+    """The value that begins at the place, without quotes and comment, and where its line ends."""
+    value = b""
+    spaces = 0  # kept only when something follows them
+    quoted = False
+    while True:
+        char = text[at : at + 1]
+        at += 1
+        if char in (b"", b"\n"):
+            return None if quoted else (value, at)
+        if not quoted and char.isspace():
+            spaces += bool(value)
+            continue
+        if not quoted and char in b"#;":
+            return value, _line_end(text, at)
+        value += b" " * spaces
+        spaces = 0
+        if char == b'"':
+            quoted = not quoted
+        elif char == b"\\":
+            escaped = text[at : at + 1]
+            at += 1
+            if escaped == b"\n":
+                continue
+            if escaped not in _ESCAPES:
+                return None
+            value += _ESCAPES[escaped]
+        else:
+            value += char
+
+
+_ESCAPES = {b"t": b"\t", b"b": b"\b", b"n": b"\n", b'"': b'"', b"\\": b"\\"}
+
+
+def _line_end(text: bytes, at: int) -> int:
+    end = text.find(b"\n", at)
+    return len(text) if end < 0 else end
+
+
+def _expanded(path: bytes, environ: Mapping[str, str]) -> bytes | None:
+    """The path with `~/` or `~user/` replaced; None if there is no such home."""
+    if not path.startswith(b"~"):
+        return path
+    if path[1:2] in (b"", b"/"):
+        home = _variable(environ, "HOME")
+        return home + path[1:] if home else None
+    path = os.path.expanduser(path)
+    return None if path.startswith(b"~") else path
+
+
+def _variable(environ: Mapping[str, str], name: str) -> bytes | None:
+    value = environ.get(name)
+    return None if value is None else os.fsencode(value)
+
+
+def _is_true(value: bytes | None) -> bool:
+    """Git's idea of a boolean; a key without a value, None among settings, is not asked here."""
+    return value is not None and value.lower() not in (b"", b"0", b"false", b"no", b"off")
+
+
+def _read(path: bytes, *, follow: bool = True) -> bytes | None:
+    # Non-blocking, so that a pipe in the place of the file cannot hold us up.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+    if not follow:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    try:
+        descriptor = os.open(path, flags)
+        with open(descriptor, "rb") as file:
+            return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    except (OSError, ValueError):
+        return None

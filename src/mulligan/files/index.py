@@ -1,0 +1,215 @@
+"""The stat cache: what every directory looked like when it was last looked at.
+
+Derived, and safe to lose: each remembered file stands for itself. A file is taken as unchanged
+only if its size, modification and change time, inode and mode are those remembered, and it was
+not changed so shortly before it was read that a further change could carry the same time ("racily
+clean"): such a file is remembered with a change time of -1, which nothing matches.
+
+On disk it is a log, one checksummed record a save, each with the directories that changed; the
+last word on a directory counts. A record that is torn or damaged ends the log: what came before
+still fits together, and what is missing is looked at again.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any
+from zlib import crc32
+
+from mulligan.core.coverage import Coverage
+
+Seen = tuple[bytes, int, int, int, int, int, bytes]
+"""kind, mode, size, modified (ns), changed (ns), inode, identity of the content."""
+
+Left = tuple[int, bool, int, int]
+"""reason, whether a directory, how many files, its modification time (ns)."""
+
+Made = tuple[bytes, int, int]
+"""A built tree: its identity, and the files and bytes below it."""
+
+HEADER = b"MULLIGAN INDEX 1 %d.%d.%d\n" % (*sys.version_info[:2], marshal.version)
+RECORD = struct.Struct("<II")
+COMPACT_ABOVE = 4 << 20
+
+
+class Node:
+    """One directory as it was last looked at."""
+
+    __slots__ = (
+        "dirs", "files", "guards", "left", "made", "made_guards", "mode", "odd", "old",
+        "old_guards", "partial", "repository", "rules", "signature", "touched",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.signature: tuple[int, int, int, int] | None = None
+        self.mode = 0o755
+        self.rules = b""
+        self.partial = False
+        self.repository = False
+        self.files: dict[bytes, Seen] = {}
+        self.guards: dict[bytes, Seen] = {}
+        self.odd: dict[bytes, str] = {}
+        self.left: dict[bytes, Left] = {}
+        self.dirs: dict[bytes, Node] = {}
+        self.made: Made | None = None
+        self.made_guards: Made | None = None
+        self.old: bytes | None = None
+        self.old_guards: bytes | None = None
+        self.touched = True
+
+    def changed(self) -> None:
+        """What lies here or below differs from what was built."""
+        if self.made is not None:
+            self.old = self.made[0]
+            self.made = None
+        if self.made_guards is not None:
+            self.old_guards = self.made_guards[0]
+            self.made_guards = None
+        self.touched = True
+
+    def find(self, path: bytes) -> Node | None:
+        node: Node | None = self
+        if path:
+            for name in path.split(b"/"):
+                node = node.dirs.get(name) if node is not None else None
+        return node
+
+    def walk(self, path: bytes = b"") -> Iterator[tuple[bytes, Node]]:
+        yield path, self
+        for name, node in self.dirs.items():
+            yield from node.walk(path + b"/" + name if path else name)
+
+
+class Cache:
+    """The root node and what it depends on. `generation` is that of the store it refers to."""
+
+    def __init__(self) -> None:
+        self.root: Node | None = None
+        self.generation = -1
+        self.sources: tuple[object, ...] = ()
+        self.wanted: frozenset[bytes] = frozenset()
+        self.token: str | None = None
+        self.stamp: tuple[int, ...] | None = None
+        self.coverage: Coverage | None = None
+        self.full_at = 0.0
+
+
+def stamp(path: str) -> tuple[int, ...] | None:
+    """Tells whether another process has saved since."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def load(path: str, root: bytes) -> Cache:
+    """What was saved; an empty cache if it is lost, damaged, or of another root."""
+    cache = Cache()
+    mark = stamp(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return cache
+    if not data.startswith(HEADER):
+        return cache
+    found: dict[bytes, Node] = {}
+    offset = len(HEADER)
+    while offset + RECORD.size <= len(data):
+        length, check = RECORD.unpack_from(data, offset)
+        offset += RECORD.size
+        payload = data[offset : offset + length]
+        if len(payload) != length or crc32(payload) != check:
+            break
+        offset += length
+        try:
+            head, nodes = marshal.loads(payload)
+            of, cache.generation, cache.sources, cache.wanted, cache.token = head
+            if of != root:
+                return Cache()
+            for value in nodes:
+                _take(found, value)
+        except (ValueError, EOFError, TypeError, KeyError):
+            return Cache()
+    cache.root = _assemble(found)
+    # A log that does not end with a whole record must not be appended to.
+    cache.stamp = mark if offset == len(data) else None
+    return cache
+
+
+def save(path: str, root: bytes, cache: Cache) -> None:
+    """Writes what changed since it was last saved; all of it when the log has grown too long."""
+    if cache.root is None:
+        return
+    touched = [(at, node) for at, node in cache.root.walk() if node.touched]
+    mark = stamp(path)
+    if mark is not None and mark == cache.stamp and not touched:
+        return
+    whole = mark is None or mark != cache.stamp or _is_mostly_history(cache.root, mark[1])
+    nodes = list(cache.root.walk()) if whole else touched
+    head = (root, cache.generation, cache.sources, cache.wanted, cache.token)
+    content: Any = (head, [_dump(at, node) for at, node in nodes])
+    payload = marshal.dumps(content)
+    record = RECORD.pack(len(payload), crc32(payload)) + payload
+    if whole:
+        temporary = f"{path}.{os.getpid()}.tmp"
+        with open(temporary, "wb") as file:
+            file.write(HEADER + record)
+        os.replace(temporary, path)
+    else:
+        with open(path, "ab") as file:
+            file.write(record)
+    cache.stamp = stamp(path)
+    for _at, node in nodes:
+        node.touched = False
+
+
+def _is_mostly_history(root: Node, size: int) -> bool:
+    if size < COMPACT_ABOVE:
+        return False
+    alive = sum(len(node.files) + len(node.dirs) + 2 for _at, node in root.walk())
+    return size > 3 * 130 * alive
+
+
+def _dump(at: bytes, node: Node) -> tuple[object, ...]:
+    return (
+        at, node.signature, node.mode, node.rules, node.partial, node.repository,
+        node.files, node.guards, node.odd, node.left, list(node.dirs), node.made, node.made_guards,
+    )  # fmt: skip
+
+
+def _take(found: dict[bytes, Node], value: tuple[Any, ...]) -> None:
+    node = Node()
+    (
+        at, node.signature, node.mode, node.rules, node.partial, node.repository,
+        node.files, node.guards, node.odd, node.left, names, node.made, node.made_guards,
+    ) = value  # fmt: skip
+    node.dirs = dict.fromkeys(names, node)
+    node.touched = False
+    found[at] = node
+
+
+def _assemble(found: dict[bytes, Node]) -> Node | None:
+    root = found.get(b"")
+    if root is None:
+        return None
+    pending = [(b"", root)]
+    while pending:
+        path, node = pending.pop()
+        for name in list(node.dirs):
+            below = path + b"/" + name if path else name
+            child = found.get(below)
+            if child is None:
+                # Its record is lost: forget the name too, and have the directory listed again.
+                del node.dirs[name]
+                node.signature = None
+                node.changed()
+            else:
+                node.dirs[name] = child
+                pending.append((below, child))
+    return root

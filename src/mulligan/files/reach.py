@@ -1,0 +1,123 @@
+"""Reaching files safely: from the root, one folder at a time, never through a symbolic link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from hashlib import sha256
+from types import TracebackType
+
+from mulligan.core.tree import DIRECTORY, LINK, Entry
+
+OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class Directories:
+    """Opens folders below a root. Keeps only the last one open: one asked for again later is
+    reached anew, so that a folder that was swapped for something else meanwhile is noticed."""
+
+    def __init__(self, root: bytes) -> None:
+        self._root = os.open(root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
+        self._device = os.fstat(self._root).st_dev
+        self._last: tuple[bytes, int] | None = None
+
+    def __enter__(self) -> Directories:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.forget()
+        os.close(self._root)
+
+    def open(self, path: bytes) -> int:
+        """A descriptor that stays open until another folder is asked for. Raises `OSError`."""
+        if not path:
+            return self._root
+        if self._last is not None and self._last[0] == path:
+            return self._last[1]
+        self.forget()
+        fd = self._root
+        for name in path.split(b"/"):
+            try:
+                inner = os.open(name, OPEN_DIRECTORY, dir_fd=fd)
+            finally:
+                if fd != self._root:
+                    os.close(fd)
+            fd = inner
+        self._last = (path, fd)
+        return fd
+
+    def open_if_there(self, path: bytes) -> int | None:
+        try:
+            return self.open(path)
+        except OSError:
+            return None
+
+    def forget(self) -> None:
+        if self._last is not None:
+            os.close(self._last[1])
+            self._last = None
+
+    def nearest(self, path: bytes) -> bytes:
+        """The nearest folder above a path that is there."""
+        while path:
+            path = path.rpartition(b"/")[0]
+            if self.open_if_there(path) is not None:
+                return path
+        return b""
+
+    def device_root(self, path: bytes) -> bytes:
+        """The topmost folder above a path from which a rename to it stays on one file system."""
+        place = self.nearest(path)
+        fd = self.open(place)
+        device = os.fstat(fd).st_dev
+        if device == self._device:
+            return b""
+        while place:
+            above = place.rpartition(b"/")[0]
+            if os.fstat(self.open(above)).st_dev != device:
+                return place
+            place = above
+        return b""
+
+
+def looks_like(parent: int, name: bytes, entry: Entry) -> bool:
+    """Whether the disk holds this content under this name; read from the disk, not believed.
+
+    The mode does not count: losing a mode loses no bytes.
+    """
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if entry.kind == DIRECTORY:
+            return stat.S_ISDIR(status.st_mode)
+        if entry.kind == LINK:
+            if not stat.S_ISLNK(status.st_mode):
+                return False
+            return sha256(os.readlink(name, dir_fd=parent)).digest() == entry.id
+        if not stat.S_ISREG(status.st_mode) or status.st_size != entry.size:
+            return False
+        return digest_of(parent, name) == entry.id
+    except FileNotFoundError:
+        return False
+    except OSError as problem:
+        if problem.errno in (errno.ELOOP, errno.ENOTDIR):
+            return False
+        raise
+
+
+def digest_of(parent: int, name: bytes) -> bytes:
+    """The SHA-256 of a file's bytes."""
+    fd = os.open(name, OPEN_FILE, dir_fd=parent)
+    try:
+        digest = sha256()
+        while piece := os.read(fd, 1 << 20):
+            digest.update(piece)
+        return digest.digest()
+    finally:
+        os.close(fd)

@@ -1,0 +1,76 @@
+"""Renames that cannot overwrite: exchange two names, or move only where nothing is.
+
+Linux and macOS have both as one system call; where a file system does not know it, a hard link
+serves to move without overwriting, and there is no exchange.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+
+NOREPLACE, EXCHANGE = 1, 2
+_UNKNOWN = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+class NoExchange(OSError):
+    """This file system cannot exchange two names."""
+
+
+def exchange(source: bytes, source_fd: int, target: bytes, target_fd: int) -> None:
+    """Each name gets what the other had, at one moment. Raises `NoExchange` where unknown."""
+    call = _system_call()
+    if call is None:
+        raise NoExchange(errno.ENOSYS, "no exchange here")
+    try:
+        call(source_fd, source, target_fd, target, EXCHANGE)
+    except OSError as problem:
+        if problem.errno in _UNKNOWN:
+            raise NoExchange(problem.errno, problem.strerror) from problem
+        raise
+
+
+def move_if_free(source: bytes, source_fd: int, target: bytes, target_fd: int) -> None:
+    """Renames; raises `FileExistsError` if the target is there, and then changes nothing."""
+    call = _system_call()
+    if call is not None:
+        try:
+            call(source_fd, source, target_fd, target, NOREPLACE)
+        except OSError as problem:
+            if problem.errno not in _UNKNOWN:
+                raise
+        else:
+            return
+    os.link(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
+    os.unlink(source, dir_fd=source_fd)
+
+
+@cache
+def _system_call() -> Callable[[int, bytes, int, bytes, int], None] | None:
+    if sys.platform == "darwin":
+        name, flags = "renameatx_np", {NOREPLACE: 4, EXCHANGE: 2}
+    elif sys.platform.startswith("linux"):
+        name, flags = "renameat2", {NOREPLACE: 1, EXCHANGE: 2}
+    else:
+        return None
+    function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
+    if function is None:
+        return None
+    function.argtypes = (
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_uint,
+    )
+
+    def call(source_fd: int, source: bytes, target_fd: int, target: bytes, how: int) -> None:
+        if function(source_fd, source, target_fd, target, flags[how]) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), os.fsdecode(target))
+
+    return call

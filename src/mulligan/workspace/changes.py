@@ -1,0 +1,198 @@
+"""What differs: between two checkpoints, or between one and the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from mulligan.core import tree
+from mulligan.core.coverage import Coverage, text
+from mulligan.core.diff import is_binary, line_counts, split_lines, unified
+from mulligan.core.renames import Candidate, exact_renames, similar_renames
+from mulligan.core.tree import LINK, Change, Entry, Load
+from mulligan.errors import Busy, OutOfSpace
+from mulligan.journal import checkpoints
+from mulligan.store.objects import Writer
+from mulligan.workspace.look import Look, look, look_only
+from mulligan.workspace.results import FileChange, Status
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+TOO_LARGE = 1 << 20
+Read = Callable[[bytes], bytes]
+
+
+def status(workspace: Workspace) -> Status:
+    """Every change since the last checkpoint, those made by commands included."""
+    row = checkpoints.resolve(workspace.journal, "@")
+    seen, load, read = _present(workspace)
+    found = _files(tree.differences(row.tree, seen.tree, load), seen.coverage)
+    rows = tuple(_describe(change, read) for change in found)
+    return Status(row.id, rows, seen.coverage)
+
+
+def diff(
+    workspace: Workspace, before: str, after: str | None, paths: tuple[bytes, ...]
+) -> list[FileChange]:
+    """Differences with full patches; renamed files are shown as one."""
+    old = checkpoints.resolve(workspace.journal, before)
+    if after is not None:
+        new_tree = checkpoints.resolve(workspace.journal, after).tree
+        load: Load = workspace.load
+        read: Read = workspace.store.get
+        covered = Coverage()
+    else:
+        seen, load, read = _present(workspace)
+        new_tree, covered = seen.tree, seen.coverage
+    found = [
+        change
+        for change in _files(tree.differences(old.tree, new_tree, load), covered)
+        if not paths or any(within(change.path, path) for path in paths)
+    ]
+    return list(_with_renames(found, read))
+
+
+def within(path: bytes, folder: bytes) -> bool:
+    """Whether a path is this one or lies below it."""
+    return not folder or path == folder or path.startswith(folder + b"/")
+
+
+def _present(workspace: Workspace) -> tuple[Look, Load, Read]:
+    """A look at the disk. It stores what is new, if it can: the next checkpoint needs it anyway."""
+    try:
+        with workspace.locked(wait=0.2):
+            with Writer(workspace.store) as writer:
+                seen = look(workspace, writer)
+                writer.commit()
+            workspace.save_cache()
+        return seen, workspace.load, workspace.store.get
+    except (Busy, OutOfSpace):
+        seen, kept = look_only(workspace)
+
+    def read(id: bytes) -> bytes:
+        return kept[id] if id in kept else workspace.store.get(id)
+
+    def load(id: bytes) -> tree.Tree:
+        return tree.decode(kept[id]) if id in kept else workspace.load(id)
+
+    return seen, load, read
+
+
+def _files(changes: Iterable[Change], covered: Coverage) -> Iterator[Change]:
+    """Changes of files only. What could not be looked at is not shown as deleted."""
+    for change in changes:
+        before = change.before if change.before and not change.before.is_directory else None
+        after = change.after if change.after and not change.after.is_directory else None
+        if before is None and after is None:
+            continue
+        if after is None and covered.skipped and covered.reason_for(change.path):
+            continue
+        yield Change(change.path, before, after)
+
+
+def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:
+    gone = [_candidate(each.path, each.before) for each in found if each.after is None]
+    new = [_candidate(each.path, each.after) for each in found if each.before is None]
+    pairs = {new_path: old_path for old_path, new_path in exact_renames(gone, new)}
+    taken = set(pairs.values())
+    rest_gone = [each for each in gone if each.path not in taken]
+    rest_new = [each for each in new if each.path not in pairs]
+    if rest_gone and rest_new:
+        small = {each.id for each in (*rest_gone, *rest_new) if each.size <= TOO_LARGE}
+        similar = similar_renames(rest_gone, rest_new, lambda id: read(id) if id in small else None)
+        pairs |= {new_path: old_path for old_path, new_path, _score in similar}
+        taken |= {old_path for old_path, _new, _score in similar}
+    before = {each.path: each.before for each in found}
+    for change in found:
+        if change.path in taken and change.after is None:
+            continue
+        old_path = pairs.get(change.path) if change.before is None else None
+        if old_path is not None:
+            change = Change(change.path, before[old_path], change.after)
+        yield _describe(change, read, old_path=old_path, whole=True)
+
+
+def _candidate(path: bytes, entry: Entry | None) -> Candidate:
+    assert entry is not None
+    return Candidate(path, entry.id, entry.size)
+
+
+def _describe(
+    change: Change, read: Read, *, old_path: bytes | None = None, whole: bool = False
+) -> FileChange:
+    """One row. `whole` gives the difference of added and deleted files too, and a patch."""
+    path, before, after = change
+    state = "modified"
+    if old_path is not None:
+        state = "renamed"
+    elif before is None:
+        state = "added"
+    elif after is None:
+        state = "deleted"
+    too_large = any(entry is not None and entry.size > TOO_LARGE for entry in (before, after))
+    old = read(before.id) if before is not None and not too_large else b""
+    new = read(after.id) if after is not None and not too_large else b""
+    binary = not too_large and (is_binary(old) or is_binary(new))
+    additions = deletions = 0
+    shown: bytes | None = None
+    if not too_large and not binary:
+        if state in ("modified", "renamed"):
+            additions, deletions = line_counts(old, new)
+        else:
+            additions, deletions = len(split_lines(new)), len(split_lines(old))
+        if whole or state == "modified":
+            shown = unified(
+                old,
+                new,
+                old_name=b"a/" + (old_path or path) if before is not None else b"/dev/null",
+                new_name=b"b/" + path if after is not None else b"/dev/null",
+            )
+    return FileChange(
+        path=text(path),
+        status=state,
+        additions=additions,
+        deletions=deletions,
+        diff=shown.decode() if shown else None,
+        base_content=old.decode() if before is not None and not (binary or too_large) else None,
+        is_binary=binary,
+        is_too_large=too_large,
+        old_path=text(old_path) if old_path is not None else None,
+        old_mode=_mode(before),
+        new_mode=_mode(after),
+        patch=_patch(change, old_path, shown) if whole else b"",
+    )
+
+
+def _mode(entry: Entry | None) -> str | None:
+    if entry is None:
+        return None
+    return "120000" if entry.kind == LINK else f"{0o100000 | entry.mode:o}"
+
+
+def _patch(change: Change, old_path: bytes | None, shown: bytes | None) -> bytes:
+    """The difference with git's headers, so that modes, renames and links are not lost."""
+    path, before, after = change
+    source = old_path or path
+    lines = [b"diff --git a/%b b/%b" % (source, path)]
+    old_mode, new_mode = (mode.encode() if mode else None for mode in (_mode(before), _mode(after)))
+    if before is None and new_mode:
+        lines.append(b"new file mode " + _git_mode(new_mode))
+    elif after is None and old_mode:
+        lines.append(b"deleted file mode " + _git_mode(old_mode))
+    elif old_mode and new_mode and old_mode != new_mode:
+        lines += [b"old mode " + old_mode, b"new mode " + new_mode]
+    if old_path is not None:
+        lines += [b"rename from " + old_path, b"rename to " + path]
+    if shown:
+        return b"\n".join(lines) + b"\n" + shown
+    if before is None or after is None or before.id != after.id:
+        lines.append(b"Binary files differ")
+    return b"\n".join(lines) + b"\n"
+
+
+def _git_mode(mode: bytes) -> bytes:
+    """Git knows two modes of a file."""
+    if mode.startswith(b"12"):
+        return mode
+    return b"100755" if int(mode, 8) & 0o100 else b"100644"

@@ -1,0 +1,143 @@
+"""Taking checkpoints, and reading what is in them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import apsw
+
+from mulligan.core import tree
+from mulligan.core.coverage import Coverage, text
+from mulligan.core.times import just_after
+from mulligan.core.tree import Change
+from mulligan.errors import NotFound
+from mulligan.journal import checkpoints, operations
+from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.journal.operations import OperationRow
+from mulligan.store.objects import Writer
+from mulligan.workspace.look import Look, look
+from mulligan.workspace.results import Changes, Checkpoint, Operation
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+ID_LENGTH = 16
+Id = bytes
+
+
+def take(
+    workspace: Workspace, message: str, *, include: Iterable[bytes] = (), kind: str = "manual"
+) -> Checkpoint:
+    """Objects first, then the checkpoint and its operation in one transaction."""
+    with workspace.locked():
+        force(workspace, include)
+        with Writer(workspace.store) as writer:
+            seen = look(workspace, writer)
+            covered = writer.put(seen.coverage.encode())
+            writer.commit()
+        before = checkpoints.latest(workspace.journal)
+        with workspace.journal.writing() as db:
+            row = add(db, before, seen, covered, kind=kind, message=message)
+            operations.record(db, kind="checkpoint", created_at=row.created_at, after=row.id)
+        workspace.save_cache()
+    old = before.tree if before is not None else tree.EMPTY_ID
+    return result(workspace, row, count(tree.differences(old, row.tree, workspace.load)))
+
+
+def add(
+    db: apsw.Connection,
+    before: CheckpointRow | None,
+    seen: Look,
+    covered: Id,
+    *,
+    kind: str,
+    message: str,
+) -> CheckpointRow:
+    """Adds a checkpoint of a look, inside the caller's transaction."""
+    row = CheckpointRow(
+        id="".join(secrets.choice(ALPHABET) for _ in range(ID_LENGTH)),
+        tree=seen.tree,
+        guarded=seen.guarded,
+        coverage=covered,
+        complete=seen.coverage.complete,
+        kind=kind,
+        message=message,
+        created_at=just_after(before.created_at if before else None, time.time_ns()),
+        files=seen.files,
+        bytes=seen.bytes,
+    )
+    checkpoints.insert(db, row)
+    return row
+
+
+def force(workspace: Workspace, include: Iterable[bytes]) -> None:
+    """From now on these paths are kept even where an ignore rule leaves them out."""
+    new = [(path,) for path in include if path]
+    if new:
+        with workspace.journal.writing() as db:
+            db.executemany("INSERT OR IGNORE INTO forced VALUES (?)", new)
+
+
+def log(workspace: Workspace, limit: int | None = None) -> list[Checkpoint]:
+    return [result(workspace, row) for row in checkpoints.newest_first(workspace.journal, limit)]
+
+
+def find(workspace: Workspace, name: str) -> Checkpoint:
+    return result(workspace, checkpoints.resolve(workspace.journal, name))
+
+
+def read(workspace: Workspace, name: str, path: bytes) -> bytes:
+    """The bytes of a file in a checkpoint, guarded ones included."""
+    row = checkpoints.resolve(workspace.journal, name)
+    for root in (row.tree, row.guarded):
+        entry = tree.find(root, path, workspace.load) if path else None
+        if entry is not None and not entry.is_directory:
+            return workspace.store.get(entry.id)
+    raise NotFound(f"Checkpoint {row.id} has no file {text(path)}.")
+
+
+def operation_log(workspace: Workspace, limit: int | None = None) -> list[Operation]:
+    return [operation(row) for row in operations.newest_first(workspace.journal, limit)]
+
+
+def operation(row: OperationRow) -> Operation:
+    return Operation(
+        row.number, row.kind, row.state, row.changed, row.created_at, row.session, row.undoes,
+        row.target, row.before, row.after, row.summary,
+    )  # fmt: skip
+
+
+def result(workspace: Workspace, row: CheckpointRow, changes: Changes | None = None) -> Checkpoint:
+    return Checkpoint(
+        id=row.id,
+        tree=row.tree.hex(),
+        kind=row.kind,
+        message=row.message,
+        created_at=row.created_at,
+        files=row.files,
+        bytes=row.bytes,
+        coverage=coverage(workspace, row),
+        changes=changes,
+        session=row.session,
+        entry=row.entry,
+    )
+
+
+def coverage(workspace: Workspace, row: CheckpointRow) -> Coverage:
+    return Coverage.decode(workspace.store.get(row.coverage))
+
+
+def count(changes: Iterable[Change]) -> Changes:
+    """How many files were added, modified and deleted; folders do not count."""
+    added = modified = deleted = 0
+    for _path, before, after in changes:
+        was = before is not None and not before.is_directory
+        now = after is not None and not after.is_directory
+        added += now and not was
+        deleted += was and not now
+        modified += was and now
+    return Changes(added, modified, deleted)

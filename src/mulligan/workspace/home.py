@@ -1,0 +1,156 @@
+"""Where Mulligan keeps its data, and which project a directory belongs to.
+
+    home/
+      config.toml               the user's settings, if any
+      projects/<id>/
+        project.json            which directory this is about
+        lock                    held by whoever is changing something
+        journal.sqlite          checkpoints and operations
+        objects/                contents
+        index                   the stat cache
+
+The id of a project comes from its path. A project that was moved is known by its inode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from mulligan.core.coverage import raw, text
+from mulligan.errors import NotFound, RefusedRoot
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A directory under protection, and where its history is kept."""
+
+    id: str
+    root: bytes
+    directory: str
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.directory, name)
+
+
+def home_directory(given: str | None = None) -> str:
+    """`MULLIGAN_HOME`, else the platform's directory for a user's data."""
+    if given:
+        return os.path.abspath(given)
+    chosen = os.environ.get("MULLIGAN_HOME")
+    if chosen:
+        return os.path.abspath(chosen)
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Application Support/mulligan")
+    if os.name == "nt":
+        return os.path.join(os.environ.get("LOCALAPPDATA", os.path.expanduser("~")), "mulligan")
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return os.path.join(data, "mulligan")
+
+
+def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False) -> Project:
+    """The project that a directory belongs to.
+
+    The nearest directory above that is known already; else the nearest with a `.mulligan.toml`;
+    else the top of the git work tree; else the directory itself. `/` and home directories are
+    passed over on the way up, and refused at the end, unless the caller allows them.
+    """
+    here = os.path.realpath(os.fsencode(start))
+    if not os.path.isdir(here):
+        raise NotFound(f"There is no directory {text(here)}.")
+    above = list(_upwards(here))
+    for known in above:
+        project = _project(known, home)
+        if os.path.exists(project.path("project.json")):
+            return project
+    root = here
+    for marker in (b".mulligan.toml", b".git"):
+        found = next((each for each in above if os.path.lexists(os.path.join(each, marker))), None)
+        if found is not None and (allow_any_root or not _is_refused(found)):
+            root = found
+            break
+    if not allow_any_root and _is_refused(root):
+        raise RefusedRoot(
+            f"{text(root)} is not a project but everything you have; choose a directory below it, "
+            "or say --any-root if you really mean it."
+        )
+    return _moved_project(root, home) or _project(root, home)
+
+
+def register(project: Project) -> None:
+    """Writes down which directory a project's data is about."""
+    path = project.path("project.json")
+    if os.path.exists(path):
+        return
+    os.makedirs(project.directory, mode=0o700, exist_ok=True)
+    status = os.stat(project.root)
+    content = {"root": text(project.root), "device": status.st_dev, "inode": status.st_ino}
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "w", encoding="ascii") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def known_projects(home: str) -> list[Project]:
+    """Every project that has data here, whether its directory is still there or not."""
+    found = []
+    base = os.path.join(home, "projects")
+    for id in sorted(os.listdir(base)) if os.path.isdir(base) else ():
+        content = _read(os.path.join(base, id, "project.json"))
+        if content is not None:
+            found.append(Project(id, raw(content["root"]), os.path.join(base, id)))
+    return found
+
+
+def _project(root: bytes, home: str) -> Project:
+    id = sha256(root).hexdigest()[:16]
+    return Project(id, root, os.path.join(home, "projects", id))
+
+
+def _moved_project(root: bytes, home: str) -> Project | None:
+    """A project whose directory is gone from its old path and has this one's inode."""
+    status = os.stat(root)
+    for project in known_projects(home):
+        content = _read(project.path("project.json"))
+        if (
+            content is not None
+            and (content.get("device"), content.get("inode")) == (status.st_dev, status.st_ino)
+            and not os.path.lexists(project.root)
+        ):
+            moved = _project(root, home)
+            if os.path.exists(moved.directory):
+                return None
+            os.rename(project.directory, moved.directory)
+            os.unlink(moved.path("project.json"))
+            register(moved)
+            return moved
+    return None
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            content = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) and "root" in content else None
+
+
+def _upwards(path: bytes) -> list[bytes]:
+    found = [path]
+    while os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+        found.append(path)
+    return found
+
+
+def _is_refused(root: bytes) -> bool:
+    homes = {os.path.realpath(os.path.expanduser(b"~")), b"/root", b"/home", b"/Users", b"/"}
+    above = os.path.dirname(root)
+    return root in homes or root == above or above in (b"/home", b"/Users")

@@ -1,0 +1,47 @@
+"""One writer a project at a time: short waits, and a clear word when it takes too long."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mulligan.errors import Busy
+
+WAIT_SECONDS = 60.0
+
+
+@contextmanager
+def locked(path: str, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Holds the lock; raises `Busy` if another holds it for longer than `wait` seconds.
+
+    The lock goes with the process: one that was killed leaves nothing behind.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _acquire(fd, wait)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _acquire(fd: int, wait: float) -> None:
+    end = time.monotonic() + wait
+    pause = 0.002
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                holder = os.pread(fd, 20, 0).decode("ascii", "replace") or "unknown"
+                raise Busy(
+                    f"Process {holder} is at work on this project; try again when it is done."
+                ) from None
+            time.sleep(pause)
+            pause = min(0.05, pause * 1.5)
+        else:
+            return

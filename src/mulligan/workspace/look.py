@@ -1,0 +1,158 @@
+"""One look at the working tree: what is there now, as a tree."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from mulligan.core.coverage import Coverage
+from mulligan.files import index, snapshot
+from mulligan.files.contents import Sink
+from mulligan.files.index import Cache
+from mulligan.files.scan import Scan
+from mulligan.files.watch import Watcher
+from mulligan.files.watch_socket import RemoteWatcher
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+FULL_EVERY_SECONDS = 600.0
+Id = bytes
+AnyWatcher = Watcher | RemoteWatcher
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The project as it is now. `tree` and `guarded` are objects; `files` and `bytes` totals."""
+
+    tree: Id
+    guarded: Id
+    coverage: Coverage
+    files: int
+    bytes: int
+
+
+def look(workspace: Workspace, writer: Sink) -> Look:
+    """Looks, and stores every content that is new. The caller holds the lock and commits."""
+    try:
+        cache = workspace.cache()
+        _check_generation(workspace, cache)
+        with workspace.watching() as watcher:
+            seen = _look(workspace, cache, writer, watcher)
+            if watcher is not None and watcher.broken:
+                # A folder may have been listed without being watched: nothing follows from this.
+                cache.token = None
+        return seen
+    except BaseException:
+        # The cache may now name contents that were never stored.
+        workspace.drop_cache()
+        raise
+
+
+def look_only(workspace: Workspace) -> tuple[Look, dict[bytes, bytes]]:
+    """Looks without storing anything, for when another process holds the project.
+
+    Gives also the trees and small contents that were seen and may not be in the store.
+    """
+    cache = index.load(workspace.project.path("index"), workspace.project.root)
+    sink = _Memory()
+    return _look(workspace, cache, sink, None), sink.kept
+
+
+def forced_paths(workspace: Workspace) -> list[bytes]:
+    return [row[0] for row in workspace.journal.rows("SELECT path FROM forced ORDER BY path")]
+
+
+def _look(workspace: Workspace, cache: Cache, sink: Sink, watcher: AnyWatcher | None) -> Look:
+    project = workspace.project
+    scan = Scan(
+        project.root,
+        cache,
+        sink,
+        started=time.time_ns(),
+        limits=workspace.limits,
+        forced=forced_paths(workspace),
+        hidden=_hidden(workspace),
+        watch=watcher,
+        progress=lambda files, size: workspace.progress("reading", files, None),
+    )
+    if not _look_at_changes(scan, cache, watcher):
+        token = watcher.since(None).token if watcher is not None else None
+        if isinstance(watcher, RemoteWatcher) and cache.root is not None:
+            # In one go: asking for each folder as it is reached would take a round trip each.
+            watcher.add_many([path for path, _node in cache.root.walk()])
+        scan.full()
+        cache.token = token
+        cache.full_at = time.monotonic()
+    root = cache.root
+    assert root is not None
+    made = snapshot.build(
+        root, lambda data, old: sink.put(data, base=old), workspace.limits.guard_total
+    )
+    if scan.coverage_changed or cache.coverage is None:
+        cache.coverage = snapshot.describe(root, made.guarded_files)
+    return Look(made.tree, made.guarded, cache.coverage, made.files, made.bytes)
+
+
+def _look_at_changes(scan: Scan, cache: Cache, watcher: AnyWatcher | None) -> bool:
+    """Looks only where the watcher saw something, if that can be trusted to be all."""
+    if watcher is None or cache.token is None:
+        return False
+    if isinstance(watcher, Watcher) and time.monotonic() - cache.full_at > FULL_EVERY_SECONDS:
+        return False
+    seen = watcher.since(cache.token)
+    if seen.lost or not scan.at(seen.paths):
+        return False
+    cache.token = seen.token
+    return True
+
+
+def _check_generation(workspace: Workspace, cache: Cache) -> None:
+    """After a garbage collection the cache may name objects that are gone: it forgets those."""
+    generation = workspace.store.index.generation
+    if cache.generation == generation:
+        return
+    if cache.root is not None and cache.generation >= 0:
+        for _path, node in cache.root.walk():
+            node.changed()
+            node.old = node.old_guards = None
+            for known in (node.files, node.guards):
+                for name, seen in known.items():
+                    if not workspace.store.has(seen[6]):
+                        known[name] = (*seen[:4], -1, seen[5], b"")
+    elif cache.root is not None:
+        cache.root = None
+    cache.generation = generation
+    cache.token = None
+
+
+def _hidden(workspace: Workspace) -> tuple[bytes, ...]:
+    """Mulligan's own data, should it lie inside the project."""
+    home = os.path.realpath(os.fsencode(workspace.home))
+    start = workspace.project.root.rstrip(b"/") + b"/"
+    return (home[len(start) :],) if home.startswith(start) else ()
+
+
+class _Memory:
+    """A sink that keeps trees and small contents in memory, and of large ones only the hash."""
+
+    def __init__(self) -> None:
+        self.kept: dict[bytes, bytes] = {}
+
+    def put(self, content: bytes, *, base: bytes | None = None) -> bytes:
+        id = sha256(content).digest()
+        self.kept[id] = content
+        return id
+
+    def put_stream(
+        self, read: Callable[[int], bytes], *, base: bytes | None = None
+    ) -> tuple[bytes, int]:
+        digest, size = sha256(), 0
+        while piece := read(1 << 20):
+            digest.update(piece)
+            size += len(piece)
+        return digest.digest(), size

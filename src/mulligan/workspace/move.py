@@ -1,0 +1,155 @@
+"""From a wish to a plan: the trees to arrive at, and the changes that lead there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mulligan.core import tree
+from mulligan.core.coverage import text
+from mulligan.core.tree import Change, Entry, Tree
+from mulligan.journal import checkpoints
+from mulligan.store.objects import Writer
+from mulligan.workspace.wish import Wanted, Wish
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+Id = bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The trees to arrive at, and what follows from them."""
+
+    tree: Id
+    guarded: Id
+    main_changes: tuple[Change, ...]
+    guarded_changes: tuple[Change, ...]
+    dirty: tuple[bytes, ...] = ()
+    spared: Mapping[bytes, str] | None = None
+
+    @property
+    def changes(self) -> list[Change]:
+        """All of them, a folder before what lies in it."""
+        together = (*self.main_changes, *self.guarded_changes)
+        return sorted(together, key=lambda change: change.path.split(b"/"))
+
+
+def prepare(
+    workspace: Workspace, writer: Writer, before: tuple[Id, Id], wish: Wish, *, keep_dirty: bool
+) -> Move:
+    """The move that fulfils a wish, from the trees of the disk; the caller commits the writer."""
+    editor = Editor(workspace, writer)
+    move = editor.move(before, wish.main, wish.guarded)
+    dirty = find_dirty(workspace, move.changes)
+    if keep_dirty and dirty:
+        wish = wish.without(set(dirty), "it is in no checkpoint yet, and was to be kept")
+        move = editor.move(before, wish.main, wish.guarded)
+    return Move(
+        move.tree, move.guarded, move.main_changes, move.guarded_changes, tuple(dirty), wish.spared
+    )
+
+
+def between(workspace: Workspace, before: tuple[Id, Id], after: tuple[Id, Id]) -> Move:
+    """The move from one state to another, as recovery finds it in the journal."""
+    main = tree.differences(before[0], after[0], workspace.load)
+    guarded = tree.differences(before[1], after[1], workspace.load)
+    return Move(*after, tuple(main), _files(guarded))
+
+
+class Editor:
+    """Edits trees, storing each new folder and knowing it before it is committed."""
+
+    def __init__(self, workspace: Workspace, writer: Writer) -> None:
+        self._workspace = workspace
+        self._writer = writer
+        self._made: dict[bytes, Tree] = {}
+
+    def move(self, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> Move:
+        new = tree.edit(before[0], main, self.load, self._save)
+        kept = tree.edit(before[1], guarded, self.load, self._save)
+        return Move(
+            new,
+            kept,
+            tuple(tree.differences(before[0], new, self.load)),
+            _files(tree.differences(before[1], kept, self.load)),
+        )
+
+    def load(self, id: bytes) -> Tree:
+        found = self._made.get(id)
+        return found if found is not None else self._workspace.load(id)
+
+    def _save(self, data: bytes, old: bytes | None) -> bytes:
+        id = self._writer.put(data, base=old)
+        self._made[id] = tree.decode(data)
+        return id
+
+
+def find_dirty(workspace: Workspace, changes: Iterable[Change]) -> list[bytes]:
+    """The paths about to lose a content that no checkpoint has had at that path until now."""
+    wanted = {
+        change.path: change.before
+        for change in changes
+        if change.before is not None
+        and not change.before.is_directory
+        and not change.before.same_content(change.after)
+    }
+    visited: set[tuple[bytes, bytes]] = set()
+    for row in checkpoints.newest_first(workspace.journal) if wanted else ():
+        for root in (row.tree, row.guarded):
+            _strike_out(workspace, root, b"", wanted, visited)
+        if not wanted:
+            break
+    return sorted(wanted)
+
+
+def listed(changes: Iterable[Change], *, deleted: bool) -> list[str]:
+    """Paths for a report: files, and folders only where nothing in them speaks for them."""
+    found = []
+    for path, before, after in changes:
+        entry, other = (before, after) if deleted else (after, before)
+        if entry is None or (
+            other is not None and other.is_directory == entry.is_directory and deleted
+        ):
+            continue
+        if not entry.is_directory:
+            found.append(text(path))
+        elif entry.id == tree.EMPTY_ID or (other is not None and other.is_directory):
+            found.append(text(path) + "/")
+    return found
+
+
+def _strike_out(
+    workspace: Workspace,
+    id: bytes,
+    directory: bytes,
+    wanted: dict[bytes, Entry],
+    visited: set[tuple[bytes, bytes]],
+) -> None:
+    """Takes out of `wanted` what this tree has; looks into each version of a folder once."""
+    if (directory, id) in visited:
+        return
+    visited.add((directory, id))
+    below = directory + b"/" if directory else b""
+    names = {path[len(below) :].partition(b"/")[0] for path in wanted if path.startswith(below)}
+    if not names:
+        return
+    for entry in workspace.load(id):
+        if entry.name not in names:
+            continue
+        path = tree.join(directory, entry.name)
+        if entry.is_directory:
+            _strike_out(workspace, entry.id, path, wanted, visited)
+        elif path in wanted and wanted[path].same_content(entry):
+            del wanted[path]
+
+
+def _files(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Guarded files lie in folders of the project's own tree: those are not theirs to change."""
+    return tuple(
+        change
+        for change in changes
+        if not any(each is not None and each.is_directory for each in (change.before, change.after))
+    )

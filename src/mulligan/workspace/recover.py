@@ -1,0 +1,92 @@
+"""Finishing what a killed process left half done, before anything else happens.
+
+An operation that is planned, while nobody holds the project's lock, was interrupted. If none of
+its paths has arrived yet, it is abandoned: the disk is as it was. Otherwise it is finished. Paths
+that match neither side are the user's: they stay as they are, and what was there before is in the
+operation's safety checkpoint.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mulligan.core.tree import Change
+from mulligan.errors import Busy
+from mulligan.files import apply
+from mulligan.files.reach import Directories, looks_like
+from mulligan.journal import checkpoints, operations
+from mulligan.journal.operations import OperationRow
+from mulligan.workspace.checkpoints import operation
+from mulligan.workspace.move import between
+from mulligan.workspace.restore import complete
+from mulligan.workspace.results import Operation
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+def if_needed(workspace: Workspace) -> tuple[Operation, ...]:
+    """On opening: finishes what was interrupted; leaves alone what another is working on."""
+    if not operations.unfinished(workspace.journal):
+        return ()
+    try:
+        with workspace.locked(wait=0, recovering=True):
+            return unfinished(workspace)
+    except Busy:
+        return ()
+
+
+def unfinished(workspace: Workspace) -> tuple[Operation, ...]:
+    """Finishes or abandons every planned operation. The caller holds the lock."""
+    ended = []
+    for row in operations.unfinished(workspace.journal):
+        _end(workspace, row)
+        now = operations.by_number(workspace.journal, row.number)
+        if now is not None:
+            ended.append(operation(now))
+    return tuple(ended)
+
+
+def _end(workspace: Workspace, row: OperationRow) -> None:
+    safety = checkpoints.by_id(workspace.journal, row.before) if row.before else None
+    if safety is None or row.plan_tree is None or row.plan_guarded is None:
+        _abandon(workspace, row, "what it was about is not in the journal any more")
+        return
+    before = (safety.tree, safety.guarded)
+    move = between(workspace, before, (row.plan_tree, row.plan_guarded))
+    root, tag, changes = workspace.project.root, str(row.number), move.changes
+    apply.rescue(root, tag, changes, workspace.store.stream)
+    if not _has_begun(root, changes):
+        _abandon(workspace, row, "it was interrupted before it changed anything")
+        return
+    applied = apply.apply(root, tag, changes, workspace.store.stream)
+    complete(
+        workspace,
+        row.number,
+        kind=row.kind,
+        target=row.target,
+        undoes=row.undoes,
+        safety=safety,
+        move=move,
+        applied=applied,
+    )
+
+
+def _abandon(workspace: Workspace, row: OperationRow, reason: str) -> None:
+    with workspace.journal.writing() as db:
+        operations.abandon(db, row.number, reason)
+
+
+def _has_begun(root: bytes, changes: list[Change]) -> bool:
+    """Whether any path differs from what was there before the operation."""
+    with Directories(root) as directories:
+        for path, before, after in changes:
+            directory, _slash, name = path.rpartition(b"/")
+            parent = directories.open_if_there(directory)
+            arrived = parent is not None and after is not None and looks_like(parent, name, after)
+            if before is None:
+                if arrived:
+                    return True
+            elif parent is None or not looks_like(parent, name, before):
+                return True
+    return False

@@ -1,0 +1,227 @@
+"""What the verbs answer with. Plain frozen values; `as_json` gives each as it goes over a wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from mulligan.core.coverage import Coverage
+
+Progress = Callable[[str, int, int | None], None]
+"""Told of the stage, how much is done, and of how much, where that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How many files differ from the checkpoint before."""
+
+    added: int = 0
+    modified: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A tree with a name, a kind and a time. Ids of trees are SHA-256 in hex."""
+
+    id: str
+    tree: str
+    kind: str
+    message: str
+    created_at: str
+    files: int
+    bytes: int
+    coverage: Coverage
+    changes: Changes | None = None
+    session: str | None = None
+    entry: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        found = {
+            "checkpoint": self.id,
+            "tree": self.tree,
+            "kind": self.kind,
+            "message": self.message,
+            "created_at": self.created_at,
+            "files": self.files,
+            "bytes": self.bytes,
+            "session": self.session,
+            "entry": self.entry,
+            "coverage": self.coverage.as_json(),
+        }
+        if self.changes is not None:
+            found["changes"] = _plain(self.changes)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file that differs. Modes are octal text; `old_path` is set for a rename."""
+
+    path: str
+    status: str
+    additions: int
+    deletions: int
+    diff: str | None
+    base_content: str | None
+    is_binary: bool
+    is_too_large: bool
+    old_path: str | None = None
+    old_mode: str | None = None
+    new_mode: str | None = None
+    patch: bytes = b""
+
+    def as_json(self) -> dict[str, Any]:
+        found = _plain(self)
+        del found["patch"]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What changed since a checkpoint."""
+
+    checkpoint: str
+    changed_files: tuple[FileChange, ...]
+    coverage: Coverage
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "checkpoint": self.checkpoint,
+            "changed_files": [each.as_json() for each in self.changed_files],
+            "coverage": self.coverage.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A path that was, or would be, left alone, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """What a restore would do. Folders are listed, with a slash, only where they are empty."""
+
+    target: str | None
+    restored: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    skipped: tuple[Skip, ...] = ()
+    dirty: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return _plain(self) | {"preview": True}
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """What a restore, an undo or a redo did. Without an operation it had nothing to do."""
+
+    kind: str
+    operation: int | None
+    safety_checkpoint: str | None
+    new_checkpoint: str | None
+    target: str | None = None
+    undoes: int | None = None
+    restored: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    skipped: tuple[Skip, ...] = ()
+    dirty: tuple[str, ...] = ()
+    verified: bool = True
+    preview: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return _plain(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One appended change; `before` and `after` are checkpoints."""
+
+    number: int
+    kind: str
+    state: str
+    changed: bool
+    created_at: str
+    session: str | None
+    undoes: int | None
+    target: str | None
+    before: str | None
+    after: str | None
+    summary: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        found = _plain(self)
+        found["operation"] = found.pop("number")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What `verify` looked at. `problems` is empty if all is well."""
+
+    objects: int
+    bytes: int
+    checkpoints: int
+    problems: tuple[str, ...]
+    repaired: int = 0
+
+    @property
+    def clean(self) -> bool:
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        return _plain(self) | {"clean": self.clean}
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What `gc` freed, or would free."""
+
+    removed: int
+    freed_bytes: int
+    kept: int
+    dry_run: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return _plain(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Which checkpoints were dropped, or would be."""
+
+    forgotten: tuple[str, ...]
+    kept: int
+    dry_run: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return _plain(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that `doctor` noticed: `ok`, `note`, or `problem` with a way to mend it."""
+
+    level: str
+    subject: str
+    message: str
+    mend: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return _plain(self)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return {each.name: _simple(getattr(value, each.name)) for each in fields(value)}
+
+
+def _simple(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_simple(each) for each in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return _plain(value)
+    return value

@@ -1,0 +1,197 @@
+"""What should be where: the wish behind a restore, an undo or a redo.
+
+A wish names paths and what should be there, and leaves all other paths alone. It also says which
+paths it would have named but for a reason to spare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from mulligan.core import tree
+from mulligan.core.coverage import text
+from mulligan.core.tree import Change, Entry
+from mulligan.errors import NotFound
+from mulligan.files import gitfiles
+from mulligan.files.ignore import Reason, Scope, root_scope
+from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.workspace.changes import within
+from mulligan.workspace.checkpoints import coverage
+from mulligan.workspace.look import Look, forced_paths
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+Wanted = Mapping[bytes, Entry | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """`main` speaks of the project's tree, `guarded` of the ignored files that are kept."""
+
+    kind: str
+    target: CheckpointRow
+    main: Wanted
+    guarded: Wanted
+    spared: Mapping[bytes, str]
+    undoes: int | None = None
+
+    def without(self, paths: set[bytes], reason: str) -> Wish:
+        return Wish(
+            self.kind,
+            self.target,
+            {path: entry for path, entry in self.main.items() if path not in paths},
+            {path: entry for path, entry in self.guarded.items() if path not in paths},
+            dict(self.spared) | dict.fromkeys(paths, reason),
+            self.undoes,
+        )
+
+
+def to_checkpoint(
+    workspace: Workspace, seen: Look, target: CheckpointRow, paths: tuple[bytes, ...]
+) -> Wish:
+    """To have the project, or some paths of it, as in a checkpoint.
+
+    Guarded files are brought back where they are missing or named, and otherwise left alone.
+    """
+    main: dict[bytes, Entry | None] = {}
+    spared: dict[bytes, str] = {}
+    protected = _protection(workspace, target)
+    for change in tree.differences(seen.tree, target.tree, workspace.load):
+        if paths and not _concerns(change, paths):
+            continue
+        reason = None
+        if change.after is None:
+            is_directory = change.before is not None and change.before.is_directory
+            reason = protected(change.path, is_directory)
+        elif not change.after.is_directory:
+            reason = seen.coverage.reason_for(change.path)
+        if reason is None:
+            main[change.path] = change.after
+        elif change.before is None or not change.before.is_directory:
+            spared[change.path] = reason
+    guarded: dict[bytes, Entry | None] = {
+        path: entry
+        for path, entry in tree.walk(target.guarded, workspace.load)
+        if not entry.is_directory
+        and path not in main
+        and (not paths or any(within(path, each) for each in paths))
+        and (path in paths or tree.find(seen.guarded, path, workspace.load) is None)
+        and tree.find(seen.tree, path, workspace.load) is None
+    }
+    for path in paths:
+        _check_named(workspace, seen, target, path)
+    return Wish("restore", target, main, guarded, spared)
+
+
+def to_take_back(
+    workspace: Workspace,
+    seen: Look,
+    kind: str,
+    number: int,
+    before: CheckpointRow,
+    after: CheckpointRow,
+) -> Wish:
+    """To have what an operation changed as it was before it; whatever else was done stays.
+
+    Guarded files that it overwrote come back; none is removed.
+    """
+    main: dict[bytes, Entry | None] = {}
+    spared: dict[bytes, str] = {}
+    for change in tree.differences(after.tree, before.tree, workspace.load):
+        reason = seen.coverage.reason_for(change.path)
+        if reason is None and _is_in_the_way(workspace, seen, change):
+            reason = "a folder is in its place now"
+        if reason is None:
+            main[change.path] = change.after
+        else:
+            spared[change.path] = reason
+    guarded: dict[bytes, Entry | None] = {
+        change.path: change.after
+        for change in tree.differences(after.guarded, before.guarded, workspace.load)
+        if change.after is not None and not change.after.is_directory
+    }
+    return Wish(kind, before, main, guarded, spared, undoes=number)
+
+
+def _is_in_the_way(workspace: Workspace, seen: Look, change: Change) -> bool:
+    """Whether somebody has since made a folder, with something in it, where a file was."""
+    if any(each is not None and each.is_directory for each in (change.before, change.after)):
+        return False
+    present = tree.find(seen.tree, change.path, workspace.load)
+    return present is not None and present.is_directory and present.id != tree.EMPTY_ID
+
+
+def _concerns(change: Change, paths: tuple[bytes, ...]) -> bool:
+    """Whether a change is at or below a named path, or makes a folder that one needs."""
+    if any(within(change.path, path) for path in paths):
+        return True
+    makes_folder = (
+        change.after is not None
+        and change.after.is_directory
+        and (change.before is None or not change.before.is_directory)
+    )
+    return makes_folder and any(within(path, change.path) for path in paths)
+
+
+def _check_named(workspace: Workspace, seen: Look, target: CheckpointRow, path: bytes) -> None:
+    """A name that is known to neither side is a mistake, and silence would hide it."""
+    if not path:
+        return
+    for root in (target.tree, target.guarded, seen.tree, seen.guarded):
+        if tree.find(root, path, workspace.load) is not None:
+            return
+    raise NotFound(f"{text(path)} is neither in checkpoint {target.id} nor on disk.")
+
+
+def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes, bool], str | None]:
+    """Why a path that a checkpoint does not have must not be deleted for that.
+
+    It may have been out of the checkpoint's scope: skipped, or ignored by the rules as they were
+    then. What a checkpoint could not see, it cannot say was not there.
+    """
+    covered = coverage(workspace, target)
+    forced = forced_paths(workspace)
+
+    @cache
+    def ignore_files(directory: bytes) -> tuple[bytes | None, bytes | None]:
+        return (
+            _content(workspace, target, tree.join(directory, b".gitignore")),
+            _content(workspace, target, tree.join(directory, b".mulliganignore")),
+        )
+
+    @cache
+    def rules() -> Scope:
+        sources = gitfiles.git_sources(workspace.project.root)
+        gitignore, mulliganignore = ignore_files(b"")
+        return root_scope(
+            outer=sources.outer,
+            info_prefix=sources.info_prefix,
+            info_exclude=sources.info_exclude,
+            global_excludes=sources.global_excludes,
+            gitignore=gitignore,
+            mulliganignore=mulliganignore,
+        )
+
+    def reason(path: bytes, is_directory: bool) -> str | None:
+        why = covered.reason_for(path)
+        if why is not None:
+            return f"the checkpoint does not cover it: it {why}"
+        if any(within(path, each) for each in forced):
+            return None
+        if rules().decide_path(path, is_directory, ignore_files) != Reason.IN_SCOPE:
+            return "it was ignored when the checkpoint was taken"
+        return None
+
+    return reason
+
+
+def _content(workspace: Workspace, target: CheckpointRow, path: bytes) -> bytes | None:
+    for root in (target.tree, target.guarded):
+        entry = tree.find(root, path, workspace.load)
+        if entry is not None and entry.kind == tree.FILE:
+            return workspace.store.get(entry.id)
+    return None

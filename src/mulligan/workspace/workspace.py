@@ -1,0 +1,306 @@
+"""The workspace: one opened project, and the verbs on it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from types import TracebackType
+
+from mulligan.core import tree
+from mulligan.core.coverage import raw
+from mulligan.core.tree import EMPTY, EMPTY_ID, Tree
+from mulligan.errors import NotFound, UsageError
+from mulligan.files import index
+from mulligan.files.index import Cache
+from mulligan.files.watch import Watcher
+from mulligan.files.watch_socket import RemoteWatcher, connect
+from mulligan.journal.db import Database
+from mulligan.journal.migrations import JOURNAL
+from mulligan.store.objects import Store
+from mulligan.workspace import changes, checkpoints, recover, restore, upkeep
+from mulligan.workspace.home import Project, find_project, home_directory, register
+from mulligan.workspace.lock import WAIT_SECONDS, locked
+from mulligan.workspace.results import (
+    Checkpoint,
+    Collected,
+    FileChange,
+    Finding,
+    Forgotten,
+    Operation,
+    Progress,
+    RestorePlan,
+    RestoreResult,
+    Status,
+    Verified,
+)
+from mulligan.workspace.settings import read_limits
+
+TREES_KEPT = 20_000
+SAVE_SECONDS = 5.0
+
+
+def open_workspace(
+    path: str | os.PathLike[str] = ".",
+    *,
+    home: str | None = None,
+    watch: bool = False,
+    allow_any_root: bool = False,
+    wait: float = WAIT_SECONDS,
+    progress: Progress | None = None,
+    create: bool = True,
+) -> Workspace:
+    """Opens the project that `path` lies in.
+
+    Finishes what an interrupted process left half done. `watch` keeps a watcher running, so that
+    each look costs what changed since the last; `wait` is how many seconds to wait for another
+    process. Without `create`, raises `NotFound` for a project that has no history yet.
+    """
+    base = home_directory(home)
+    project = find_project(os.fspath(path), base, allow_any_root=allow_any_root)
+    if not create and not os.path.exists(project.path("journal.sqlite")):
+        raise NotFound(
+            f"There is no checkpoint of {os.fsdecode(project.root)} yet; "
+            "`mulligan checkpoint` takes the first."
+        )
+    return Workspace(project, base, watch=watch, wait=wait, progress=progress)
+
+
+class Workspace:
+    """One project. Use it as a context manager, or `close` it. Safe to share between threads."""
+
+    def __init__(
+        self,
+        project: Project,
+        home: str,
+        *,
+        watch: bool = False,
+        wait: float = WAIT_SECONDS,
+        progress: Progress | None = None,
+    ) -> None:
+        self.project = project
+        self.home = home
+        self.wait = wait
+        self.progress: Progress = progress or _silent
+        self.limits = read_limits(home, project.root)
+        register(project)
+        self.journal = Database(project.path("journal.sqlite"), JOURNAL)
+        self.store = Store(project.path("objects"))
+        self.recovered: tuple[Operation, ...] = ()
+        self._guard = RLock()
+        self._cache: Cache | None = None
+        self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
+        self.watcher: Watcher | None = None
+        self._depth = 0
+        self._saved_at = 0.0
+        try:
+            if watch:
+                self.watcher = Watcher(project.root)
+            self.recovered = recover.if_needed(self)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def root(self) -> str:
+        """The project's directory."""
+        return os.fsdecode(self.project.root)
+
+    def close(self) -> None:
+        with self._guard:
+            if self.watcher is not None:
+                self.save_cache(now=True)
+                self.watcher.close()
+                self.watcher = None
+            self.store.close()
+            self.journal.close()
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def checkpoint(
+        self, message: str = "", *, include: Sequence[str] = (), kind: str = "manual"
+    ) -> Checkpoint:
+        """Takes a checkpoint. `include` names paths to keep from now on even where ignored."""
+        return checkpoints.take(self, message, include=self.paths(include), kind=kind)
+
+    def log(self, limit: int | None = None) -> list[Checkpoint]:
+        """The checkpoints, newest first."""
+        return checkpoints.log(self, limit)
+
+    def find(self, name: str) -> Checkpoint:
+        """The checkpoint with this id or unambiguous prefix; `@` is the latest, `@1` one before."""
+        return checkpoints.find(self, name)
+
+    def read(self, checkpoint: str, path: str) -> bytes:
+        """The exact bytes of a file in a checkpoint; of a link, its target."""
+        return checkpoints.read(self, checkpoint, self.path(path))
+
+    def status(self) -> Status:
+        """What changed on disk since the last checkpoint, by whomever and however."""
+        return changes.status(self)
+
+    def diff(
+        self, before: str = "@", after: str | None = None, paths: Sequence[str] = ()
+    ) -> list[FileChange]:
+        """The differences from one checkpoint to another, or to the disk; renames are paired."""
+        return changes.diff(self, before, after, self.paths(paths))
+
+    def plan_restore(
+        self, checkpoint: str, paths: Sequence[str] = (), *, keep_dirty: bool = False
+    ) -> RestorePlan:
+        """What `restore` would do; changes nothing."""
+        return restore.plan(self, checkpoint, self.paths(paths), keep_dirty=keep_dirty)
+
+    def restore(
+        self,
+        checkpoint: str,
+        paths: Sequence[str] = (),
+        *,
+        keep_dirty: bool = False,
+        force: bool = False,
+    ) -> RestoreResult:
+        """Brings the project, or some paths of it, back to a checkpoint.
+
+        The state before is in a safety checkpoint, and `undo` returns to it. Files whose content
+        is in no checkpoint yet are listed as dirty; `keep_dirty` leaves those alone.
+        """
+        if force and keep_dirty:
+            raise UsageError("To keep dirty files and to overwrite them are two different wishes.")
+        return restore.restore(self, checkpoint, self.paths(paths), keep_dirty=keep_dirty)
+
+    def undo(self, *, keep_dirty: bool = False, preview: bool = False) -> RestoreResult:
+        """Takes back the last operation that changed something; again, one further back."""
+        return restore.undo(self, keep_dirty=keep_dirty, preview=preview)
+
+    def redo(self, *, keep_dirty: bool = False, preview: bool = False) -> RestoreResult:
+        """Takes back the last undo."""
+        return restore.redo(self, keep_dirty=keep_dirty, preview=preview)
+
+    def operations(self, limit: int | None = None) -> list[Operation]:
+        """The log of operations, newest first."""
+        return checkpoints.operation_log(self, limit)
+
+    def verify(self, *, repair: bool = False) -> Verified:
+        """Re-reads and re-hashes everything, and checks every reference."""
+        return upkeep.verify(self, repair=repair)
+
+    def gc(self, *, dry_run: bool = False) -> Collected:
+        """Frees what nothing reaches any more."""
+        return upkeep.gc(self, dry_run=dry_run)
+
+    def forget(
+        self,
+        *,
+        keep_last: int | None = None,
+        older_than: float | None = None,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Drops old checkpoints: all but the last so many, or those older than so many seconds,
+        or the oldest until the store fits. What is dropped is freed by the next `gc`."""
+        return upkeep.forget(
+            self,
+            keep_last=keep_last,
+            older_than=older_than,
+            max_bytes=max_bytes,
+            dry_run=dry_run,
+        )
+
+    def doctor(self) -> list[Finding]:
+        """What is wrong here, and how to mend it."""
+        return upkeep.doctor(self)
+
+    def path(self, given: str) -> bytes:
+        """A path as the project knows it; raises `UsageError` for one outside the project."""
+        full = os.path.normpath(os.path.join(self.project.root, raw(given)))
+        if full == self.project.root:
+            return b""
+        start = self.project.root.rstrip(b"/") + b"/"
+        if not full.startswith(start):
+            # The part above the last name may reach the project by another way, such as a link.
+            folder, name = os.path.split(full)
+            full = os.path.join(os.path.realpath(folder), name)
+            if full == self.project.root:
+                return b""
+            if not full.startswith(start):
+                raise UsageError(f"{given} is outside of the project {self.root}.")
+        return full[len(start) :]
+
+    def paths(self, given: Sequence[str]) -> tuple[bytes, ...]:
+        return tuple(self.path(each) for each in given)
+
+    @contextmanager
+    def locked(self, *, wait: float | None = None, recovering: bool = False) -> Iterator[None]:
+        """The project is this caller's alone, and nothing is half done in it."""
+        with self._guard:
+            if self._depth:
+                yield
+                return
+            with locked(self.project.path("lock"), wait=self.wait if wait is None else wait):
+                self._depth = 1
+                try:
+                    if not recovering:
+                        self.recovered += recover.unfinished(self)
+                    yield
+                finally:
+                    self._depth = 0
+
+    def load(self, id: bytes) -> Tree:
+        """A tree of the store; the ones read last are kept."""
+        found = self._trees.get(id)
+        if found is None:
+            found = tree.decode(self.store.get(id))
+            if len(self._trees) >= TREES_KEPT:
+                self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
+            self._trees[id] = found
+        return found
+
+    def cache(self) -> Cache:
+        """The stat cache, read again if another process has saved it since."""
+        path = self.project.path("index")
+        if self._cache is None or (
+            self._cache.stamp is not None and index.stamp(path) != self._cache.stamp
+        ):
+            self._cache = index.load(path, self.project.root)
+        return self._cache
+
+    def save_cache(self, *, now: bool = False) -> None:
+        """Saves what the scan saw; with a watcher not each time, for memory is what counts then."""
+        moment = time.monotonic()
+        if self._cache is None:
+            return
+        if now or self.watcher is None or moment - self._saved_at > SAVE_SECONDS:
+            index.save(self.project.path("index"), self.project.root, self._cache)
+            self._saved_at = moment
+
+    def drop_cache(self) -> None:
+        """Forgets what the scan saw: it may name objects that were never stored."""
+        self._cache = None
+
+    @contextmanager
+    def watching(self) -> Iterator[Watcher | RemoteWatcher | None]:
+        """Our own watcher, or that of a `mulligan watch` on this project, or none."""
+        if self.watcher is not None:
+            yield self.watcher
+            return
+        remote = connect(self.project.path("watch.sock"))
+        try:
+            yield remote
+        finally:
+            if remote is not None:
+                remote.close()
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    return
