@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         RestoreResult,
         Skip,
         Status,
+        TreeEntry,
         Verified,
     )
     from mulligan.workspace.workspace import Workspace
@@ -62,7 +63,7 @@ _HOMES = {
     "mulligan.core.coverage": ("Coverage",),
     "mulligan.workspace.results": (
         "Changes", "Checkpoint", "Collected", "FileChange", "Finding", "Forgotten", "Operation",
-        "RestorePlan", "RestoreResult", "Skip", "Status", "Verified",
+        "RestorePlan", "RestoreResult", "Skip", "Status", "TreeEntry", "Verified",
     ),
     "mulligan.workspace.workspace": ("Workspace",),
 }  # fmt: skip
@@ -71,8 +72,8 @@ __all__ = [
     "Ambiguous", "Busy", "Changes", "Checkpoint", "Collected", "Corrupt", "Coverage", "FileChange",
     "Finding", "Forgotten", "MissingObject", "MulliganError", "NewerFormat", "NotFound",
     "NothingToUndo", "Operation", "OutOfSpace", "RefusedRoot", "RestorePlan", "RestoreResult",
-    "Skip", "Status", "Unsupported", "UsageError", "Verified", "Workspace", "WouldLoseWork",
-    "__version__", "open",
+    "Skip", "Status", "TreeEntry", "Unsupported", "UsageError", "Verified", "Workspace",
+    "WouldLoseWork", "__version__", "open",
 ]  # fmt: skip
 
 

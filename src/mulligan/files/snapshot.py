@@ -37,6 +37,7 @@ class Snapshot(NamedTuple):
 
 def build(root: Node, save: Save, guard_total: int) -> Snapshot:
     """Builds what is not built yet; `save` stores a tree, given the one that it replaces."""
+    save(tree.EMPTY, None)
     id, files, size = _build(root, save)
     guarded, guarded_files, guarded_bytes = _build_guards(root, save)
     if guarded_bytes > guard_total:

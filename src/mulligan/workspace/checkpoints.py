@@ -19,13 +19,14 @@ from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.store.objects import Writer
 from mulligan.workspace.look import Look, look
-from mulligan.workspace.results import Changes, Checkpoint, Operation
+from mulligan.workspace.results import Changes, Checkpoint, Operation, TreeEntry
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 ID_LENGTH = 16
+KINDS = {tree.FILE: "file", tree.LINK: "link", tree.DIRECTORY: "directory"}
 Id = bytes
 
 
@@ -98,6 +99,19 @@ def read(workspace: Workspace, name: str, path: bytes) -> bytes:
         if entry is not None and not entry.is_directory:
             return workspace.store.get(entry.id)
     raise NotFound(f"Checkpoint {row.id} has no file {text(path)}.")
+
+
+def entries(workspace: Workspace, name: str) -> list[TreeEntry]:
+    """Every path of a checkpoint."""
+    row = checkpoints.resolve(workspace.journal, name)
+    return [
+        TreeEntry(
+            text(path), KINDS[entry.kind], f"{entry.mode:04o}", entry.size, entry.id.hex(), guarded
+        )
+        for root, guarded in ((row.tree, False), (row.guarded, True))
+        for path, entry in tree.walk(root, workspace.load)
+        if not (guarded and entry.is_directory)
+    ]
 
 
 def operation_log(workspace: Workspace, limit: int | None = None) -> list[Operation]:

@@ -56,6 +56,21 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One path of a checkpoint; `kind` is file, link or directory, `mode` octal text."""
+
+    path: str
+    kind: str
+    mode: str
+    size: int
+    id: str
+    guarded: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return _plain(self)
+
+
+@dataclass(frozen=True, slots=True)
 class FileChange:
     """One file that differs. Modes are octal text; `old_path` is set for a rename."""
 

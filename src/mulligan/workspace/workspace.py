@@ -34,6 +34,7 @@ from mulligan.workspace.results import (
     RestorePlan,
     RestoreResult,
     Status,
+    TreeEntry,
     Verified,
 )
 from mulligan.workspace.settings import read_limits
@@ -145,6 +146,10 @@ class Workspace:
     def read(self, checkpoint: str, path: str) -> bytes:
         """The exact bytes of a file in a checkpoint; of a link, its target."""
         return checkpoints.read(self, checkpoint, self.path(path))
+
+    def entries(self, checkpoint: str) -> list[TreeEntry]:
+        """Everything in a checkpoint, guarded files included."""
+        return checkpoints.entries(self, checkpoint)
 
     def status(self) -> Status:
         """What changed on disk since the last checkpoint, by whomever and however."""

@@ -1,0 +1,5 @@
+"""`python -m mulligan` is the `mulligan` command."""
+
+from mulligan.cli.main import main
+
+main()

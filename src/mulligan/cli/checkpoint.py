@@ -1,0 +1,46 @@
+"""`mulligan checkpoint`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output, plural, size, uncovered
+
+
+@command(
+    "checkpoint",
+    examples="""
+mulligan checkpoint
+mulligan checkpoint -m "before the refactoring"
+mulligan checkpoint --include dist/report.html    keep this file even though it is ignored
+mulligan checkpoint --json
+""",
+)
+@click.option("-m", "--message", default="", metavar="TEXT", help="What this checkpoint is for.")
+@click.option(
+    "--include", multiple=True, metavar="PATH", help="Keep PATH from now on, even where ignored."
+)
+def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
+    """Take a checkpoint: everything in the project, as it is now."""
+    with out.workspace(create=True) as workspace:
+        taken = workspace.checkpoint(message, include=out.paths(include))
+    if out.as_json:
+        out.data(taken.as_json())
+        return
+    changes = taken.changes
+    assert changes is not None
+    out.line(taken.id)
+    parts = [
+        f"{count:,} {word}"
+        for word, count in (
+            ("added", changes.added),
+            ("modified", changes.modified),
+            ("deleted", changes.deleted),
+        )
+        if count
+    ]
+    summary = ", ".join(parts) or "nothing changed"
+    out.say(f"{plural(taken.files, 'file')}, {size(taken.bytes)}: {summary}.")
+    for line in uncovered(taken.coverage, 10):
+        out.say(line)

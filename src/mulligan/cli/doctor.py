@@ -1,0 +1,33 @@
+"""`mulligan doctor`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output
+
+MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "problem": ("✗", "red")}
+
+
+@command(
+    "doctor",
+    examples="""
+mulligan doctor
+mulligan doctor --json
+""",
+)
+def doctor(out: Output) -> int:
+    """Explain what is wrong here, and how to mend it. Changes nothing."""
+    with out.workspace() as workspace:
+        findings = workspace.doctor()
+    problems = [each for each in findings if each.level == "problem"]
+    if out.as_json:
+        out.data({"findings": [each.as_json() for each in findings], "healthy": not problems})
+    else:
+        for each in findings:
+            mark, colour = MARKS[each.level]
+            out.line(f"{click.style(mark, fg=colour)} {each.subject}: {each.message}")
+            if each.mend:
+                out.line(f"    {each.mend}")
+    return 1 if problems else 0

@@ -1,0 +1,133 @@
+"""The command group: which commands there are, and what all of them share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from mulligan.cli import output
+from mulligan.errors import MulliganError
+from mulligan.version import __version__
+
+COMMANDS = {
+    "checkpoint": "Take a checkpoint of the project.",
+    "log": "List the checkpoints, newest first.",
+    "status": "Show what changed since the last checkpoint.",
+    "diff": "Show differences between checkpoints, or with the disk.",
+    "show": "Show a checkpoint, or a file as it was in it.",
+    "restore": "Bring the project, or some paths, back to a checkpoint.",
+    "undo": "Take back the last operation that changed something.",
+    "redo": "Take back the last undo.",
+    "operations": "List what was done, newest first.",
+    "watch": "Watch the project, so that checkpoints cost what changed.",
+    "verify": "Re-read and re-hash everything that is stored.",
+    "gc": "Free what no checkpoint needs any more.",
+    "forget": "Drop old checkpoints.",
+    "doctor": "Explain what is wrong here, and how to mend it.",
+    "completion": "Print the completion script for a shell.",
+}
+
+
+class Group(click.Group):
+    """Loads a command's module when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = getattr(import_module(f"mulligan.cli.{cmd_name}"), cmd_name)
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
+        """Runs a command; the one place where errors become exit codes."""
+        given = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in given
+        try:
+            code = super().main(given, standalone_mode=False, **extra)
+        except MulliganError as problem:
+            output.error(problem.code, str(problem), as_json=as_json)
+            sys.exit(output.exit_status(problem.code))
+        except click.UsageError as problem:
+            output.error("usage", problem.format_message(), as_json=as_json)
+            if problem.ctx is not None and not as_json:
+                click.echo(f"Try `{problem.ctx.command_path} --help`.", err=True)
+            sys.exit(output.exit_status("usage"))
+        except click.ClickException as problem:
+            output.error("failed", problem.format_message(), as_json=as_json)
+            sys.exit(1)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("Interrupted.", err=True)
+            sys.exit(130)
+        except BrokenPipeError:
+            # Whoever was reading has seen enough.
+            sys.stderr.close()
+            sys.exit(141)
+        except OSError as problem:
+            output.error("failed", f"{problem}", as_json=as_json)
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Begin with `mulligan checkpoint`. After anything went wrong: `mulligan restore @`.",
+)
+@click.version_option(__version__, "-V", "--version", message="mulligan %(version)s")
+@click.option("-C", "directory", metavar="DIR", help="Work on the project that DIR lies in.")
+@click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")
+@click.option("--any-root", is_flag=True, help="Accept / or a home directory as a project.")
+@click.pass_context
+def mulligan(ctx: click.Context, directory: str | None, as_json: bool, any_root: bool) -> None:
+    """Checkpoints of any project, and an undo that cannot lose a byte."""
+    ctx.obj = output.Output(directory=directory, as_json=as_json, any_root=any_root)
+
+
+def command(name: str, *, examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Makes a command that takes what all commands take, and shows examples in its help."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        def run(
+            ctx: click.Context, directory: str | None, as_json: bool, any_root: bool, **given: Any
+        ) -> Any:
+            out = ctx.ensure_object(output.Output)
+            out.directory = directory or out.directory
+            out.as_json = as_json or out.as_json
+            out.any_root = any_root or out.any_root
+            return function(out, **given)
+
+        run.__doc__ = function.__doc__
+        run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+        made: Any = click.pass_context(run)
+        made = click.option("--any-root", is_flag=True, hidden=True)(made)
+        made = click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")(made)
+        made = click.option("-C", "directory", metavar="DIR", help="Work on that project.")(made)
+        text = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines())
+        return click.command(
+            name, epilog=text, context_settings={"help_option_names": ["-h", "--help"]}
+        )(made)
+
+    return decorate

@@ -1,0 +1,38 @@
+"""`mulligan log`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output, ago, plural, size
+
+
+@command(
+    "log",
+    examples="""
+mulligan log
+mulligan log -n 5
+mulligan log --json | jq -r '.checkpoints[0].checkpoint'
+""",
+)
+@click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="Only the newest N.")
+def log(out: Output, limit: int | None) -> None:
+    """List the checkpoints, newest first."""
+    with out.workspace() as workspace:
+        found = workspace.log(limit)
+    if out.as_json:
+        out.data({"checkpoints": [each.as_json() for each in found]})
+        return
+    for position, each in enumerate(found):
+        name = click.style(each.id[:8], fg="yellow")
+        kind = click.style(f"{each.kind:9}", dim=each.kind in ("safety", "restored"))
+        where = f"@{position or ''}"
+        details = f"{plural(each.files, 'file')}, {size(each.bytes)}"
+        warning = "" if each.coverage.complete else click.style("  incomplete", fg="red")
+        message = each.message.splitlines()[0] if each.message else ""
+        out.line(
+            f"{name}  {where:4} {ago(each.created_at):>10}  {kind} {message or details}{warning}"
+        )
+    if not found:
+        out.say("There is no checkpoint yet; `mulligan checkpoint` takes one.")

@@ -1,0 +1,185 @@
+"""What commands say: data to stdout, words and progress to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mulligan.core.coverage import Coverage, raw, text
+from mulligan.core.times import nanoseconds
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+EXIT = {
+    "failed": 1,
+    "usage": 2,
+    "refused_root": 2,
+    "not_found": 3,
+    "ambiguous": 3,
+    "nothing_to_undo": 3,
+    "would_lose_work": 4,
+    "busy": 5,
+    "corrupt": 1,
+    "missing_object": 1,
+    "newer_format": 1,
+    "out_of_space": 1,
+    "unsupported": 1,
+}
+"""0 done, 1 failed, 2 wrong usage, 3 not found, 4 would lose work, 5 busy."""
+
+
+def exit_status(code: str) -> int:
+    return EXIT[code]
+
+
+def error(code: str, message: str, *, as_json: bool) -> None:
+    """An error, in words for people and as data for programs."""
+    click.echo(click.style("mulligan: ", fg="red") + message, err=True)
+    if as_json:
+        click.echo(json.dumps({"error": {"code": code, "message": message}}))
+
+
+@dataclass
+class Output:
+    """The options that every command has, and ways to answer."""
+
+    directory: str | None = None
+    as_json: bool = False
+    any_root: bool = False
+
+    @property
+    def base(self) -> str:
+        """The directory that paths on the command line are relative to."""
+        return os.path.abspath(self.directory or os.getcwd())
+
+    @contextmanager
+    def workspace(self, *, create: bool = False, watch: bool = False) -> Iterator[Workspace]:
+        """The project, with progress on a terminal; says so if it had to finish something first."""
+        from mulligan.workspace.workspace import open_workspace
+
+        with (
+            Progress() as progress,
+            open_workspace(
+                self.base,
+                watch=watch,
+                create=create,
+                allow_any_root=self.any_root,
+                progress=progress.show,
+            ) as workspace,
+        ):
+            yield workspace
+            progress.clear()
+            for operation in workspace.recovered:
+                if operation.state == "applied":
+                    self.say(f"Finished the {operation.kind} that was interrupted before.")
+
+    def paths(self, given: tuple[str, ...]) -> tuple[str, ...]:
+        """Paths from the command line, which are relative to where the user is."""
+        return tuple(os.path.join(self.base, each) for each in given)
+
+    def data(self, content: dict[str, Any]) -> None:
+        click.echo(json.dumps(content, indent=2 if sys.stdout.isatty() else None))
+
+    def line(self, text: str = "") -> None:
+        click.echo(text)
+
+    def say(self, text: str) -> None:
+        click.echo(text, err=True)
+
+
+class Progress:
+    """One line on the terminal that follows long work; nothing anywhere else."""
+
+    def __init__(self) -> None:
+        self._on = sys.stderr.isatty()
+        self._shown = False
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.clear()
+
+    def show(self, stage: str, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if not self._on or now - self._last < 0.1:
+            return
+        self._last = now
+        self._shown = True
+        if total:
+            filled = int(24 * done / total)
+            bar = "█" * filled + "░" * (24 - filled)
+            text = f"{stage} {bar} {done:,} of {total:,}"
+        else:
+            text = f"{stage} … {done:,}"
+        sys.stderr.write(f"\r\x1b[2K{text}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+            self._shown = False
+
+
+def ago(moment: str) -> str:
+    """A time as people say it."""
+    seconds = max(0.0, (time.time_ns() - nanoseconds(moment)) / 1e9)
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
+        if seconds < limit:
+            return f"{int(seconds // size)} {unit} ago"
+    return f"{int(seconds // 86400)} d ago"
+
+
+def size(number: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TB"
+
+
+def plural(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def uncovered(coverage: Coverage, limit: int | None = None) -> list[str]:
+    """A line for each path that is not covered."""
+    lines = [
+        f"  not covered: {shown(text(path))} {reason}" for path, reason in coverage.skipped[:limit]
+    ]
+    rest = len(coverage.skipped) - len(lines)
+    return [*lines, f"  … and {rest:,} more; see `mulligan show @`."] if rest else lines
+
+
+def shown(path: str) -> str:
+    """A path that cannot disturb a terminal: control characters and odd bytes are escaped."""
+    if path.isprintable():
+        return path
+    return "".join(each if each.isprintable() else _escaped(each) for each in path)
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in raw(character))
+
+
+STATUS_COLOURS = {"added": "green", "modified": "yellow", "deleted": "red", "renamed": "cyan"}
+
+
+def change_line(state: str, path: str, additions: int, deletions: int, note: str = "") -> str:
+    letter = click.style(state[0].upper(), fg=STATUS_COLOURS.get(state), bold=True)
+    counts = ""
+    if additions or deletions:
+        plus = click.style(f"+{additions}", fg="green")
+        counts = f"  {plus} {click.style(f'−{deletions}', fg='red')}"
+    return f"{letter}  {shown(path)}{counts}{note}"

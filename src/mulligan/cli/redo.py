@@ -1,0 +1,25 @@
+"""`mulligan redo`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output
+from mulligan.cli.restored import report
+
+
+@command(
+    "redo",
+    examples="""
+mulligan redo
+mulligan redo --preview
+mulligan redo --keep-dirty
+""",
+)
+@click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
+def redo(out: Output, preview: bool, keep_dirty: bool) -> int:
+    """Take back the last undo."""
+    with out.workspace() as workspace:
+        return report(out, workspace.redo(keep_dirty=keep_dirty, preview=preview))

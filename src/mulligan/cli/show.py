@@ -1,0 +1,61 @@
+"""`mulligan show`"""
+
+from __future__ import annotations
+
+import base64
+import sys
+
+import click
+
+from mulligan.cli.complete import checkpoint_names
+from mulligan.cli.group import command
+from mulligan.cli.output import Output, ago, plural, shown, size, uncovered
+
+
+@command(
+    "show",
+    examples="""
+mulligan show @                          the latest checkpoint, and what is in it
+mulligan show @2:src/app.py              a file as it was, exactly
+mulligan show @:.env > .env.before       a guarded file too
+""",
+)
+@click.argument("name", metavar="CHECKPOINT[:PATH]", shell_complete=checkpoint_names)
+def show(out: Output, name: str) -> None:
+    """Show a checkpoint, or the exact bytes of a file in it. PATH counts from the project's top."""
+    checkpoint, colon, path = name.partition(":")
+    with out.workspace() as workspace:
+        if colon:
+            content = workspace.read(checkpoint, path)
+            if out.as_json:
+                out.data(
+                    {
+                        "checkpoint": workspace.find(checkpoint).id,
+                        "path": path,
+                        "size": len(content),
+                        "content_base64": base64.b64encode(content).decode(),
+                    }
+                )
+            else:
+                sys.stdout.buffer.write(content)
+                sys.stdout.buffer.flush()
+            return
+        found = workspace.find(checkpoint)
+        entries = workspace.entries(checkpoint)
+    if out.as_json:
+        out.data(found.as_json() | {"entries": [each.as_json() for each in entries]})
+        return
+    out.say(f"checkpoint {found.id}  {found.kind}  {found.created_at} ({ago(found.created_at)})")
+    if found.message:
+        out.say(f"  {found.message}")
+    out.say(f"  tree {found.tree}")
+    out.say(f"  {plural(found.files, 'file')}, {size(found.bytes)}")
+    for line in uncovered(found.coverage):
+        out.say(line)
+    for excluded in found.coverage.excluded:
+        where = shown(excluded.path.decode(errors="surrogateescape"))
+        out.say(f"  left out: {where}  {plural(excluded.files, 'file')} {excluded.reason}")
+    for each in entries:
+        mark = "  (guarded)" if each.guarded else ""
+        end = "/" if each.kind == "directory" else ""
+        out.line(f"{each.mode}  {each.size:>12,}  {shown(each.path)}{end}{mark}")

@@ -1,0 +1,28 @@
+"""`mulligan undo`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output
+from mulligan.cli.restored import report
+
+
+@command(
+    "undo",
+    examples="""
+mulligan undo
+mulligan undo --preview
+mulligan undo --keep-dirty
+""",
+)
+@click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
+def undo(out: Output, preview: bool, keep_dirty: bool) -> int:
+    """Take back the last operation that changed something; again, one further back.
+
+    Whatever else was done since stays. A checkpoint changes nothing, so undo passes over it.
+    """
+    with out.workspace() as workspace:
+        return report(out, workspace.undo(keep_dirty=keep_dirty, preview=preview))
