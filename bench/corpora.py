@@ -209,8 +209,11 @@ def _sizes(rng: random.Random, files: int, total: int) -> Iterator[int]:
 
 
 def _write_large(path: Path, rng: random.Random, size: int) -> None:
-    """Half noise, half repetitive records, so that it compresses by about two, as media do."""
-    block = 64 * 1024
+    """Noise and records in turn, so that every part compresses by about two, as media do.
+
+    In turn at every kilobyte: a changed byte must not happen to lie where all is repetition.
+    """
+    block = 1024
     with path.open("wb") as file:
         for start in range(0, size, 2 * block):
             record = rng.randbytes(32)

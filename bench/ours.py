@@ -51,7 +51,11 @@ class OneShot(Mulligan):
         return seconds
 
     def diff(self) -> float:
-        return timed(lambda: self.mulligan("diff", *self.checkpoints[-2:]))
+        answer: dict[str, Any] = {}
+        seconds = timed(lambda: answer.update(self.mulligan("diff", *self.checkpoints[-2:])))
+        shown = [file for file in answer["files"] if file["diff"] or file["is_binary"]]
+        self.listed = sum(2 if file["old_path"] else 1 for file in shown)
+        return seconds
 
     def restore_last(self) -> float:
         return timed(lambda: self.mulligan("restore", self.checkpoints[-2]))

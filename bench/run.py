@@ -89,10 +89,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the samples go")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the medians as a PNG")
     parser.add_argument("--load", type=Path, metavar="FILE", help="show the samples of a past run")
-    parser.add_argument("--quick", action="store_true", help="S once, 20 in a row: a smoke test")
+    parser.add_argument("--quick", action="store_true", help="S once, 10 in a row: a smoke test")
     options = parser.parse_args()
     if options.quick:
-        options.sizes, options.repeat, options.takes, options.row = "S", 1, 1, 20
+        options.sizes, options.repeat, options.takes, options.row = "S", 1, 1, 10
     if options.all:
         options.sizes = ",".join(CORPORA)
     options.sizes = _chosen(parser, options.sizes, CORPORA)

@@ -43,9 +43,13 @@ def exit_status(code: str) -> int:
 
 def error(code: str, message: str, *, as_json: bool) -> None:
     """An error, in words for people and as data for programs."""
-    click.echo(click.style("mulligan: ", fg="red") + message, err=True)
+    click.echo(click.style("mulligan: ", fg="red") + shown(message), err=True)
     if as_json:
-        click.echo(json.dumps({"error": {"code": code, "message": message}}))
+        try:
+            click.echo(json.dumps({"error": {"code": code, "message": message}}))
+        except OSError:
+            # Whoever asked for data cannot take it; the words and the exit code have said it.
+            return
 
 
 @dataclass

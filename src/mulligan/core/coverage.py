@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
@@ -23,8 +22,7 @@ class Excluded(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(NamedTuple):
     """`complete` says that everything that is in scope is in the checkpoint."""
 
     skipped: tuple[Skipped, ...] = ()

@@ -106,9 +106,15 @@ def _span(start: int, end: int) -> bytes:
     return b"%d,%d" % (start + 1 if end > start else start, end - start)
 
 
-def _header_name(name: bytes) -> bytes:
+def quoted(name: bytes) -> bytes:
+    """A name as git writes it in a patch: in quotes if it would be misread otherwise."""
     if any(byte < 0x20 or byte in b'"\\\x7f' for byte in name):
-        name = b'"' + b"".join(_QUOTED.get(byte, b"%c" % byte) for byte in name) + b'"'
+        return b'"' + b"".join(_QUOTED.get(byte, b"%c" % byte) for byte in name) + b'"'
+    return name
+
+
+def _header_name(name: bytes) -> bytes:
+    name = quoted(name)
     # Readers take a tab as the end of a name, and would otherwise stop at the space.
     return name + (b"\t\n" if b" " in name else b"\n")
 

@@ -7,13 +7,12 @@ new. Both look before they replace: content that is not what the hunk says is re
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mulligan.core.diff import changed_ranges, split_lines
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(NamedTuple):
     """One contiguous difference between two versions; line numbers count from 0."""
 
     old_start: int

@@ -7,7 +7,7 @@ much to compare stays a deletion and an addition, which is always true as well.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mulligan.core.diff import is_binary, split_lines
 
@@ -18,8 +18,7 @@ PIECES = 2_000_000  # pieces that one call compares
 PIECE = 64  # bytes; long lines are compared in pieces, so that one edit does not hide the rest
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A path that disappeared or appeared, and its content."""
 
     path: bytes
@@ -155,8 +154,7 @@ def _overlap(old: Candidate, new: Candidate) -> float:
     return min(old.size, new.size) / max(old.size, new.size)
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(NamedTuple):
     """How often a text has each piece, and how many bytes they make."""
 
     pieces: Counter[bytes]

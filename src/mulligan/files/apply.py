@@ -22,13 +22,12 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mulligan.core.tree import FILE, LINK, Change, Entry
+from mulligan.core.tree import FILE, LINK, Change, Entry, join
 from mulligan.errors import Corrupt, OutOfSpace
-from mulligan.files.reach import Directories, looks_like
+from mulligan.files.reach import Directories, exists, looks_like
 from mulligan.files.swap import NoExchange, exchange, move_if_free
 
 Read = Callable[[bytes], Iterator[bytes]]
@@ -75,7 +74,7 @@ def verify(root: bytes, changes: Iterable[Change]) -> list[bytes]:
             directory, _slash, name = change.path.rpartition(b"/")
             parent = directories.open_if_there(directory)
             if change.after is None:
-                right = parent is None or _absent(parent, name)
+                right = parent is None or not exists(parent, name)
             else:
                 right = parent is not None and looks_like(parent, name, change.after)
                 if right and parent is not None and change.after.kind != LINK:
@@ -94,7 +93,7 @@ def rescue(root: bytes, tag: str, changes: Sequence[Change], read: Read) -> list
     stray: list[bytes] = []
     with Directories(root) as directories:
         for place in _staging_places(directories, changes):
-            staged = directories.open_if_there(_join(place, _folder(tag)))
+            staged = directories.open_if_there(join(place, _folder(tag)))
             if staged is None:
                 continue
             fd = os.dup(staged)
@@ -192,6 +191,8 @@ class _Work:
                 for change, slot in jobs:
                     self._write_staged(change, slot)
             else:
+                from concurrent.futures import ThreadPoolExecutor
+
                 # Several at once: the file system then syncs them together.
                 with ThreadPoolExecutor(SYNC_THREADS) as pool:
                     for future in [pool.submit(self._write_staged, *job) for job in jobs]:
@@ -241,7 +242,7 @@ class _Work:
         assert before is not None
         parent, name = self._parent(change.path)
         if not looks_like(parent, name, before):
-            if _absent(parent, name):
+            if not exists(parent, name):
                 return
             if change.after is not None and looks_like(parent, name, change.after):
                 return
@@ -301,7 +302,7 @@ class _Work:
         if looks_like(parent, name, change.after):
             return
         if not looks_like(parent, name, before):
-            if _absent(parent, name):
+            if not exists(parent, name):
                 # Deleted in the meantime: there is nothing left to lose by bringing it back.
                 move_if_free(slot.name, slot.fd, name, parent)
                 self._touched(change.path)
@@ -555,15 +556,3 @@ def _wants_mode(change: Change) -> bool:
     if after.is_directory:
         return before is None or not before.is_directory or before.mode != after.mode
     return after.same_content(before) and before is not None and before.mode != after.mode
-
-
-def _absent(parent: int, name: bytes) -> bool:
-    try:
-        os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        return True
-    return False
-
-
-def _join(directory: bytes, name: bytes) -> bytes:
-    return directory + b"/" + name if directory else name

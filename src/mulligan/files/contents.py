@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mulligan.core.tree import FILE
 from mulligan.files.index import Node, Seen
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 LARGE = 1 << 20
 BATCH_FILES = 48
@@ -97,6 +99,8 @@ class Contents:
 
     def _hand_over(self) -> None:
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read")
         batch, self._batch, self._batch_bytes = self._batch, [], 0
         self._running.append(self._pool.submit(self._read_batch, batch))

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class GitSources:
+class GitSources(NamedTuple):
     """All that git would consult about a project's root, apart from the files inside the root.
 
     Without a repository only `global_excludes` can be there.

@@ -87,6 +87,58 @@ class Directories:
         return b""
 
 
+def exists(parent: int, name: bytes) -> bool:
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def read_small(parent: int, name: bytes, limit: int = 1 << 26) -> bytes | None:
+    """The content of an ordinary file, or of its beginning; `None` for anything else."""
+    try:
+        fd = os.open(name, OPEN_FILE, dir_fd=parent)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        pieces, size = [], 0
+        while size < limit and (piece := os.read(fd, 1 << 16)):
+            pieces.append(piece)
+            size += len(piece)
+        return b"".join(pieces)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def count_files(parent: int, name: bytes, depth: int) -> int:
+    """How many files a folder holds, as far as they can be counted."""
+    count = 0
+    try:
+        fd = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
+    except OSError:
+        return 0
+    try:
+        below = []
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(os.fsencode(entry.name))
+                else:
+                    count += 1
+        for each in below if depth > 0 else ():
+            count += count_files(fd, each, depth - 1)
+    except OSError:
+        return count
+    finally:
+        os.close(fd)
+    return count
+
+
 def looks_like(parent: int, name: bytes, entry: Entry) -> bool:
     """Whether the disk holds this content under this name; read from the disk, not believed.
 

@@ -14,7 +14,6 @@ from mulligan.core.coverage import Coverage
 from mulligan.core.tree import EMPTY_ID, Entry
 from mulligan.files.ignore import Reason
 from mulligan.files.index import Made, Node, Seen
-from mulligan.files.scan import TOO_LARGE
 
 Save = Callable[[bytes, bytes | None], bytes]
 NOTHING: Made = (EMPTY_ID, 0, 0)
@@ -73,7 +72,7 @@ def describe(root: Node, guarded_files: int) -> Coverage:
 def _build(node: Node, save: Save) -> Made:
     if node.made is not None:
         return node.made
-    entries = [_entry(name, seen) for name, seen in node.files.items()]
+    entries = _entries(node.files)
     for name, child in node.dirs.items():
         made = _build(child, save)
         # A folder that is out of scope is there only for the sake of what was asked for in it.
@@ -86,7 +85,7 @@ def _build(node: Node, save: Save) -> Made:
 def _build_guards(node: Node, save: Save) -> Made:
     if node.made_guards is not None:
         return node.made_guards
-    entries = [_entry(name, seen) for name, seen in node.guards.items() if seen != TOO_LARGE]
+    entries = _entries(node.guards)
     for name, child in node.dirs.items():
         made = _build_guards(child, save)
         if made[1]:
@@ -104,14 +103,19 @@ def _within_budget(node: Node, save: Save, budget: list[int]) -> Made:
             made = _within_budget(child, save, budget) if _build_guards(child, save)[1] else NOTHING
             if made[1]:
                 entries.append(Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name))
-        elif node.guards[name] != TOO_LARGE and node.guards[name][2] <= budget[0]:
+        elif node.guards[name][0] and node.guards[name][2] <= budget[0]:
             budget[0] -= node.guards[name][2]
-            entries.append(_entry(name, node.guards[name]))
+            entries += _entries({name: node.guards[name]})
     return _made(entries, save, None) if entries else NOTHING
 
 
-def _entry(name: bytes, seen: Seen) -> Entry:
-    return Entry(seen[0], seen[1], 1, seen[2], seen[6], name)
+def _entries(known: dict[bytes, Seen]) -> list[Entry]:
+    """Files whose content is there; what could not be read has no kind in the cache."""
+    return [
+        Entry(kind, mode, 1, size, id, name)
+        for name, (kind, mode, size, _modified, _changed, _inode, id) in known.items()
+        if kind
+    ]
 
 
 def _made(entries: list[Entry], save: Save, old: bytes | None) -> Made:

@@ -31,9 +31,9 @@ import struct
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from mulligan.errors import Unsupported
 
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """What may have changed, appeared or vanished; with `lost`, look at everything instead."""
 
     paths: frozenset[bytes]
@@ -135,6 +134,11 @@ class Watcher:
                 self._drain()
             self._lose()  # moved again each time that we looked
             return False
+
+    def add_many(self, directories: Iterable[bytes]) -> bool:
+        """Watch several; whether all of them are."""
+        watched = [self.add(directory) for directory in directories]
+        return all(watched)
 
     def forget(self, directory: bytes) -> None:
         """Stop watching the directory and all below it."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -16,8 +15,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointRow:
+class CheckpointRow(NamedTuple):
     """A checkpoint as the journal keeps it. `tree`, `guarded` and `coverage` name objects."""
 
     id: str
@@ -61,10 +59,10 @@ def resolve(db: Database, name: str) -> CheckpointRow:
     """The checkpoint with this id or unambiguous prefix; `@` is the latest, `@2` two before it."""
     if name.startswith("@"):
         return _back(db, name)
-    exact = by_id(db, name)
-    if exact is not None:
-        return exact
-    if name:
+    if name and name.isascii() and name.isprintable():
+        exact = by_id(db, name)
+        if exact is not None:
+            return exact
         # Text is compared as text: a name with wildcards in it is just a name that fits nothing.
         sql = f"SELECT {COLUMNS} FROM checkpoints WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"
         found = db.rows(sql, len(name), name)

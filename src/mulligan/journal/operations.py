@@ -8,8 +8,7 @@ that is still planned, with nobody at work on it, finishes it.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -23,8 +22,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OperationRow:
+class OperationRow(NamedTuple):
     """`before` and `after` name the checkpoints that hold the project on either side of it."""
 
     number: int

@@ -35,7 +35,7 @@ from mulligan.store.packs import (
 PACK_LIMIT = 64 << 20
 BUFFER = 4 << 20
 CHUNKED_FROM = 1 << 20
-DELTA_UP_TO = 512 << 10
+DELTA_FROM, DELTA_UP_TO = 64, 512 << 10
 DELTA_DEPTH = 8
 LEVEL = 1
 
@@ -200,7 +200,7 @@ class Writer:
         if self.has(id):
             return id
         delta = None
-        if base is not None and 64 <= len(content) <= DELTA_UP_TO:
+        if base is not None and DELTA_FROM <= len(content) <= DELTA_UP_TO:
             delta = self._delta(content, base)
         if delta is not None and len(delta[0]) <= len(content) // 10:
             self._append(id, DELTA, len(content), *delta)
@@ -279,7 +279,7 @@ class Writer:
             record is None
             or record.depth >= DELTA_DEPTH
             or record.encoding == CHUNKS
-            or record.size > DELTA_UP_TO
+            or not DELTA_FROM <= record.size <= DELTA_UP_TO
             or not self.store.has(base)
         ):
             return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 from mulligan.errors import Corrupt, MissingObject
 from mulligan.store.objects import Store
@@ -15,8 +15,7 @@ from mulligan.store.reach import Problem, Root, reachable
 Id = bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(NamedTuple):
     """What was looked at, and everything that was wrong."""
 
     objects: int

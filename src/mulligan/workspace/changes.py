@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core import tree
 from mulligan.core.coverage import Coverage, text
-from mulligan.core.diff import is_binary, line_counts, split_lines, unified
+from mulligan.core.diff import is_binary, line_counts, quoted, split_lines, unified
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import LINK, Change, Entry, Load
 from mulligan.errors import Busy, OutOfSpace
@@ -50,7 +50,7 @@ def diff(
         for change in _files(tree.differences(old.tree, new_tree, load), covered)
         if not paths or any(within(change.path, path) for path in paths)
     ]
-    return list(_with_renames(found, read))
+    return list(_with_renames(list(_apart(found)), read))
 
 
 def within(path: bytes, folder: bytes) -> bool:
@@ -92,8 +92,9 @@ def _files(changes: Iterable[Change], covered: Coverage) -> Iterator[Change]:
 
 
 def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:
-    gone = [_candidate(each.path, each.before) for each in found if each.after is None]
-    new = [_candidate(each.path, each.after) for each in found if each.before is None]
+    files = [each for each in found if LINK not in (_kind(each.before), _kind(each.after))]
+    gone = [_candidate(each.path, each.before) for each in files if each.after is None]
+    new = [_candidate(each.path, each.after) for each in files if each.before is None]
     pairs = {new_path: old_path for old_path, new_path in exact_renames(gone, new)}
     taken = set(pairs.values())
     rest_gone = [each for each in gone if each.path not in taken]
@@ -103,7 +104,7 @@ def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:
         similar = similar_renames(rest_gone, rest_new, lambda id: read(id) if id in small else None)
         pairs |= {new_path: old_path for old_path, new_path, _score in similar}
         taken |= {old_path for old_path, _new, _score in similar}
-    before = {each.path: each.before for each in found}
+    before = {each.path: each.before for each in found if each.before is not None}
     for change in found:
         if change.path in taken and change.after is None:
             continue
@@ -111,6 +112,21 @@ def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:
         if old_path is not None:
             change = Change(change.path, before[old_path], change.after)
         yield _describe(change, read, old_path=old_path, whole=True)
+
+
+def _apart(changes: Iterable[Change]) -> Iterator[Change]:
+    """A file that turned into a link, or back, is one thing gone and another come."""
+    for change in changes:
+        path, before, after = change
+        if before is not None and after is not None and before.kind != after.kind:
+            yield Change(path, before, None)
+            yield Change(path, None, after)
+        else:
+            yield change
+
+
+def _kind(entry: Entry | None) -> bytes | None:
+    return entry.kind if entry is not None else None
 
 
 def _candidate(path: bytes, entry: Entry | None) -> Candidate:
@@ -153,7 +169,7 @@ def _describe(
         status=state,
         additions=additions,
         deletions=deletions,
-        diff=shown.decode() if shown else None,
+        diff=text(shown) if shown else None,
         base_content=old.decode() if before is not None and not (binary or too_large) else None,
         is_binary=binary,
         is_too_large=too_large,
@@ -174,25 +190,25 @@ def _patch(change: Change, old_path: bytes | None, shown: bytes | None) -> bytes
     """The difference with git's headers, so that modes, renames and links are not lost."""
     path, before, after = change
     source = old_path or path
-    lines = [b"diff --git a/%b b/%b" % (source, path)]
-    old_mode, new_mode = (mode.encode() if mode else None for mode in (_mode(before), _mode(after)))
-    if before is None and new_mode:
-        lines.append(b"new file mode " + _git_mode(new_mode))
-    elif after is None and old_mode:
-        lines.append(b"deleted file mode " + _git_mode(old_mode))
-    elif old_mode and new_mode and old_mode != new_mode:
-        lines += [b"old mode " + old_mode, b"new mode " + new_mode]
+    lines = [b"diff --git %b %b" % (quoted(b"a/" + source), quoted(b"b/" + path))]
+    if before is None and after is not None:
+        lines.append(b"new file mode " + _git_mode(after))
+    elif after is None and before is not None:
+        lines.append(b"deleted file mode " + _git_mode(before))
+    elif before is not None and after is not None and _git_mode(before) != _git_mode(after):
+        lines += [b"old mode " + _git_mode(before), b"new mode " + _git_mode(after)]
     if old_path is not None:
-        lines += [b"rename from " + old_path, b"rename to " + path]
+        lines += [b"rename from " + quoted(old_path), b"rename to " + quoted(path)]
     if shown:
         return b"\n".join(lines) + b"\n" + shown
-    if before is None or after is None or before.id != after.id:
+    sizes = [entry.size for entry in (before, after) if entry is not None]
+    if any(sizes) and (before is None or after is None or before.id != after.id):
         lines.append(b"Binary files differ")
     return b"\n".join(lines) + b"\n"
 
 
-def _git_mode(mode: bytes) -> bytes:
-    """Git knows two modes of a file."""
-    if mode.startswith(b"12"):
-        return mode
-    return b"100755" if int(mode, 8) & 0o100 else b"100644"
+def _git_mode(entry: Entry) -> bytes:
+    """Git knows links, and two modes of a file."""
+    if entry.kind == LINK:
+        return b"120000"
+    return b"100755" if entry.mode & 0o100 else b"100644"

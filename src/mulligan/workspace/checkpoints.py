@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from mulligan.core import tree
-from mulligan.core.coverage import Coverage, text
+from mulligan.core.coverage import Coverage, raw, text
 from mulligan.core.times import just_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
@@ -34,6 +34,7 @@ def take(
     workspace: Workspace, message: str, *, include: Iterable[bytes] = (), kind: str = "manual"
 ) -> Checkpoint:
     """Objects first, then the checkpoint and its operation in one transaction."""
+    message = raw(message).decode("utf-8", "replace")
     with workspace.locked():
         force(workspace, include)
         with Writer(workspace.store) as writer:
@@ -60,7 +61,7 @@ def add(
 ) -> CheckpointRow:
     """Adds a checkpoint of a look, inside the caller's transaction."""
     row = CheckpointRow(
-        id="".join(secrets.choice(ALPHABET) for _ in range(ID_LENGTH)),
+        id="".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH)),
         tree=seen.tree,
         guarded=seen.guarded,
         coverage=covered,

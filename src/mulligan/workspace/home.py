@@ -17,16 +17,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from mulligan.core.coverage import raw, text
 from mulligan.errors import NotFound, RefusedRoot
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """A directory under protection, and where its history is kept."""
 
     id: str

@@ -5,28 +5,26 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.core.coverage import Coverage
 from mulligan.files import index, snapshot
 from mulligan.files.contents import Sink
 from mulligan.files.index import Cache
 from mulligan.files.scan import Scan
-from mulligan.files.watch import Watcher
-from mulligan.files.watch_socket import RemoteWatcher
 
 if TYPE_CHECKING:
+    from mulligan.files.watch import Watcher
+    from mulligan.files.watch_socket import RemoteWatcher
     from mulligan.workspace.workspace import Workspace
 
 FULL_EVERY_SECONDS = 600.0
+KEPT_BYTES = 2 << 20
 Id = bytes
-AnyWatcher = Watcher | RemoteWatcher
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """The project as it is now. `tree` and `guarded` are objects; `files` and `bytes` totals."""
 
     tree: Id
@@ -67,7 +65,9 @@ def forced_paths(workspace: Workspace) -> list[bytes]:
     return [row[0] for row in workspace.journal.rows("SELECT path FROM forced ORDER BY path")]
 
 
-def _look(workspace: Workspace, cache: Cache, sink: Sink, watcher: AnyWatcher | None) -> Look:
+def _look(
+    workspace: Workspace, cache: Cache, sink: Sink, watcher: Watcher | RemoteWatcher | None
+) -> Look:
     project = workspace.project
     scan = Scan(
         project.root,
@@ -82,8 +82,8 @@ def _look(workspace: Workspace, cache: Cache, sink: Sink, watcher: AnyWatcher | 
     )
     if not _look_at_changes(scan, cache, watcher):
         token = watcher.since(None).token if watcher is not None else None
-        if isinstance(watcher, RemoteWatcher) and cache.root is not None:
-            # In one go: asking for each folder as it is reached would take a round trip each.
+        if watcher is not None and cache.root is not None:
+            # In one go: asking another process for each folder would take a round trip each.
             watcher.add_many([path for path, _node in cache.root.walk()])
         scan.full()
         cache.token = token
@@ -98,11 +98,11 @@ def _look(workspace: Workspace, cache: Cache, sink: Sink, watcher: AnyWatcher | 
     return Look(made.tree, made.guarded, cache.coverage, made.files, made.bytes)
 
 
-def _look_at_changes(scan: Scan, cache: Cache, watcher: AnyWatcher | None) -> bool:
+def _look_at_changes(scan: Scan, cache: Cache, watcher: Watcher | RemoteWatcher | None) -> bool:
     """Looks only where the watcher saw something, if that can be trusted to be all."""
     if watcher is None or cache.token is None:
         return False
-    if isinstance(watcher, Watcher) and time.monotonic() - cache.full_at > FULL_EVERY_SECONDS:
+    if cache.full_at and time.monotonic() - cache.full_at > FULL_EVERY_SECONDS:
         return False
     seen = watcher.since(cache.token)
     if seen.lost or not scan.at(seen.paths):
@@ -151,8 +151,12 @@ class _Memory:
     def put_stream(
         self, read: Callable[[int], bytes], *, base: bytes | None = None
     ) -> tuple[bytes, int]:
-        digest, size = sha256(), 0
+        digest, size, begin = sha256(), 0, b""
         while piece := read(1 << 20):
             digest.update(piece)
             size += len(piece)
+            if size <= KEPT_BYTES:
+                begin += piece
+        if size <= KEPT_BYTES:
+            self.kept[digest.digest()] = begin
         return digest.digest(), size

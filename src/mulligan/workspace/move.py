@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.core import tree
 from mulligan.core.coverage import text
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 Id = bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """The trees to arrive at, and what follows from them."""
 
     tree: Id

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from mulligan.core.coverage import Coverage
 
@@ -12,8 +11,7 @@ Progress = Callable[[str, int, int | None], None]
 """Told of the stage, how much is done, and of how much, where that is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """How many files differ from the checkpoint before."""
 
     added: int = 0
@@ -21,8 +19,7 @@ class Changes:
     deleted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """A tree with a name, a kind and a time. Ids of trees are SHA-256 in hex."""
 
     id: str
@@ -55,8 +52,7 @@ class Checkpoint:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(NamedTuple):
     """One path of a checkpoint; `kind` is file, link or directory, `mode` octal text."""
 
     path: str
@@ -70,8 +66,7 @@ class TreeEntry:
         return _plain(self)
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(NamedTuple):
     """One file that differs. Modes are octal text; `old_path` is set for a rename."""
 
     path: str
@@ -93,8 +88,7 @@ class FileChange:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     """What changed since a checkpoint."""
 
     checkpoint: str
@@ -109,16 +103,14 @@ class Status:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(NamedTuple):
     """A path that was, or would be, left alone, and why."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RestorePlan:
+class RestorePlan(NamedTuple):
     """What a restore would do. Folders are listed, with a slash, only where they are empty."""
 
     target: str | None
@@ -131,8 +123,7 @@ class RestorePlan:
         return _plain(self) | {"preview": True}
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreResult:
+class RestoreResult(NamedTuple):
     """What a restore, an undo or a redo did. Without an operation it had nothing to do."""
 
     kind: str
@@ -152,8 +143,7 @@ class RestoreResult:
         return _plain(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """One appended change; `before` and `after` are checkpoints."""
 
     number: int
@@ -174,8 +164,7 @@ class Operation:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(NamedTuple):
     """What `verify` looked at. `problems` is empty if all is well."""
 
     objects: int
@@ -192,8 +181,7 @@ class Verified:
         return _plain(self) | {"clean": self.clean}
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(NamedTuple):
     """What `gc` freed, or would free."""
 
     removed: int
@@ -205,8 +193,7 @@ class Collected:
         return _plain(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(NamedTuple):
     """Which checkpoints were dropped, or would be."""
 
     forgotten: tuple[str, ...]
@@ -217,8 +204,7 @@ class Forgotten:
         return _plain(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something that `doctor` noticed: `ok`, `note`, or `problem` with a way to mend it."""
 
     level: str
@@ -231,12 +217,12 @@ class Finding:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    return {each.name: _simple(getattr(value, each.name)) for each in fields(value)}
+    return {name: _simple(each) for name, each in zip(value._fields, value, strict=True)}
 
 
 def _simple(value: Any) -> Any:
+    if hasattr(value, "_fields"):
+        return _plain(value)
     if isinstance(value, tuple):
         return [_simple(each) for each in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return _plain(value)
     return value

@@ -7,9 +7,8 @@ paths it would have named but for a reason to spare them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.core import tree
 from mulligan.core.coverage import text
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 Wanted = Mapping[bytes, Entry | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """`main` speaks of the project's tree, `guarded` of the ignored files that are kept."""
 
     kind: str

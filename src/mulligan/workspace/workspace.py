@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from mulligan.core import tree
 from mulligan.core.coverage import raw
@@ -15,8 +16,6 @@ from mulligan.core.tree import EMPTY, EMPTY_ID, Tree
 from mulligan.errors import NotFound, UsageError
 from mulligan.files import index
 from mulligan.files.index import Cache
-from mulligan.files.watch import Watcher
-from mulligan.files.watch_socket import RemoteWatcher, connect
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.store.objects import Store
@@ -38,6 +37,10 @@ from mulligan.workspace.results import (
     Verified,
 )
 from mulligan.workspace.settings import read_limits
+
+if TYPE_CHECKING:
+    from mulligan.files.watch import Watcher
+    from mulligan.files.watch_socket import RemoteWatcher
 
 TREES_KEPT = 20_000
 SAVE_SECONDS = 5.0
@@ -98,6 +101,8 @@ class Workspace:
         self._saved_at = 0.0
         try:
             if watch:
+                from mulligan.files.watch import Watcher
+
                 self.watcher = Watcher(project.root)
             self.recovered = recover.if_needed(self)
         except BaseException:
@@ -299,7 +304,13 @@ class Workspace:
         if self.watcher is not None:
             yield self.watcher
             return
-        remote = connect(self.project.path("watch.sock"))
+        path = self.project.path("watch.sock")
+        if not os.path.exists(path):
+            yield None
+            return
+        from mulligan.files.watch_socket import connect
+
+        remote = connect(path)
         try:
             yield remote
         finally:

@@ -1,0 +1,63 @@
+"""Paths that are in scope whatever the ignore rules say.
+
+Two kinds: those that were asked for by name (`forced`: an agent's tool wrote them, or the user
+said so), and those that the project's git index tracks, because git does not ignore them either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mulligan.files.ignore import Reason
+from mulligan.files.index import Node
+
+
+class Wanted:
+    """`above` gives, for each directory above such a path, the names in it that lead there."""
+
+    def __init__(
+        self, forced: Iterable[bytes], tracked: Iterable[bytes], hidden: Iterable[bytes]
+    ) -> None:
+        self.forced = frozenset(forced)
+        self.tracked = frozenset(tracked)
+        self.hidden = frozenset(hidden)
+        self.above = _directories_above(self.forced | self.tracked)
+        self.nothing = not (self.forced or self.tracked or self.hidden)
+
+    def overrule(self, path: bytes, reason: Reason, whole: bool) -> Reason:
+        """What counts for a path of which the ignore rules say this; `whole`: all of its folder."""
+        if path in self.hidden or reason == Reason.ALWAYS:
+            return Reason.ALWAYS
+        if whole or path in self.forced:
+            return Reason.IN_SCOPE
+        if path in self.tracked and reason != Reason.MULLIGANIGNORE:
+            return Reason.IN_SCOPE
+        return reason
+
+
+def tracked_but_left_out(root: Node, tracked: Iterable[bytes], prefix: bytes) -> frozenset[bytes]:
+    """The paths of git's index that a scan left out; `prefix` is the project's place in it."""
+    start = prefix + b"/" if prefix else b""
+    nodes: dict[bytes, Node | None] = {b"": root}
+    wanted = set()
+    for path in tracked:
+        if not path.startswith(start):
+            continue
+        path = path[len(start) :]
+        directory, _slash, name = path.rpartition(b"/")
+        if directory not in nodes:
+            nodes[directory] = root.find(directory)
+        node = nodes[directory]
+        if node is None or node.partial or name in node.left or name in node.guards:
+            wanted.add(path)
+    return frozenset(wanted)
+
+
+def _directories_above(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
+    above: dict[bytes, set[bytes]] = {}
+    for path in paths:
+        while path:
+            directory, _slash, name = path.rpartition(b"/")
+            above.setdefault(directory, set()).add(name)
+            path = directory
+    return {directory: frozenset(names) for directory, names in above.items()}
