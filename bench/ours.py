@@ -22,9 +22,7 @@ _CHILD = Path(__file__).with_name("child.py")
 class Mulligan(Contestant):
     @classmethod
     def missing(cls) -> str | None:
-        probe = [sys.executable, "-c", "import mulligan; mulligan.open"]
-        done = subprocess.run(probe, capture_output=True, check=False)
-        return None if done.returncode == 0 else "mulligan.open cannot be imported yet"
+        return _complaint([sys.executable, "-c", "import mulligan; mulligan.open"])
 
     def environment(self) -> dict[str, str]:
         return os.environ | {"MULLIGAN_HOME": str(self.state / "home")}
@@ -35,10 +33,7 @@ class OneShot(Mulligan):
 
     @classmethod
     def missing(cls) -> str | None:
-        done = subprocess.run(
-            [sys.executable, "-m", "mulligan", "--version"], capture_output=True, check=False
-        )
-        return None if done.returncode == 0 else "python -m mulligan does not run yet"
+        return _complaint([sys.executable, "-m", "mulligan", "--version"])
 
     def mulligan(self, *arguments: str) -> Any:
         command = [sys.executable, "-m", "mulligan", "-C", str(self.tree), *arguments, "--json"]
@@ -136,3 +131,9 @@ def start_commands() -> dict[str, list[str]]:
     script = Path(sys.executable).with_name("mulligan")
     command = [str(script)] if script.exists() else [sys.executable, "-m", "mulligan"]
     return {"python -c pass": [sys.executable, "-c", "pass"], "mulligan": [*command, "--version"]}
+
+
+def _complaint(command: list[str]) -> str | None:
+    """None if the command runs, else the last line of what it says."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else (done.stderr.strip() or "no reason").splitlines()[-1]

@@ -115,12 +115,7 @@ def journey(contestant: Contestant, tree: Tree, course: Course, record: Record) 
 
     if course.asks("byte", "byte-disk") and not contestant.leaves_out_large:
         for path in tree.large[: course.takes]:
-            before = contestant.disk_bytes()
-            _rest()
-            corpora.change_one_byte(tree.root / path)
-            time.sleep(_PAUSE)
-            note("byte", contestant.checkpoint())
-            note("byte-disk", contestant.disk_bytes() - before)
+            _one_byte(contestant, tree, path, note)
             yield
 
 
@@ -147,6 +142,24 @@ def _two_hundred_changes(contestant: Contestant, tree: Tree, number: int, note: 
     _expect_undone(change.not_undone(tree.root))
     # The next change begins from a checkpoint of the restored tree.
     contestant.checkpoint()
+
+
+def _one_byte(contestant: Contestant, tree: Tree, path: str, note: Record) -> None:
+    """Change a byte of a large file; then see that both versions can be had back."""
+    file = tree.root / path
+    before = contestant.disk_bytes()
+    old = file.read_bytes()
+    _rest()
+    corpora.change_one_byte(file)
+    time.sleep(_PAUSE)
+    note("byte", contestant.checkpoint())
+    note("byte-disk", contestant.disk_bytes() - before)
+    new = file.read_bytes()
+    for version in (old, new):
+        contestant.restore_one(path)
+        if file.read_bytes() != version:
+            raise RuntimeError(f"a restore of {path} brought other bytes")
+        contestant.checkpoint()
 
 
 def _expect_undone(differing: list[str]) -> None:

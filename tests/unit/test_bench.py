@@ -135,6 +135,23 @@ def test_a_peer_goes_the_whole_way_and_restores_every_byte(
     assert seen["row-disk"][0] > 0
 
 
+def test_both_versions_of_a_large_file_are_asked_back(cache: Path, tmp_path: Path) -> None:
+    kind = PEERS["git"]
+    if kind.missing():
+        pytest.skip(f"git: {kind.missing()}")
+    tree = corpora.copy(corpora.make(TINY, cache), tmp_path / "tree")
+    before = (tree.root / tree.large[0]).read_bytes()
+    (tmp_path / "state").mkdir()
+    seen: list[str] = []
+    course = Course("B", SCENARIOS, takes=1)
+    contestant = kind(tree.root, tmp_path / "state")
+    for _ in journey(contestant, tree, course, lambda key, value: seen.append(key)):
+        pass
+    assert seen == ["first", "disk", "byte", "byte-disk"]
+    after = (tree.root / tree.large[0]).read_bytes()
+    assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
+
+
 def test_a_restore_that_leaves_bytes_behind_ends_the_journey(cache: Path, tmp_path: Path) -> None:
     class Idle(Contestant):
         def checkpoint(self) -> float:

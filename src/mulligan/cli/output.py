@@ -88,7 +88,7 @@ class Output:
 
     def paths(self, given: tuple[str, ...]) -> tuple[str, ...]:
         """Paths from the command line, which are relative to where the user is."""
-        return tuple(os.path.join(self.base, each) for each in given)
+        return tuple(os.path.join(self.base, each) if each else "" for each in given)
 
     def data(self, content: dict[str, Any]) -> None:
         click.echo(json.dumps(content, indent=2 if sys.stdout.isatty() else None))

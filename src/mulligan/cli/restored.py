@@ -42,6 +42,8 @@ def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
     if done.operation is None:
         spared = f" {plural(len(done.skipped), 'path')} left alone." if done.skipped else ""
         return f"Nothing to do: everything is as it should be already.{spared}"
+    if done.undoes and not (done.restored or done.deleted):
+        return f"Operation {done.undoes} was taken back already by hand; nothing had to be changed."
     if done.kind == "undo":
         return f"Took back operation {done.undoes}: {what}. `mulligan redo` does it again."
     if done.kind == "redo":

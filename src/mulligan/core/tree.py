@@ -10,12 +10,13 @@ of the file's bytes, of the link's target, or of the subdirectory's own tree. Th
 tree is the SHA-256 of these bytes, so the same files have the same identity on any machine, and
 comparing two trees touches only the directories that differ.
 
-What is always true of a decoded tree: names are unique, sorted as bytes, never empty, never `.`
-or `..`, and contain no slash. A tree that says otherwise is corrupt and is refused whole.
+What is always true of a decoded tree: names are unique, sorted as bytes, never empty, never `.`,
+`..` or `.git`, and contain no slash. A tree that says otherwise is corrupt and is refused whole.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from operator import itemgetter
@@ -26,7 +27,10 @@ from mulligan.errors import Corrupt
 FILE = b"f"
 LINK = b"l"
 DIRECTORY = b"d"
-KINDS = (FILE, LINK, DIRECTORY)
+IMPOSSIBLE = (b".", b"..", b".git")
+_RECORD = re.compile(
+    rb"([fld]) (0|[1-7][0-7]{0,3}) (0|[1-9][0-9]*) (0|[1-9][0-9]*) ([0-9a-f]{64}) ([^/\0]+)\0"
+)
 
 
 class Entry(NamedTuple):
@@ -91,24 +95,17 @@ def encode(entries: Iterable[Entry]) -> bytes:
 def decode(data: bytes) -> Tree:
     """The entries of a directory; raises `Corrupt` for anything but canonical bytes."""
     entries: list[Entry] = []
-    records = data.split(b"\0")
-    if records.pop():
-        raise Corrupt("A tree does not end where it should.")
-    last = b""
-    try:
-        for record in records:
-            kind, mode, files, size, id, name = record.split(b" ", 5)
-            if name <= last or b"/" in name or name in (b".", b"..") or kind not in KINDS:
-                raise Corrupt(f"A tree holds the impossible name or kind {name!r}.")
-            entry = Entry(
-                kind, int(mode, 8), int(files), int(size), bytes.fromhex(id.decode()), name
-            )
-            if len(entry.id) != 32:
-                raise Corrupt(f"A tree holds a short identity for {name!r}.")
-            entries.append(entry)
-            last = name
-    except ValueError as problem:
-        raise Corrupt(f"A tree cannot be read: {problem}.") from problem
+    position, last = 0, b""
+    for found in _RECORD.finditer(data):
+        kind, mode, files, size, id, name = found.groups()
+        if found.start() != position or name <= last or name in IMPOSSIBLE:
+            break
+        position, last = found.end(), name
+        entries.append(
+            Entry(kind, int(mode, 8), int(files), int(size), bytes.fromhex(id.decode()), name)
+        )
+    if position != len(data):
+        raise Corrupt(f"A tree cannot be read after its entry {last!r}.")
     return tuple(entries)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -128,8 +129,12 @@ class _Work:
         self.number = {change.path: index for index, change in enumerate(changes)}
 
     def run(self) -> Applied:
-        writes = [each for each in self.changes if _is_write(each)]
-        removals = [each for each in self.changes if _is_removal(each)]
+        for change in self.changes:
+            if any(_is_git(name) for name in change.path.split(b"/")):
+                self._skip(change, "it is git's own")
+        mine = [each for each in self.changes if each.path not in self.result.skipped]
+        writes = [each for each in mine if _is_write(each)]
+        removals = [each for each in mine if _is_removal(each)]
         try:
             try:
                 self._stage(writes)
@@ -235,6 +240,7 @@ class _Work:
             finally:
                 os.close(fd)
         except Corrupt as problem:
+            os.unlink(slot.name, dir_fd=slot.fd)
             self._skip(change, str(problem))
 
     def _remove(self, change: Change) -> None:
@@ -353,6 +359,9 @@ class _Work:
         staged = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
         if (staged.st_uid, staged.st_gid) != (taken.st_uid, taken.st_gid):
             os.chown(slot.name, taken.st_uid, taken.st_gid, dir_fd=slot.fd, follow_symlinks=False)
+            if stat.S_ISREG(staged.st_mode):
+                # A change of owner takes the setuid and setgid bits away.
+                os.chmod(slot.name, staged.st_mode & 0o7777, dir_fd=slot.fd)
 
     def _set_mode(self, change: Change) -> None:
         assert change.after is not None
@@ -531,6 +540,10 @@ def _staging_places(directories: Directories, changes: Iterable[Change]) -> list
 
 def _folder(tag: str) -> bytes:
     return b".mulligan-tmp-" + tag.encode()
+
+
+def _is_git(name: bytes) -> bool:
+    return name == b".git" or (sys.platform in ("darwin", "win32") and name.lower() == b".git")
 
 
 def _is_folder(entry: Entry | None) -> bool:

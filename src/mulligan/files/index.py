@@ -93,6 +93,7 @@ class Cache:
         self.sources: tuple[object, ...] = ()
         self.wanted: frozenset[bytes] = frozenset()
         self.token: str | None = None
+        self.limits: tuple[int, ...] = ()
         self.stamp: tuple[int, ...] | None = None
         self.coverage: Coverage | None = None
         self.full_at = 0.0
@@ -129,7 +130,7 @@ def load(path: str, root: bytes) -> Cache:
         offset += length
         try:
             head, nodes = marshal.loads(payload)
-            of, cache.generation, cache.sources, cache.wanted, cache.token = head
+            of, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits = head
             if of != root:
                 return Cache()
             for value in nodes:
@@ -152,7 +153,7 @@ def save(path: str, root: bytes, cache: Cache) -> None:
         return
     whole = mark is None or mark != cache.stamp or _is_mostly_history(cache.root, mark[1])
     nodes = list(cache.root.walk()) if whole else touched
-    head = (root, cache.generation, cache.sources, cache.wanted, cache.token)
+    head = (root, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits)
     content: Any = (head, [_dump(at, node) for at, node in nodes])
     payload = marshal.dumps(content)
     record = RECORD.pack(len(payload), crc32(payload)) + payload

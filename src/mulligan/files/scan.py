@@ -83,13 +83,15 @@ class Scan:
         """Looks at everything in scope."""
         root = self._cache.root or Node()
         self._cache.root = root
+        if self._stamp()[1:] != self._cache.sources[1:]:
+            # What was asked for has changed: every name must be sorted again.
+            self._list_again(root)
         self._look_at_all(root)
         wanted = self._left_out_by_mistake(root)
         if wanted != self._cache.wanted:
             self._cache.wanted = wanted
             self._wanted = Wanted(self._wanted.forced, wanted, self._wanted.hidden)
-            for _path, node in root.walk():
-                node.signature = None
+            self._list_again(root)
             self._contents = Contents(self._sink, self._started)
             self._look_at_all(root)
 
@@ -109,6 +111,10 @@ class Scan:
                 self._look_at(fd, root, scope, path)
             self._settle(root)
         return True
+
+    def _list_again(self, root: Node) -> None:
+        for _path, node in root.walk():
+            node.signature = None
 
     def _open_root(self) -> _Open:
         return _Open(self._root, self._contents)

@@ -1,9 +1,10 @@
 """Garbage collection: frees what nothing reaches.
 
-Pack by pack: what is alive is copied to a new pack, which is synced; then one transaction of the
-index lets the copies take the place of the originals and forgets the dead; then the old pack is
-deleted. A kill between any two steps leaves every living object readable. The caller holds the
-project's lock; readers go on, and look again when a pack has moved under them.
+First, living deltas are written out whole where their base is dead. Then, pack by pack: what is
+alive is copied to a new pack, which is synced; one transaction of the index lets the copies take
+the place of the originals and forgets the dead; then the old pack is deleted. A kill between any
+two steps leaves every living object readable. The caller holds the project's lock; readers go on,
+and look again when a pack has moved under them.
 """
 
 from __future__ import annotations
@@ -40,8 +41,7 @@ def collect(
     """
     problems: list[Problem] = []
     if not dry_run:
-        store.index.bury()
-        store.index.adopt()
+        store.tidy()
     live = reachable(store, roots, problems.append, progress)
     if problems:
         raise Corrupt(
@@ -70,19 +70,31 @@ def collect(
         )
         return Collected(len(dead), max(0, freed), len(live))
     before = sum(size.values())
+    _write_out(store, [each for found in by_pack.values() for each in found], dead)
+    by_pack = {}
+    for record in store.index.all():
+        by_pack.setdefault(record.pack, []).append(record)
     for number in affected:
-        _rewrite(store, number, by_pack[number], dead)
+        _rewrite(store, number, by_pack.get(number, []), dead)
     if dead:
         store.index.drop(())
     return Collected(len(dead), max(0, before - sum(_sizes(store, None).values())), len(live))
+
+
+def _write_out(store: Store, records: list[Record], dead: set[bytes]) -> None:
+    """Writes living deltas out whole while the dead bases that they need are still there."""
+    orphans = [each for each in records if each.base in dead and each.id not in dead]
+    with Writer(store, fresh=True) as writer:
+        for record in orphans:
+            writer.copy(record, whole=True)
+        writer.commit(replacing=True)
 
 
 def _rewrite(store: Store, number: int, found: list[Record], dead: set[bytes]) -> None:
     with Writer(store, fresh=True) as writer:
         for record in found:
             if record.id not in dead:
-                # A delta whose base goes away is written out whole.
-                writer.copy(record, whole=record.base is not None and record.base in dead)
+                writer.copy(record)
         writer.commit_moves(number, [record.id for record in found if record.id in dead])
     store.release(number)
     store.index.bury()

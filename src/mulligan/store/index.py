@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 
 from mulligan.errors import Busy, Corrupt
-from mulligan.store.packs import MAGIC, Record, pack_name, pack_number, records
+from mulligan.store.packs import Record, pack_name, pack_number
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -93,12 +93,21 @@ class PackIndex:
             row = self._db.execute("SELECT whole FROM packs WHERE number = ?", (number,)).fetchone()
         return row is not None and bool(row[0])
 
-    def add(self, found: Iterable[Record], ends: dict[int, int], *, whole: bool = True) -> None:
+    def add(
+        self,
+        found: Iterable[Record],
+        ends: dict[int, int],
+        *,
+        whole: bool = True,
+        replacing: bool = False,
+    ) -> None:
         """Lists objects whose bytes are on the disk; one transaction."""
+        conflict = "REPLACE" if replacing else "IGNORE"
         with self._lock, self._db:
             # In the order of the key: a B-tree grows fastest at its end.
+            rows: list[Record] = sorted(found, key=_id)
             self._db.executemany(
-                "INSERT OR IGNORE INTO objects VALUES (?,?,?,?,?,?,?,?)", sorted(found)
+                f"INSERT OR {conflict} INTO objects VALUES (?,?,?,?,?,?,?,?)", rows
             )
             self._set_ends(ends, whole)
 
@@ -133,48 +142,24 @@ class PackIndex:
                 with self._db:
                     self._db.execute("DELETE FROM doomed WHERE number = ?", (number,))
 
-    def adopt(self) -> None:
-        """Lists whole records that lie in the packs and not in the index.
-
-        After a crash these are an unfinished writer's; after the index was lost, everything. Only
-        for the holder of the project's lock.
-        """
+    def strays(self) -> Iterator[tuple[int, int, int]]:
+        """Packs that hold more than is listed: their number, where that begins, where it ends."""
         known = self.packs()
         for name in sorted(os.listdir(self.directory)):
             number = pack_number(name)
-            if number is None:
-                continue
-            path = os.path.join(self.directory, name)
-            end = os.path.getsize(path)
-            start = known.get(number, len(MAGIC))
-            if number in known and start == end:
-                continue
-            fd = os.open(path, os.O_RDONLY)
-            try:
-                found: list[Record] = []
-                if os.pread(fd, len(MAGIC), 0) == MAGIC:
-                    found = self._with_depth(records(fd, number, start, end))
-                last = found[-1].end if found else len(MAGIC)
-                self.add(found, {number: end}, whole=last == end)
-            finally:
-                os.close(fd)
+            if number is not None:
+                end = os.path.getsize(os.path.join(self.directory, name))
+                start = known.get(number, 0)
+                if number not in known or start != end:
+                    yield number, start, end
 
     def _set_ends(self, ends: dict[int, int], whole: bool) -> None:
         rows = [(number, end, whole) for number, end in ends.items()]
         self._db.executemany("INSERT OR REPLACE INTO packs VALUES (?,?,?)", rows)
 
-    def _with_depth(self, found: Iterable[Record]) -> list[Record]:
-        # The depth of a delta is not written in the pack: it follows from that of its base.
-        depths: dict[bytes, int] = {}
-        result = []
-        for record in found:
-            if record.base is not None:
-                base = self.find(record.base)
-                depth = depths.get(record.base, base.depth if base else 0) + 1
-                record = record._replace(depth=depth)
-            depths[record.id] = record.depth
-            result.append(record)
-        return result
+
+def _id(record: Record) -> bytes:
+    return record.id
 
 
 def _connect(path: str) -> apsw.Connection:

@@ -29,6 +29,7 @@ from mulligan.store.packs import (
     Record,
     frame,
     pack_name,
+    records,
     split_chunks,
 )
 
@@ -49,6 +50,8 @@ class Store:
         self.index = PackIndex(directory)
         self._packs: dict[int, int] = {}
         self._lock = RLock()
+        self._strays: dict[bytes, Record] = {}
+        self._stray_ends: dict[int, tuple[int, bool]] = {}
 
     def close(self) -> None:
         with self._lock:
@@ -96,7 +99,7 @@ class Store:
         return self._payload(record)
 
     def _record(self, id: bytes) -> Record:
-        record = self.index.find(id)
+        record = self.index.find(id) or self._strays.get(id)
         if record is None:
             raise MissingObject(f"Object {id.hex()} is not in the store.")
         return record
@@ -148,6 +151,69 @@ class Store:
                 self._packs[number] = fd
             return fd
 
+    def tidy(self) -> None:
+        """Clears up after an interrupted writer. Only for the holder of the project's lock.
+
+        Deletes the packs that the garbage collector had emptied, and lists whole records that lie
+        in the packs and not in the index: an unfinished writer's, or, after the index was lost,
+        everything. Each is read first, for what was never synced may not be what it says it is.
+        """
+        self.index.bury()
+        for number, start, end in list(self.index.strays()):
+            fd = self._pack(number)
+            os.fsync(fd)
+            found: list[Record] = []
+            if os.pread(fd, len(MAGIC), 0) == MAGIC:
+                found = list(records(fd, number, max(start, len(MAGIC)), end))
+            self._strays |= {record.id: record for record in found if not self.index.has(record.id)}
+            whole = (found[-1].end if found else max(start, len(MAGIC))) == end
+            self._stray_ends[number] = (end, whole)
+        if self._stray_ends:
+            sound = [
+                self._with_depth(each) for each in self._strays.values() if self._is_sound(each)
+            ]
+            for number, (end, whole) in self._stray_ends.items():
+                mine = [record for record in sound if record.pack == number]
+                self.index.add(mine, {number: end}, whole=whole)
+        self._strays, self._stray_ends = {}, {}
+
+    def damaged(self, id: bytes) -> list[bytes]:
+        """Which objects are in the way of reading this one; none if it can be read."""
+        try:
+            for _piece in self.stream(id):
+                pass
+        except Corrupt:
+            record = self.index.find(id)
+            if record is None or record.encoding != CHUNKS:
+                return [id]
+            try:
+                parts = [chunk for chunk, _length in self.chunks(record)]
+            except Corrupt:
+                return [id, self.list_of(record)]
+            return [id, *(chunk for chunk in parts if self.damaged(chunk))]
+        return []
+
+    def _is_sound(self, record: Record) -> bool:
+        try:
+            if record.encoding != CHUNKS:
+                return len(self._content(record)) == record.size
+            return sum(length for chunk, length in self.chunks(record) if self._record(chunk)) == (
+                record.size
+            )
+        except Corrupt:
+            return False
+
+    def _with_depth(self, record: Record) -> Record:
+        """The depth of a delta is not written in the pack: it follows from that of its base."""
+        depth, base = 0, record.base
+        while base is not None and depth <= 4 * DELTA_DEPTH:
+            found = self._strays.get(base)
+            if found is None:
+                depth += 1 + self._record(base).depth
+                break
+            depth, base = depth + 1, found.base
+        return record._replace(depth=depth)
+
     def release(self, number: int) -> None:
         """Closes a pack that is about to be deleted, so that its blocks are freed."""
         with self._lock:
@@ -166,8 +232,7 @@ class Writer:
     def __init__(self, store: Store, *, fresh: bool = False) -> None:
         self.store = store
         if not fresh:
-            store.index.bury()
-            store.index.adopt()
+            store.tidy()
         self._fresh = fresh
         self._lock = Lock()
         self._pending: dict[bytes, Record] = {}
@@ -240,7 +305,7 @@ class Writer:
             self._append(id, CHUNKS, size, chunks)
         return id, size
 
-    def copy(self, record: Record, *, whole: bool) -> Record:
+    def copy(self, record: Record, *, whole: bool = False) -> Record:
         """Writes an object of the store again, for the garbage collector."""
         payload = self.store._payload(record)
         encoding, base = record.encoding, record.base
@@ -249,13 +314,16 @@ class Writer:
             payload, encoding, base = zstd.compress(content, LEVEL), ZSTD, None
         return self._append(record.id, encoding, record.size, payload, base, record.depth)
 
-    def commit(self) -> int:
-        """Syncs the packs, then lists the new objects; gives how many there were."""
+    def commit(self, *, replacing: bool = False) -> int:
+        """Syncs the packs, then lists the new objects; gives how many there were.
+
+        `replacing` lets them take the place of objects that are listed already.
+        """
         with self._lock:
             if not self._pending:
                 return 0
             self._sync()
-            self.store.index.add(self._pending.values(), self._changed)
+            self.store.index.add(self._pending.values(), self._changed, replacing=replacing)
             return self._done()
 
     def commit_moves(self, old: int, dead: list[bytes]) -> None:

@@ -69,6 +69,10 @@ def _look(
     workspace: Workspace, cache: Cache, sink: Sink, watcher: Watcher | RemoteWatcher | None
 ) -> Look:
     project = workspace.project
+    if cache.limits != tuple(workspace.limits):
+        # What is kept depends on the settings: with other settings, nothing seen still holds.
+        cache.root = None
+        cache.limits = tuple(workspace.limits)
     scan = Scan(
         project.root,
         cache,
@@ -133,6 +137,8 @@ def _check_generation(workspace: Workspace, cache: Cache) -> None:
 def _hidden(workspace: Workspace) -> tuple[bytes, ...]:
     """Mulligan's own data, should it lie inside the project."""
     home = os.path.realpath(os.fsencode(workspace.home))
+    if home == workspace.project.root:
+        return (b"projects", b"config.toml")
     start = workspace.project.root.rstrip(b"/") + b"/"
     return (home[len(start) :],) if home.startswith(start) else ()
 

@@ -10,7 +10,8 @@ from mulligan.core.coverage import text
 from mulligan.core.tree import Change, Entry, Tree
 from mulligan.journal import checkpoints
 from mulligan.store.objects import Writer
-from mulligan.workspace.wish import Wanted, Wish
+from mulligan.workspace.look import Look
+from mulligan.workspace.wish import Wanted, Wish, settled
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -36,14 +37,16 @@ class Move(NamedTuple):
 
 
 def prepare(
-    workspace: Workspace, writer: Writer, before: tuple[Id, Id], wish: Wish, *, keep_dirty: bool
+    workspace: Workspace, writer: Writer, seen: Look, wish: Wish, *, keep_dirty: bool
 ) -> Move:
-    """The move that fulfils a wish, from the trees of the disk; the caller commits the writer."""
+    """The move that fulfils a wish, from what the disk holds; the caller commits the writer."""
     editor = Editor(workspace, writer)
+    before = (seen.tree, seen.guarded)
     move = editor.move(before, wish.main, wish.guarded)
     dirty = find_dirty(workspace, move.changes)
     if keep_dirty and dirty:
-        wish = wish.without(set(dirty), "it is in no checkpoint yet, and was to be kept")
+        reason = "it is in no checkpoint yet, and was to be kept"
+        wish = settled(workspace, seen, wish.without(dict.fromkeys(dirty, reason)))
         move = editor.move(before, wish.main, wish.guarded)
     return Move(
         move.tree, move.guarded, move.main_changes, move.guarded_changes, tuple(dirty), wish.spared

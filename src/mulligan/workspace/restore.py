@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.coverage import text
 from mulligan.core.times import just_after
+from mulligan.core.tree import Change
 from mulligan.core.view import next_redo, next_undo
 from mulligan.errors import MulliganError, NotFound, NothingToUndo
 from mulligan.files import apply
@@ -134,7 +135,8 @@ def complete(
         )
         content = result.as_json()
         summary = {name: content[name] for name in ("restored", "deleted", "skipped", "dirty")}
-        operations.finish(db, number, after=row.id, changed=bool(done), summary=summary)
+        changed = bool(done) or undoes is not None
+        operations.finish(db, number, after=row.id, changed=changed, summary=summary)
     workspace.save_cache()
     return RestoreResult(
         kind, number, safety.id, row.id, target, undoes, result.restored, result.deleted, skipped,
@@ -170,12 +172,15 @@ def _perform(
         # What the disk holds is stored for good before anything is decided about it.
         writer.commit()
         wish = wishing(seen)
-        move = prepare(workspace, writer, (seen.tree, seen.guarded), wish, keep_dirty=keep_dirty)
+        move = prepare(workspace, writer, seen, wish, keep_dirty=keep_dirty)
         changes = move.changes
-        if preview or not changes:
+        # An undo counts as done even if somebody has put everything back already.
+        if preview or not (changes or wish.undoes):
             workspace.save_cache()
             return _not_done(wish, move, preview=preview)
         writer.commit()
+    if _mend(workspace, changes):
+        return _perform(workspace, wishing, keep_dirty=keep_dirty, preview=preview)
     latest = checkpoints.latest(workspace.journal)
     with workspace.journal.writing() as db:
         safety = latest
@@ -214,6 +219,24 @@ def _perform(
         move=move,
         applied=applied,
     )
+
+
+def _mend(workspace: Workspace, changes: list[Change]) -> bool:
+    """Whether a stored copy of what is about to go turned out damaged, and was struck out.
+
+    Then the disk has the only good copy, and a further look stores it anew.
+    """
+    damaged = [
+        id
+        for change in changes
+        if change.before is not None
+        and not change.before.is_directory
+        and not change.before.same_content(change.after)
+        for id in workspace.store.damaged(change.before.id)
+    ]
+    if damaged:
+        workspace.store.index.drop(damaged)
+    return bool(damaged)
 
 
 def _not_done(wish: Wish, move: Move, *, preview: bool) -> RestoreResult:

@@ -26,7 +26,7 @@ def verify(workspace: Workspace, *, repair: bool = False) -> Verified:
     """Reads everything. With `repair`, damaged objects are struck from the index, so that the
     next checkpoint stores their content anew if it is still on the disk."""
     with workspace.locked():
-        workspace.store.index.adopt()
+        workspace.store.tidy()
         found = verifier.verify(
             workspace.store,
             _roots(workspace),

@@ -37,14 +37,12 @@ class Wish(NamedTuple):
     spared: Mapping[bytes, str]
     undoes: int | None = None
 
-    def without(self, paths: set[bytes], reason: str) -> Wish:
-        return Wish(
-            self.kind,
-            self.target,
-            {path: entry for path, entry in self.main.items() if path not in paths},
-            {path: entry for path, entry in self.guarded.items() if path not in paths},
-            dict(self.spared) | dict.fromkeys(paths, reason),
-            self.undoes,
+    def without(self, spared: Mapping[bytes, str]) -> Wish:
+        """The wish but for some paths, which are to stay as they are, each for a reason."""
+        return self._replace(
+            main={path: entry for path, entry in self.main.items() if path not in spared},
+            guarded={path: entry for path, entry in self.guarded.items() if path not in spared},
+            spared=dict(self.spared) | dict(spared),
         )
 
 
@@ -82,7 +80,7 @@ def to_checkpoint(
     }
     for path in paths:
         _check_named(workspace, seen, target, path)
-    return Wish("restore", target, main, guarded, spared)
+    return settled(workspace, seen, Wish("restore", target, main, guarded, spared))
 
 
 def to_take_back(
@@ -101,8 +99,6 @@ def to_take_back(
     spared: dict[bytes, str] = {}
     for change in tree.differences(after.tree, before.tree, workspace.load):
         reason = seen.coverage.reason_for(change.path)
-        if reason is None and _is_in_the_way(workspace, seen, change):
-            reason = "a folder is in its place now"
         if reason is None:
             main[change.path] = change.after
         else:
@@ -112,15 +108,41 @@ def to_take_back(
         for change in tree.differences(after.guarded, before.guarded, workspace.load)
         if change.after is not None and not change.after.is_directory
     }
-    return Wish(kind, before, main, guarded, spared, undoes=number)
+    return settled(workspace, seen, Wish(kind, before, main, guarded, spared, undoes=number))
 
 
-def _is_in_the_way(workspace: Workspace, seen: Look, change: Change) -> bool:
-    """Whether somebody has since made a folder, with something in it, where a file was."""
-    if any(each is not None and each.is_directory for each in (change.before, change.after)):
-        return False
-    present = tree.find(seen.tree, change.path, workspace.load)
-    return present is not None and present.is_directory and present.id != tree.EMPTY_ID
+def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
+    """The wish without what could only come true at the cost of something that is to stay.
+
+    A file cannot take the place of a folder in which something stays, nor can anything be put
+    below a file that stays.
+    """
+    in_the_way: dict[bytes, str] = {}
+    for path, entry in wish.main.items():
+        if entry is None:
+            continue
+        present = tree.find(seen.tree, path, workspace.load)
+        if present is not None and present.is_directory and not entry.is_directory:
+            below = tree.walk(present.id, workspace.load, path)
+            if any(wish.main.get(each, present) is not None for each, _entry in below):
+                in_the_way[path] = "a folder with something to keep is in its place"
+        above = path.rpartition(b"/")[0]
+        while above:
+            present = tree.find(seen.tree, above, workspace.load)
+            if present is not None and present.is_directory:
+                break
+            if present is not None and wish.main.get(above) is None:
+                in_the_way[path] = "a file to keep is in the place of a folder above it"
+            above = above.rpartition(b"/")[0]
+    if not in_the_way:
+        return wish
+    folders = list(in_the_way)
+    spared = {
+        path: in_the_way.get(path, "it is in a folder that stays")
+        for path in wish.main
+        if any(within(path, folder) for folder in folders)
+    }
+    return settled(workspace, seen, wish.without(spared))
 
 
 def _concerns(change: Change, paths: tuple[bytes, ...]) -> bool:

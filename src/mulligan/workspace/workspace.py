@@ -233,6 +233,8 @@ class Workspace:
 
     def path(self, given: str) -> bytes:
         """A path as the project knows it; raises `UsageError` for one outside the project."""
+        if not given or "\0" in given:
+            raise UsageError("A path is empty, or holds a NUL; nothing was done.")
         full = os.path.normpath(os.path.join(self.project.root, raw(given)))
         if full == self.project.root:
             return b""
