@@ -20,6 +20,8 @@ status, the server into an HTTP status. A message names the thing and a way forw
 
 from __future__ import annotations
 
+import os
+
 
 class MulliganError(Exception):
     """The root of the tree; `code` is stable, the text is for people."""
@@ -73,3 +75,15 @@ class OutOfSpace(MulliganError):
 
 class Unsupported(MulliganError):
     code = "unsupported"
+
+
+def out_of_space_or_failed(path: str, problem: Exception) -> MulliganError:
+    """What to say of a file that could not be written: most often the disk is full."""
+    try:
+        space = os.statvfs(os.path.dirname(path))
+        full = space.f_bavail * space.f_frsize < 1 << 20
+    except (OSError, AttributeError):
+        full = False
+    if full:
+        return OutOfSpace(f"No space left for {path}; nothing was changed. Free some space.")
+    return MulliganError(f"{path} cannot be used: {problem}.")

@@ -215,11 +215,12 @@ def test_ya_11_a_file_of_a_checkpoint_is_given_as_its_exact_bytes_or_not_found(
     write(project, {"d/bin": "changed"})
     assert workspace.read(taken.id, "d/bin") == content
     assert workspace.read(taken.id, "empty") == b""
-    for path in ("nope", "d", "d/bin/deeper", ""):
+    for path in ("nope", "d", "d/bin/deeper", "."):
         with pytest.raises(mulligan.NotFound):
             workspace.read(taken.id, path)
-    with pytest.raises(mulligan.UsageError):
-        workspace.read(taken.id, "../outside")
+    for path in ("../outside", ""):
+        with pytest.raises(mulligan.UsageError):
+            workspace.read(taken.id, path)
 
 
 def test_ya_12_gc_says_what_it_removed_and_how_much_it_freed(

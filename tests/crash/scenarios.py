@@ -12,7 +12,7 @@ from typing import Any
 from harness import Promise, Scene, State, contents, lay
 
 Verb = tuple[str, dict[str, Any]]
-LARGE = Random(7).randbytes(1_200_000)
+CHUNKED = Random(7).randbytes(1_100_000)
 ONE: dict[str, Any] = {
     ".gitignore": b"*.secret\n",
     "api.secret": (b"guarded, not part of the tree\n", 0o600),
@@ -29,7 +29,6 @@ ONE: dict[str, Any] = {
     "empty": 0o755,
     "private": 0o700,
     "private/diary.txt": (b"dear diary\n", 0o600),
-    "large.bin": LARGE,
     "name\nwith a newline": b"one\n",
 }
 TWO: dict[str, Any] = {
@@ -43,9 +42,13 @@ TWO: dict[str, Any] = {
     "link-or-file": b"a file now\n",
     "empty": None,
     "private": 0o755,
-    "large.bin": LARGE[:600_000] + b"edited in the middle" + LARGE[600_000:],
     "new/nested/file.txt": b"new in the second\n",
     "name\nwith a newline": b"two\n",
+}
+LARGE_ONE: dict[str, Any] = {"keep.txt": b"kept\n", "a.txt": b"one\n", "large.bin": CHUNKED}
+LARGE_TWO: dict[str, Any] = {
+    "a.txt": b"two\n",
+    "large.bin": CHUNKED[:600_000] + b"edited in the middle" + CHUNKED[600_000:],
 }
 DIRTY: dict[str, Any] = {
     "user.txt": b"words that are in no checkpoint\n",
@@ -69,6 +72,11 @@ def next_checkpoint(scene: Scene) -> tuple[Promise, Verb]:
 
 def whole_restore(scene: Scene) -> tuple[Promise, Verb]:
     checkpoints = _two_checkpoints(scene)
+    return _about_to(scene, checkpoints, ("restore", {"checkpoint": next(iter(checkpoints))}))
+
+
+def restore_with_a_large_file(scene: Scene) -> tuple[Promise, Verb]:
+    checkpoints = _two_checkpoints(scene, LARGE_ONE, LARGE_TWO)
     return _about_to(scene, checkpoints, ("restore", {"checkpoint": next(iter(checkpoints))}))
 
 
@@ -158,10 +166,12 @@ def collection(scene: Scene) -> tuple[Promise, Verb]:
     return Promise(scene, scene.state(), scene.state(), left), ("gc", {})
 
 
-def _two_checkpoints(scene: Scene) -> dict[str, State]:
+def _two_checkpoints(
+    scene: Scene, one: dict[str, Any] = ONE, two: dict[str, Any] = TWO
+) -> dict[str, State]:
     checkpoints = {}
     with scene.open() as workspace:
-        for files in (ONE, TWO):
+        for files in (one, two):
             lay(scene.project, files)
             here = workspace.checkpoint("a state").id
             checkpoints[here] = contents(workspace, here)

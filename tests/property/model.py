@@ -161,17 +161,9 @@ def expected(disk: Picture, seen: Scope, main: Wish, guarded: Wish) -> Outcome:
     while changed:
         changed = False
         for path in sorted(goes):
-            wanted = wishes.get(path)
-            blocked = wanted is not None and any(
-                above in disk and not disk[above].is_directory and above not in goes
-                for above in parents(path)
+            blocked = disk[path].is_directory and any(
+                other not in goes for other in disk if within(other, path) and other != path
             )
-            if disk[path].is_directory:
-                blocked = blocked or any(
-                    other not in goes for other in disk if within(other, path) and other != path
-                )
-            elif wanted is not None and wanted.is_directory:
-                blocked = False
             if blocked:
                 goes.discard(path)
                 done.spared.add(path)
@@ -189,9 +181,7 @@ def expected(disk: Picture, seen: Scope, main: Wish, guarded: Wish) -> Outcome:
             elif there != wanted and not (there.is_directory and wanted.is_directory):
                 done.spared.add(path)
             continue
-        if any(
-            above in done.disk and not done.disk[above].is_directory for above in parents(path)
-        ):
+        if any(above in done.disk and not done.disk[above].is_directory for above in parents(path)):
             done.spared.add(path)
             continue
         for above in parents(path):

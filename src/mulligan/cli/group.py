@@ -85,8 +85,8 @@ class Group(click.Group):
             # Whoever was reading has seen enough.
             sys.stderr.close()
             sys.exit(141)
-        except OSError as problem:
-            output.error("failed", f"{problem}", as_json=as_json)
+        except (OSError, RecursionError, MemoryError) as problem:
+            output.error("failed", f"{problem}" or type(problem).__name__, as_json=as_json)
             sys.exit(1)
         sys.exit(code if isinstance(code, int) else 0)
 

@@ -85,6 +85,8 @@ class Output:
             for operation in workspace.recovered:
                 if operation.state == "applied":
                     self.say(f"Finished the {operation.kind} that was interrupted before.")
+                for path in operation.summary.get("rescued", ()):
+                    self.say(f"Rescued what was caught in between: {shown(path)}")
 
     def paths(self, given: tuple[str, ...]) -> tuple[str, ...]:
         """Paths from the command line, which are relative to where the user is."""

@@ -21,6 +21,8 @@ def report(out: Output, done: RestoreResult | RestorePlan) -> int:
         for skip in done.skipped:
             out.line(f"{click.style('S', fg='cyan', bold=True)}  {shown(skip.path)}: {skip.reason}")
         out.say(_summary(done, preview))
+        for path in getattr(done, "rescued", ()):
+            out.say(f"Saved by somebody at the very moment, and put beside: {shown(path)}")
         if done.dirty and not preview:
             out.say(
                 f"{plural(len(done.dirty), 'file')} had content that was in no checkpoint yet; "

@@ -12,8 +12,8 @@ The order, and why each step waits for the last:
 
 A path is touched only if the disk holds what the caller believes (`before`) or already what is
 wanted (`after`). Anything else is somebody's work: it is left alone and reported. That also makes
-it safe to do the whole thing again after a crash at any point: `rescue` first puts back bytes
-that were caught in the middle, then `apply` goes on where it stopped.
+it safe to do the whole thing again after a crash at any point: `staging.rescue` first puts back
+bytes that were caught in the middle, then `apply` goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -22,26 +22,31 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mulligan.core.tree import FILE, LINK, Change, Entry, join
+from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.files.reach import Directories, exists, looks_like
+from mulligan.files.staging import Read, clear, folder
 from mulligan.files.swap import NoExchange, exchange, move_if_free
 
-Read = Callable[[bytes], Iterator[bytes]]
 SYNC_THREADS = 8
+MEANWHILE = "it was changed by somebody else in the meantime"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass
 class Applied:
-    """What became of each change. `skipped` paths were left as they are."""
+    """What became of each change. `skipped` paths were left as they are.
+
+    `rescued` are new names of what somebody saved at the very moment, and whose place was taken.
+    """
 
     done: list[Change] = field(default_factory=list)
     skipped: dict[bytes, str] = field(default_factory=dict)
+    rescued: list[bytes] = field(default_factory=list)
 
 
 class _Slot(NamedTuple):
@@ -84,27 +89,6 @@ def verify(root: bytes, changes: Iterable[Change]) -> list[bytes]:
             if not right:
                 wrong.append(change.path)
     return wrong
-
-
-def rescue(root: bytes, tag: str, changes: Sequence[Change], read: Read) -> list[bytes]:
-    """Clears up after a crash: puts bytes back that were on their way out and are nowhere else.
-
-    Gives the paths that could not be put back in place, under their new names.
-    """
-    stray: list[bytes] = []
-    with Directories(root) as directories:
-        for place in _staging_places(directories, changes):
-            staged = directories.open_if_there(join(place, _folder(tag)))
-            if staged is None:
-                continue
-            fd = os.dup(staged)
-            for name in sorted(os.listdir(fd)):
-                saved = _put_back(directories, fd, os.fsencode(name), changes, read)
-                if saved is not None:
-                    stray.append(saved)
-            os.close(fd)
-            os.rmdir(_folder(tag), dir_fd=directories.open(place))
-    return stray
 
 
 class _Work:
@@ -252,17 +236,17 @@ class _Work:
                 return
             if change.after is not None and looks_like(parent, name, change.after):
                 return
-            self._skip(change, "changed by somebody else in the meantime")
+            self._skip(change, MEANWHILE)
             return
         slot = self.asides[change.path]
-        taken = os.stat(name, dir_fd=parent, follow_symlinks=False)
         os.rename(name, slot.name, src_dir_fd=parent, dst_dir_fd=slot.fd)
         self._touched(change.path)
-        if not self._came_out_as(slot, before, taken):
-            move_if_free(slot.name, slot.fd, name, parent)
-            self._skip(change, "changed by somebody else in the meantime")
+        if looks_like(slot.fd, slot.name, before):
+            os.unlink(slot.name, dir_fd=slot.fd)
             return
-        os.unlink(slot.name, dir_fd=slot.fd)
+        # A writer was faster than the comparison: what came out is theirs, and goes back.
+        self._skip(change, MEANWHILE)
+        move_if_free(slot.name, slot.fd, name, parent)
 
     def _remove_folder(self, change: Change) -> None:
         parent, name = self._parent(change.path)
@@ -313,45 +297,36 @@ class _Work:
                 move_if_free(slot.name, slot.fd, name, parent)
                 self._touched(change.path)
                 return
-            self._skip(change, "changed by somebody else in the meantime")
+            self._skip(change, MEANWHILE)
             return
-        taken = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        self._keep_owner(slot, taken)
+        self._keep_owner(slot, os.stat(name, dir_fd=parent, follow_symlinks=False))
         try:
             exchange(slot.name, slot.fd, name, parent)
         except NoExchange:
-            self._replace_in_two_steps(change, parent, name, slot, taken)
+            self._replace_in_two_steps(change, parent, name, slot)
             return
         self._touched(change.path)
-        if not self._came_out_as(slot, before, taken):
-            exchange(slot.name, slot.fd, name, parent)
-            self._skip(change, "changed by somebody else in the meantime")
+        if looks_like(slot.fd, slot.name, before):
+            os.unlink(slot.name, dir_fd=slot.fd)
             return
-        os.unlink(slot.name, dir_fd=slot.fd)
+        # A writer was faster than the comparison: what came out is theirs, and goes back.
+        self._skip(change, MEANWHILE)
+        exchange(slot.name, slot.fd, name, parent)
+        if not looks_like(slot.fd, slot.name, change.after):
+            # And faster again: the name gets what was saved last, and the other is set aside.
+            exchange(slot.name, slot.fd, name, parent)
 
-    def _replace_in_two_steps(
-        self, change: Change, parent: int, name: bytes, slot: _Slot, taken: os.stat_result
-    ) -> None:
+    def _replace_in_two_steps(self, change: Change, parent: int, name: bytes, slot: _Slot) -> None:
         assert change.before is not None
         aside = _Slot(slot.fd, b"r" + slot.name[1:])
         os.rename(name, aside.name, src_dir_fd=parent, dst_dir_fd=aside.fd)
         self._touched(change.path)
-        if not self._came_out_as(aside, change.before, taken):
-            move_if_free(aside.name, aside.fd, name, parent)
-            self._skip(change, "changed by somebody else in the meantime")
+        if looks_like(aside.fd, aside.name, change.before):
+            move_if_free(slot.name, slot.fd, name, parent)
+            os.unlink(aside.name, dir_fd=aside.fd)
             return
-        move_if_free(slot.name, slot.fd, name, parent)
-        os.unlink(aside.name, dir_fd=aside.fd)
-
-    def _came_out_as(self, slot: _Slot, before: Entry, taken: os.stat_result) -> bool:
-        """Whether what was taken out is what was compared; a writer may have been faster."""
-        now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
-        same = (
-            now.st_ino == taken.st_ino
-            and now.st_size == taken.st_size
-            and now.st_mtime_ns == taken.st_mtime_ns
-        )
-        return same or looks_like(slot.fd, slot.name, before)
+        self._skip(change, MEANWHILE)
+        move_if_free(aside.name, aside.fd, name, parent)
 
     def _keep_owner(self, slot: _Slot, taken: os.stat_result) -> None:
         if os.geteuid() != 0:
@@ -418,11 +393,11 @@ class _Work:
     def _make_staging(self, place: bytes) -> int:
         parent = self.directories.open(place)
         try:
-            os.mkdir(_folder(self.tag), 0o700, dir_fd=parent)
+            os.mkdir(folder(self.tag), 0o700, dir_fd=parent)
         except FileExistsError:
             pass
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(_folder(self.tag), flags, dir_fd=parent)
+        fd = os.open(folder(self.tag), flags, dir_fd=parent)
         self.staging[place] = fd
         return fd
 
@@ -442,104 +417,12 @@ class _Work:
                 pass
 
     def _unstage(self) -> None:
-        self._drop_leftovers()
+        """Whatever is left in the staging folders goes where it belongs; nothing is lost."""
         for place, fd in self.staging.items():
+            self.result.rescued += clear(self.directories, fd, self.changes, self.read)
             os.close(fd)
-            try:
-                os.rmdir(_folder(self.tag), dir_fd=self.directories.open(place))
-            except OSError as problem:
-                # Something that could not be put back is still in it: it must not be lost.
-                if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-                    raise
+            os.rmdir(folder(self.tag), dir_fd=self.directories.open(place))
         self.staging.clear()
-
-    def _drop_leftovers(self) -> None:
-        """Staged contents of paths that were left alone; they are in the store."""
-        for change in self.changes:
-            slot = self.slots.get(change.path)
-            if slot is None or change.after is None:
-                continue
-            try:
-                if looks_like(slot.fd, slot.name, change.after):
-                    os.unlink(slot.name, dir_fd=slot.fd)
-            except FileNotFoundError:
-                continue
-
-
-def _put_back(
-    directories: Directories, fd: int, slot: bytes, changes: Sequence[Change], read: Read
-) -> bytes | None:
-    """Decides about one file found in a staging folder after a crash."""
-    index = int(slot[1:]) if slot[1:].isdigit() else len(changes)
-    if index >= len(changes):
-        return _set_aside(directories, fd, slot, b"rescued")
-    change = changes[index]
-    known = [each for each in (change.before, change.after) if each is not None]
-    if any(looks_like(fd, slot, each) for each in known) or _is_torn(fd, slot, change, read):
-        os.unlink(slot, dir_fd=fd)
-        return None
-    # Neither what was there nor what was to come: somebody's, and this is the only copy.
-    try:
-        directory, _slash, name = change.path.rpartition(b"/")
-        parent = directories.open(directory)
-        if change.after is not None and looks_like(parent, name, change.after):
-            exchange(slot, fd, name, parent)
-            os.unlink(slot, dir_fd=fd)
-        else:
-            move_if_free(slot, fd, name, parent)
-    except OSError:
-        return _set_aside(directories, fd, slot, change.path.rpartition(b"/")[2])
-    return None
-
-
-def _is_torn(fd: int, slot: bytes, change: Change, read: Read) -> bool:
-    """Whether a staged file is one that was being written: the beginning of what was to come."""
-    if not slot.startswith(b"w") or change.after is None or change.after.kind != FILE:
-        return False
-    status = os.stat(slot, dir_fd=fd, follow_symlinks=False)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > change.after.size:
-        return False
-    file = os.open(slot, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
-    try:
-        for piece in read(change.after.id):
-            found = os.read(file, len(piece))
-            if not piece.startswith(found):
-                return False
-            if len(found) < len(piece):
-                return True
-        return True
-    except Corrupt:
-        return False
-    finally:
-        os.close(file)
-
-
-def _set_aside(directories: Directories, fd: int, slot: bytes, name: bytes) -> bytes:
-    top = directories.open(b"")
-    for number in range(1, 10_000):
-        saved = name[:200] + b".rescued-%d" % number
-        try:
-            move_if_free(slot, fd, saved, top)
-        except FileExistsError:
-            continue
-        return saved
-    raise OSError(errno.EEXIST, "no free name to put rescued bytes under")
-
-
-def _staging_places(directories: Directories, changes: Iterable[Change]) -> list[bytes]:
-    places = {b""}
-    for change in changes:
-        path = change.path
-        while path:
-            path = path.rpartition(b"/")[0]
-            if path in places:
-                break
-            places.add(path)
-    return sorted(place for place in places if directories.open_if_there(place) is not None)
-
-
-def _folder(tag: str) -> bytes:
-    return b".mulligan-tmp-" + tag.encode()
 
 
 def _is_git(name: bytes) -> bool:

@@ -75,6 +75,7 @@ class Scan:
         self._limits = limits
         self._wanted = Wanted(forced, cache.wanted, hidden)
         self._watch = watch
+        self._progress = progress
         self._contents = Contents(sink, started, progress)
         self._sources = gitfiles.git_sources(root)
         self._rules_changed = cache.root is None
@@ -92,7 +93,6 @@ class Scan:
             self._cache.wanted = wanted
             self._wanted = Wanted(self._wanted.forced, wanted, self._wanted.hidden)
             self._list_again(root)
-            self._contents = Contents(self._sink, self._started)
             self._look_at_all(root)
 
     def at(self, paths: Iterable[bytes]) -> bool:
@@ -107,8 +107,11 @@ class Scan:
             scope = self._root_scope(fd)
             if scope.key != root.rules:
                 return False
-            for path in paths:
-                self._look_at(fd, root, scope, path)
+            try:
+                for path in paths:
+                    self._look_at(fd, root, scope, path)
+            except _RulesChanged:
+                return False
             self._settle(root)
         return True
 
@@ -120,6 +123,7 @@ class Scan:
         return _Open(self._root, self._contents)
 
     def _look_at_all(self, root: Node) -> None:
+        self._contents = Contents(self._sink, self._started, self._progress)
         with self._open_root() as fd:
             self._look(fd, b"", root, self._root_scope(fd), depth=0, whole=False)
             self._settle(root)
@@ -142,7 +146,7 @@ class Scan:
         if self._watch is not None:
             self._watch.add(path)
         status = os.fstat(fd)
-        node.mode = status.st_mode & 0o7777
+        self._set_mode(node, status)
         if node.signature != _signature(status) or node.rules != scope.key:
             self._list(fd, path, node, scope, whole)
             if node.rules != scope.key:
@@ -158,6 +162,12 @@ class Scan:
             self._list(fd, path, node, scope, whole)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
+
+    def _set_mode(self, node: Node, status: os.stat_result) -> None:
+        mode = status.st_mode & 0o7777
+        if node.mode != mode:
+            node.mode = mode
+            node.touched = True
 
     def _list(self, fd: int, path: bytes, node: Node, scope: Scope, whole: bool) -> None:
         """Sorts the names of a directory."""
@@ -216,7 +226,9 @@ class Scan:
         else:
             known = node.guards if reason else node.files
             home = known  # type: ignore[assignment]
-            known.setdefault(name, UNSEEN)
+            if name not in known:
+                known[name] = UNSEEN
+                self.coverage_changed |= bool(reason)
         for other in (node.files, node.guards, node.dirs):
             if other is not home and name in other:
                 del other[name]
@@ -379,7 +391,7 @@ class Scan:
 
     def _look_for_wanted(self, fd: int, path: bytes, node: Node, *, depth: int) -> None:
         """A directory that is out of scope, but for some names in it."""
-        node.mode = os.fstat(fd).st_mode & 0o7777
+        self._set_mode(node, os.fstat(fd))
         nothing = root_scope(defaults=False)
         names = self._wanted.above.get(path, frozenset())
         for name in names:
@@ -418,6 +430,8 @@ class Scan:
                 opened.append(here)
                 at = join(at, parent)
                 scope = self._child_scope(here, at, child, parent, scope)
+                if scope.key != child.rules:
+                    raise _RulesChanged
                 node = child
                 chain.append(node)
             self._look_at_name(here, at, node, name, scope, depth=len(chain) - 1)
@@ -482,6 +496,10 @@ class Scan:
             status = None
         git = (status.st_mtime_ns, status.st_size, status.st_ino) if status is not None else None
         return (git, tuple(sorted(self._wanted.forced)))
+
+
+class _RulesChanged(Exception):
+    """Other rules hold in a directory than when it was listed."""
 
 
 class _Open:

@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from mulligan.errors import Busy, Corrupt, NewerFormat, OutOfSpace
+from mulligan.errors import Busy, Corrupt, NewerFormat, out_of_space_or_failed
 
 BUSY_MILLISECONDS = 10_000
 
@@ -25,6 +25,8 @@ class Database:
         with self._translated():
             self._db = apsw.Connection(path)
             self._db.set_busy_timeout(BUSY_MILLISECONDS)
+            # Before anything else: what a later Mulligan wrote is not touched at all.
+            self._refuse_newer(len(migrations))
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA foreign_keys = ON")
@@ -56,14 +58,17 @@ class Database:
                     self._db.execute("ROLLBACK")
                 raise
 
-    def _migrate(self, migrations: Sequence[str]) -> None:
+    def _refuse_newer(self, known: int) -> None:
         version = self._version()
-        if version > len(migrations):
+        if version > known:
             self.close()
             raise NewerFormat(
-                f"{self.path} has format {version}, and this Mulligan knows up to "
-                f"{len(migrations)}. Nothing was changed; use the newer Mulligan."
+                f"{self.path} has format {version}, and this Mulligan knows up to {known}. "
+                "Nothing was changed; use the newer Mulligan."
             )
+
+    def _migrate(self, migrations: Sequence[str]) -> None:
+        version = self._version()
         while version < len(migrations):
             with self.writing() as db:
                 # Another process may have migrated while this one waited for the lock.
@@ -87,5 +92,5 @@ class Database:
                 f"{self.path} cannot be read as a database ({problem}). Nothing was changed; "
                 "keep the file, and put a copy from a backup in its place."
             ) from problem
-        except apsw.FullError as problem:
-            raise OutOfSpace(f"No space left for {self.path}; nothing was changed.") from problem
+        except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as problem:
+            raise out_of_space_or_failed(self.path, problem) from problem

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from mulligan.errors import Corrupt
-from mulligan.store.objects import Store, Writer, sync_directory
+from mulligan.store.objects import Store
 from mulligan.store.packs import Record, pack_name
 from mulligan.store.reach import Problem, Root, reachable
+from mulligan.store.writer import Writer, sync_directory
 
 
 class Collected(NamedTuple):

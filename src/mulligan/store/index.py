@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
 import apsw
 
-from mulligan.errors import Busy, Corrupt
+from mulligan.errors import Busy, Corrupt, NewerFormat, out_of_space_or_failed
 from mulligan.store.packs import Record, pack_name, pack_number
 
 SCHEMA = """
@@ -26,8 +27,8 @@ CREATE TABLE IF NOT EXISTS packs (
   number INTEGER PRIMARY KEY, end INTEGER NOT NULL, whole INTEGER NOT NULL DEFAULT 1
 );
 CREATE TABLE IF NOT EXISTS doomed (number INTEGER PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS meta (generation INTEGER NOT NULL);
-INSERT INTO meta SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM meta);
+CREATE TABLE IF NOT EXISTS meta (generation INTEGER NOT NULL, last_pack INTEGER NOT NULL);
+INSERT INTO meta SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM meta);
 PRAGMA user_version = 1;
 """
 
@@ -38,58 +39,114 @@ class PackIndex:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._lock = RLock()
-        path = os.path.join(directory, "index.sqlite")
+        self._path = os.path.join(directory, "index.sqlite")
+        with self._translated():
+            try:
+                self._db = _connect(self._path)
+            except (apsw.NotADBError, apsw.CorruptError):
+                self._begin_anew()
+
+    def is_damaged(self) -> bool:
+        """Whether the database itself is not as it should be; looks at all of it."""
+        with self._lock:
+            try:
+                rows: Any = self._db.execute("PRAGMA integrity_check").fetchall()
+            except (apsw.CorruptError, apsw.NotADBError):
+                return True
+        return bool(rows != [("ok",)])
+
+    def rebuild(self) -> None:
+        """Sets a damaged database aside; the packs will be listed again as strays."""
+        with self._lock:
+            self._db.close()
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        # Derived data: set aside rather than deleted, and made again from the packs.
+        os.replace(self._path, f"{self._path}.damaged")
+        for ending in ("-wal", "-shm"):
+            if os.path.exists(self._path + ending):
+                os.unlink(self._path + ending)
+        self._db = _connect(self._path)
+        highest = max((number for number, _start, _end in self.strays()), default=0)
+        # Whoever remembers identities must ask again, and no number may come twice.
+        generation = int.from_bytes(os.urandom(6))
+        self._db.execute("UPDATE meta SET generation = ?, last_pack = ?", (generation, highest))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._translated():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
         try:
-            self._db = _connect(path)
-        except (apsw.NotADBError, apsw.CorruptError):
-            # Derived data: set aside rather than deleted, and made again from the packs.
-            os.replace(path, f"{path}.damaged")
-            for ending in ("-wal", "-shm"):
-                if os.path.exists(path + ending):
-                    os.unlink(path + ending)
-            self._db = _connect(path)
+            yield
+        except (apsw.BusyError, apsw.LockedError) as problem:
+            raise Busy(f"{self._path} is held by another process; try again.") from problem
+        except (apsw.NotADBError, apsw.CorruptError) as problem:
+            raise Corrupt(
+                f"{self._path} is damaged; `mulligan verify --repair` makes it again from the packs."
+            ) from problem
+        except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as problem:
+            raise out_of_space_or_failed(self._path, problem) from problem
 
     def close(self) -> None:
         with self._lock:
             self._db.close()
 
     def find(self, id: bytes) -> Record | None:
-        with self._lock:
+        with self._lock, self._translated():
             row: Any = self._db.execute("SELECT * FROM objects WHERE id = ?", (id,)).fetchone()
         return Record(*row) if row else None
 
     def has(self, id: bytes) -> bool:
-        with self._lock:
+        with self._lock, self._translated():
             found = self._db.execute("SELECT 1 FROM objects WHERE id = ?", (id,)).fetchone()
         return found is not None
 
     def all(self) -> Iterator[Record]:
         """Every record, in the order of the packs."""
-        with self._lock:
+        with self._lock, self._translated():
             rows: Any = self._db.execute("SELECT * FROM objects ORDER BY pack, offset").fetchall()
         return (Record(*row) for row in rows)
 
     def count(self) -> tuple[int, int]:
         """How many objects there are, and their bytes in the packs."""
-        with self._lock:
+        with self._lock, self._translated():
             row: Any = self._db.execute("SELECT count(*), total(stored) FROM objects").fetchone()
         return int(row[0]), int(row[1])
 
     @property
     def generation(self) -> int:
-        with self._lock:
+        with self._lock, self._translated():
             row: Any = self._db.execute("SELECT generation FROM meta").fetchone()
+        return int(row[0])
+
+    @property
+    def last_pack(self) -> int:
+        """The highest number that a pack ever had: numbers are not used again, because another
+        process may still read the pack that had one."""
+        with self._lock, self._translated():
+            row: Any = self._db.execute("SELECT last_pack FROM meta").fetchone()
         return int(row[0])
 
     def packs(self) -> dict[int, int]:
         """The known packs and where each ends."""
-        with self._lock:
+        with self._lock, self._translated():
             rows: Any = self._db.execute("SELECT number, end FROM packs").fetchall()
         return dict(rows)
 
     def is_whole(self, number: int) -> bool:
         """Whether a pack ends with a whole record, and may be appended to."""
-        with self._lock:
+        with self._lock, self._translated():
             row = self._db.execute("SELECT whole FROM packs WHERE number = ?", (number,)).fetchone()
         return row is not None and bool(row[0])
 
@@ -103,7 +160,7 @@ class PackIndex:
     ) -> None:
         """Lists objects whose bytes are on the disk; one transaction."""
         conflict = "REPLACE" if replacing else "IGNORE"
-        with self._lock, self._db:
+        with self._lock, self._writing():
             # In the order of the key: a B-tree grows fastest at its end.
             rows: list[Record] = sorted(found, key=_id)
             self._db.executemany(
@@ -115,7 +172,7 @@ class PackIndex:
         self, old: int, moved: Iterable[Record], dead: Iterable[bytes], ends: dict[int, int]
     ) -> None:
         """What lived in a pack now lives elsewhere or is gone; the pack is doomed."""
-        with self._lock, self._db:
+        with self._lock, self._writing():
             self._db.executemany(
                 "DELETE FROM objects WHERE id = ? AND pack = ?", [(id, old) for id in dead]
             )
@@ -126,20 +183,27 @@ class PackIndex:
 
     def drop(self, ids: Iterable[bytes]) -> None:
         """Objects are gone: from now on, whoever has their content stores it anew."""
-        with self._lock, self._db:
+        with self._lock, self._writing():
             self._db.executemany("DELETE FROM objects WHERE id = ?", [(id,) for id in ids])
             self._db.execute("UPDATE meta SET generation = generation + 1")
 
+    def drop_missing_packs(self) -> None:
+        """Forgets packs whose files are not there; their objects must have been dropped."""
+        for number in self.packs():
+            if not os.path.exists(os.path.join(self.directory, pack_name(number))):
+                with self._lock, self._writing():
+                    self._db.execute("DELETE FROM packs WHERE number = ?", (number,))
+
     def bury(self, unlink: Callable[[str], None] = os.unlink) -> None:
         """Deletes the doomed packs."""
-        with self._lock:
+        with self._lock, self._translated():
             rows: Any = self._db.execute("SELECT number FROM doomed").fetchall()
             for (number,) in rows:
                 try:
                     unlink(os.path.join(self.directory, pack_name(number)))
                 except FileNotFoundError:
                     pass
-                with self._db:
+                with self._writing():
                     self._db.execute("DELETE FROM doomed WHERE number = ?", (number,))
 
     def strays(self) -> Iterator[tuple[int, int, int]]:
@@ -156,6 +220,8 @@ class PackIndex:
     def _set_ends(self, ends: dict[int, int], whole: bool) -> None:
         rows = [(number, end, whole) for number, end in ends.items()]
         self._db.executemany("INSERT OR REPLACE INTO packs VALUES (?,?,?)", rows)
+        if ends:
+            self._db.execute("UPDATE meta SET last_pack = max(last_pack, ?)", (max(ends),))
 
 
 def _id(record: Record) -> bytes:
@@ -165,17 +231,14 @@ def _id(record: Record) -> bytes:
 def _connect(path: str) -> apsw.Connection:
     db = apsw.Connection(path)
     db.set_busy_timeout(10_000)
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        row: Any = db.execute("PRAGMA user_version").fetchone()
-        version = row[0]
-        if version == 0:
-            with db:
-                db.execute(SCHEMA)
-        elif version != 1:
-            db.close()
-            raise Corrupt(f"{path} was written by a later Mulligan; use that one, or delete it.")
-    except apsw.BusyError as problem:
-        raise Busy(f"{path} is held by another process; try again in a moment.") from problem
+    row: Any = db.execute("PRAGMA user_version").fetchone()
+    if row[0] > 1:
+        db.close()
+        raise NewerFormat(f"{path} was written by a later Mulligan; use that one.")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    if row[0] == 0:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute(SCHEMA)
+        db.execute("COMMIT")
     return db

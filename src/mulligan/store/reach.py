@@ -5,7 +5,7 @@ Reachability is the truth for garbage collection: there is no counter that could
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 from mulligan.core import tree
@@ -35,10 +35,12 @@ def reachable(
     problem: Callable[[Problem], None],
     progress: Callable[[int], None] = lambda count: None,
     seen: set[bytes] | None = None,
+    bad: Container[bytes] = (),
 ) -> set[bytes]:
     """Every object that the roots refer to, directly or not, whether it is there or not.
 
-    `seen` may hold what is known to be reachable already; it is added to, and given back.
+    `seen` may hold what is known to be reachable already; it is added to, and given back. `bad`
+    objects are known to be damaged: whatever refers to one is reported.
     """
     seen = set() if seen is None else seen
     for root in roots:
@@ -51,6 +53,8 @@ def reachable(
             if len(seen) % 4096 == 0:
                 progress(len(seen))
             try:
+                if id in bad:
+                    raise Corrupt("its content is damaged")
                 if is_tree:
                     for entry in tree.decode(store.get(id)):
                         if entry.id not in seen:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import NamedTuple
 
-from mulligan.errors import Corrupt, MissingObject
+from mulligan.errors import Corrupt
 from mulligan.store.objects import Store
-from mulligan.store.packs import CHUNKS, MAGIC, RECORD, RECORD_MAGIC, Record, pack_name
+from mulligan.store.packs import CHUNKS, MAGIC, RECORD_MAGIC, Record, pack_name
 from mulligan.store.reach import Problem, Root, reachable
 
 Id = bytes
@@ -45,37 +45,50 @@ def verify(
                     problems.append(Problem(pack_name(number), "does not begin as a pack does"))
         except FileNotFoundError:
             problems.append(Problem(pack_name(number), "is missing"))
+    bad: set[bytes] = set()
     for record in store.index.all():
         count += 1
         total += record.size
         if count % 512 == 0:
             progress(count)
-        detail = _examine(store, record)
-        if detail is not None:
-            problems.append(Problem(f"object {record.id.hex()}", detail))
-            damaged.append(record.id)
-    reachable(store, roots, problems.append)
+        try:
+            _examine(store, record)
+        except Corrupt as problem:
+            problems.append(Problem(f"object {record.id.hex()}", str(problem)))
+            bad.add(record.id)
+            if not _is_let_down(store, record):
+                damaged.append(record.id)
+    reachable(store, roots, problems.append, bad=bad)
     return Verified(count, total, tuple(problems), tuple(damaged))
 
 
-def _examine(store: Store, record: Record) -> str | None:
+def _examine(store: Store, record: Record) -> None:
+    """Reads an object whole; raises `Corrupt` with what is wrong."""
+    if store.head_of(record) != (
+        RECORD_MAGIC, record.encoding, record.size, record.stored, record.id,
+    ):  # fmt: skip
+        raise Corrupt("the index and the pack disagree about it")
+    digest, length = sha256(), 0
+    for piece in store.stream(record.id):
+        digest.update(piece)
+        length += len(piece)
+    if digest.digest() != record.id or length != record.size:
+        raise Corrupt("its content does not match its identity")
+    if record.encoding == CHUNKS:
+        for chunk, chunk_length in store.chunks(record):
+            if store.size(chunk) != chunk_length:
+                raise Corrupt("a chunk is not as long as the list says")
+
+
+def _is_let_down(store: Store, record: Record) -> bool:
+    """Whether an object cannot be read only because one that it builds on cannot.
+
+    Such a one is kept: it will be whole again when the other is stored anew.
+    """
     try:
-        head = os.pread(store._pack(record.pack), RECORD.size, record.start)
-        expected = (RECORD_MAGIC, record.encoding, record.size, record.stored, record.id)
-        if len(head) < RECORD.size or RECORD.unpack(head) != expected:
-            return "the index and the pack disagree about it"
-        digest, length = sha256(), 0
-        for piece in store.stream(record.id):
-            digest.update(piece)
-            length += len(piece)
-        if digest.digest() != record.id or length != record.size:
-            return "its content does not match its identity"
+        store.head_of(record)
         if record.encoding == CHUNKS:
-            for chunk, chunk_length in store.chunks(record):
-                if store.size(chunk) != chunk_length:
-                    return "a chunk is not as long as the list says"
-    except (Corrupt, MissingObject) as problem:
-        return str(problem)
-    except FileNotFoundError:
-        return f"its pack {pack_name(record.pack)} is missing"
-    return None
+            return bool(store.list_of(record))
+        return record.base is not None and bool(store.damaged(record.base))
+    except Corrupt:
+        return False

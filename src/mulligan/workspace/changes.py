@@ -12,7 +12,7 @@ from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import LINK, Change, Entry, Load
 from mulligan.errors import Busy, OutOfSpace
 from mulligan.journal import checkpoints
-from mulligan.store.objects import Writer
+from mulligan.store.writer import Writer
 from mulligan.workspace.look import Look, look, look_only
 from mulligan.workspace.results import FileChange, Status
 

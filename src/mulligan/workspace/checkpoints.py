@@ -17,7 +17,7 @@ from mulligan.errors import NotFound
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
-from mulligan.store.objects import Writer
+from mulligan.store.writer import Writer
 from mulligan.workspace.look import Look, look
 from mulligan.workspace.results import Changes, Checkpoint, Operation, TreeEntry
 
@@ -42,12 +42,14 @@ def take(
             covered = writer.put(seen.coverage.encode())
             writer.commit()
         before = checkpoints.latest(workspace.journal)
+        # Before it counts: a store that cannot be read makes no checkpoint.
+        old = before.tree if before is not None else tree.EMPTY_ID
+        changes = count(tree.differences(old, seen.tree, workspace.load))
         with workspace.journal.writing() as db:
             row = add(db, before, seen, covered, kind=kind, message=message)
             operations.record(db, kind="checkpoint", created_at=row.created_at, after=row.id)
         workspace.save_cache()
-    old = before.tree if before is not None else tree.EMPTY_ID
-    return result(workspace, row, count(tree.differences(old, row.tree, workspace.load)))
+    return result(workspace, row, changes)
 
 
 def add(

@@ -9,11 +9,12 @@
         objects/                contents
         index                   the stat cache
 
-The id of a project comes from its path. A project that was moved is known by its inode.
+The id of a project comes from its path. A project that was moved is recognised by its inode.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sys
@@ -22,6 +23,8 @@ from typing import Any, NamedTuple
 
 from mulligan.core.coverage import raw, text
 from mulligan.errors import NotFound, RefusedRoot
+
+GET_GENERATION = 0x80087601
 
 
 class Project(NamedTuple):
@@ -85,8 +88,7 @@ def register(project: Project) -> None:
     if os.path.exists(path):
         return
     os.makedirs(project.directory, mode=0o700, exist_ok=True)
-    status = os.stat(project.root)
-    content = {"root": text(project.root), "device": status.st_dev, "inode": status.st_ino}
+    content = {"root": text(project.root), "identity": _identity(project.root)}
     temporary = f"{path}.{os.getpid()}.tmp"
     with open(temporary, "w", encoding="ascii") as file:
         json.dump(content, file)
@@ -113,12 +115,14 @@ def _project(root: bytes, home: str) -> Project:
 
 def _moved_project(root: bytes, home: str) -> Project | None:
     """A project whose directory is gone from its old path and has this one's inode."""
-    status = os.stat(root)
+    identity = _identity(root)
+    if identity is None:
+        return None
     for project in known_projects(home):
         content = _read(project.path("project.json"))
         if (
             content is not None
-            and (content.get("device"), content.get("inode")) == (status.st_dev, status.st_ino)
+            and content.get("identity") == identity
             and not os.path.lexists(project.root)
         ):
             moved = _project(root, home)
@@ -129,6 +133,28 @@ def _moved_project(root: bytes, home: str) -> Project | None:
             register(moved)
             return moved
     return None
+
+
+def _identity(root: bytes) -> list[int] | None:
+    """What stays with a directory when it moves, and does not go to another one when it is gone.
+
+    An inode's number is used again; its generation, or the time of its birth, is not. Where
+    neither is to be had there is no telling, and a moved project counts as a new one.
+    """
+    status = os.stat(root)
+    born = getattr(status, "st_birthtime", None)
+    if born is not None:
+        return [status.st_dev, status.st_ino, int(born * 1e6)]
+    if not sys.platform.startswith("linux"):
+        return None
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        answer = fcntl.ioctl(fd, GET_GENERATION, bytes(8))
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return [status.st_dev, status.st_ino, int.from_bytes(answer, sys.byteorder)]
 
 
 def _read(path: str) -> dict[str, Any] | None:

@@ -97,7 +97,11 @@ def _look(
     made = snapshot.build(
         root, lambda data, old: sink.put(data, base=old), workspace.limits.guard_total
     )
-    if scan.coverage_changed or cache.coverage is None:
+    if (
+        scan.coverage_changed
+        or cache.coverage is None
+        or (cache.coverage.guarded != made.guarded_files)
+    ):
         cache.coverage = snapshot.describe(root, made.guarded_files)
     return Look(made.tree, made.guarded, cache.coverage, made.files, made.bytes)
 

@@ -9,7 +9,7 @@ from mulligan.core import tree
 from mulligan.core.coverage import text
 from mulligan.core.tree import Change, Entry, Tree
 from mulligan.journal import checkpoints
-from mulligan.store.objects import Writer
+from mulligan.store.writer import Writer
 from mulligan.workspace.look import Look
 from mulligan.workspace.wish import Wanted, Wish, settled
 

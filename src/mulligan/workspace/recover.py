@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.tree import Change
 from mulligan.errors import Busy
-from mulligan.files import apply
+from mulligan.files import apply, staging
 from mulligan.files.reach import Directories, looks_like
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.operations import OperationRow
@@ -55,11 +55,12 @@ def _end(workspace: Workspace, row: OperationRow) -> None:
     before = (safety.tree, safety.guarded)
     move = between(workspace, before, (row.plan_tree, row.plan_guarded))
     root, tag, changes = workspace.project.root, str(row.number), move.changes
-    apply.rescue(root, tag, changes, workspace.store.stream)
-    if not _has_begun(root, changes):
+    rescued = staging.rescue(root, tag, changes, workspace.store.stream)
+    if not rescued and not _has_begun(root, changes):
         _abandon(workspace, row, "it was interrupted before it changed anything")
         return
     applied = apply.apply(root, tag, changes, workspace.store.stream)
+    applied.rescued += rescued
     complete(
         workspace,
         row.number,

@@ -25,7 +25,7 @@ from mulligan.errors import MulliganError, NotFound, NothingToUndo
 from mulligan.files import apply
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
-from mulligan.store.objects import Writer
+from mulligan.store.writer import Writer
 from mulligan.workspace.checkpoints import add, coverage
 from mulligan.workspace.look import Look, look
 from mulligan.workspace.move import Editor, Move, listed, prepare
@@ -34,8 +34,6 @@ from mulligan.workspace.wish import Wish, to_checkpoint, to_take_back
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
-
-MEANWHILE = "it was changed by somebody else in the meantime"
 
 
 def plan(
@@ -93,7 +91,7 @@ def complete(
     """Reads everything back, and marks the operation with what it really arrived at."""
     wrong = apply.verify(workspace.project.root, applied.done)
     done = [change for change in applied.done if change.path not in wrong]
-    spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, MEANWHILE)
+    spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, apply.MEANWHILE)
     new, kept = move.tree, move.guarded
     if len(done) < len(move.changes):
         paths = {change.path for change in done}
@@ -125,6 +123,7 @@ def complete(
         deleted=tuple(listed(done, deleted=True)),
         skipped=skipped,
         dirty=tuple(text(path) for path in move.dirty),
+        rescued=tuple(text(path) for path in applied.rescued),
         verified=not wrong,
     )
     message = f"Restored to {target}" if undoes is None else f"{kind} of operation {undoes}"
@@ -134,14 +133,12 @@ def complete(
             db, latest, arrived_at, safety.coverage, kind="restored", message=message.capitalize()
         )
         content = result.as_json()
-        summary = {name: content[name] for name in ("restored", "deleted", "skipped", "dirty")}
+        names = ("restored", "deleted", "skipped", "dirty", "rescued")
+        summary = {name: content[name] for name in names}
         changed = bool(done) or undoes is not None
         operations.finish(db, number, after=row.id, changed=changed, summary=summary)
     workspace.save_cache()
-    return RestoreResult(
-        kind, number, safety.id, row.id, target, undoes, result.restored, result.deleted, skipped,
-        result.dirty, result.verified,
-    )  # fmt: skip
+    return result._replace(new_checkpoint=row.id)
 
 
 def _take_back(

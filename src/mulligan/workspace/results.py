@@ -124,7 +124,10 @@ class RestorePlan(NamedTuple):
 
 
 class RestoreResult(NamedTuple):
-    """What a restore, an undo or a redo did. Without an operation it had nothing to do."""
+    """What a restore, an undo or a redo did. Without an operation it had nothing to do.
+
+    `rescued` are new files with what somebody saved at the very moment, and whose name was taken.
+    """
 
     kind: str
     operation: int | None
@@ -136,6 +139,7 @@ class RestoreResult(NamedTuple):
     deleted: tuple[str, ...] = ()
     skipped: tuple[Skip, ...] = ()
     dirty: tuple[str, ...] = ()
+    rescued: tuple[str, ...] = ()
     verified: bool = True
     preview: bool = False
 

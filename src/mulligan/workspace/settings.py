@@ -45,7 +45,7 @@ def parse_size(value: object, where: str) -> int:
         try:
             if unit in UNITS and float(number) >= 0:
                 return int(float(number) * UNITS[unit])
-        except ValueError:
+        except (ValueError, OverflowError):
             pass
     raise UsageError(f"{where}: {value!r} is not a size; write a number of bytes, or '100 MB'.")
 

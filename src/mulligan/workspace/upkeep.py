@@ -26,6 +26,13 @@ def verify(workspace: Workspace, *, repair: bool = False) -> Verified:
     """Reads everything. With `repair`, damaged objects are struck from the index, so that the
     next checkpoint stores their content anew if it is still on the disk."""
     with workspace.locked():
+        if workspace.store.index.is_damaged():
+            if not repair:
+                raise Corrupt(
+                    "The index of the store is damaged; `mulligan verify --repair` makes it again "
+                    "from the packs."
+                )
+            workspace.store.index.rebuild()
         workspace.store.tidy()
         found = verifier.verify(
             workspace.store,
@@ -34,8 +41,9 @@ def verify(workspace: Workspace, *, repair: bool = False) -> Verified:
         )
         problems = [f"{problem.where}: {problem.detail}" for problem in found.problems]
         problems += [f"journal: {line}" for line in _journal_problems(workspace)]
-        if repair and found.damaged:
+        if repair:
             workspace.store.index.drop(found.damaged)
+            workspace.store.index.drop_missing_packs()
             workspace.drop_cache()
     return Verified(
         objects=found.objects,

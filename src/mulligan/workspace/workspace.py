@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mulligan.core import tree
 from mulligan.core.coverage import raw
 from mulligan.core.tree import EMPTY, EMPTY_ID, Tree
-from mulligan.errors import NotFound, UsageError
+from mulligan.errors import Corrupt, NotFound, UsageError
 from mulligan.files import index
 from mulligan.files.index import Cache
 from mulligan.journal.db import Database
@@ -90,8 +90,7 @@ class Workspace:
         self.progress: Progress = progress or _silent
         self.limits = read_limits(home, project.root)
         register(project)
-        self.journal = Database(project.path("journal.sqlite"), JOURNAL)
-        self.store = Store(project.path("objects"))
+        self.journal, self.store = _open_files(project, wait)
         self.recovered: tuple[Operation, ...] = ()
         self._guard = RLock()
         self._cache: Cache | None = None
@@ -318,6 +317,21 @@ class Workspace:
         finally:
             if remote is not None:
                 remote.close()
+
+
+def _open_files(project: Project, wait: float) -> tuple[Database, Store]:
+    """The journal and the store; made under the lock when they are new, for another may be too."""
+    journal, objects = project.path("journal.sqlite"), project.path("objects")
+    if os.path.exists(os.path.join(objects, "index.sqlite")):
+        if not os.path.exists(journal) or os.path.getsize(journal) == 0:
+            raise Corrupt(
+                f"{journal} is missing or empty, though there are objects beside it. Nothing was "
+                f"changed: put the journal back from a backup, or move {project.directory} away "
+                "to begin anew."
+            )
+        return Database(journal, JOURNAL), Store(objects)
+    with locked(project.path("lock"), wait=wait):
+        return Database(journal, JOURNAL), Store(objects)
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
