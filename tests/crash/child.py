@@ -352,12 +352,12 @@ def carry_out(request) -> None:
     """Opens the project and does one verb after the other; each that returned is acknowledged."""
     import mulligan
     from mulligan.files import apply
-    from mulligan.store import objects
+    from mulligan.store import writer
 
     # One thread, so that the n-th effect is the same effect at every run.
     apply.SYNC_THREADS = request.get("threads", 1)
-    objects.PACK_LIMIT = request.get("pack_limit", objects.PACK_LIMIT)
-    objects.BUFFER = request.get("buffer", objects.BUFFER)
+    writer.PACK_LIMIT = request.get("pack_limit", writer.PACK_LIMIT)
+    writer.BUFFER = request.get("buffer", writer.BUFFER)
     recorder.report = request["report"]
     recorder.kill_at = request.get("kill_at", 0)
     recorder.active = True

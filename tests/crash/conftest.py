@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import Child, Scene
+
+pytest.register_assert_rewrite("harness", "scenarios")
+
+from harness import Child, Scene  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -671,18 +671,23 @@ def test_a_link_that_was_there_all_the_time_is_not_followed(
     assert picture(project) == {"d": ("link", str(outside)), "f": ("link", str(outside / "a"))}
 
 
-@pytest.mark.parametrize("path", [b"../evil", b"d/../../evil"])
+@pytest.mark.parametrize("path", [b"../evil", b"d/../../evil", b"d/../../victim", b"/tmp/../evil"])
 def test_a_path_that_leads_upwards_changes_nothing_outside(
     project: Path, store: Contents, path: bytes
 ) -> None:
-    (project / "d").mkdir()
-    victim = project.parent / "evil"
-    assert not victim.exists()
+    """No tree that can be read holds such a path; this is the last gate."""
+    root = project / "root"
+    (root / "d").mkdir(parents=True)
+    (project / "victim").write_bytes(b"one")
+    before = store.file(b"one") if path.endswith(b"victim") else None
+    expected = picture(project)
     try:
-        run(project, store, Change(path, None, store.file(b"evil")))
+        done = run(root, store, Change(path, before, store.file(b"evil")))
     except Corrupt:
         pass
-    assert not victim.exists()
+    else:
+        assert list(done.skipped) == [path]
+    assert picture(project) == expected
 
 
 def staged(project: Path, name: str, content: bytes, mode: int = 0o644) -> None:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
-from mulligan.files.reach import Directories, exists, looks_like
+from mulligan.files.reach import Directories, exists, looks_like, mode_of
 from mulligan.files.staging import Read, clear, folder
 from mulligan.files.swap import NoExchange, exchange, move_if_free
 
@@ -84,8 +84,7 @@ def verify(root: bytes, changes: Iterable[Change]) -> list[bytes]:
             else:
                 right = parent is not None and looks_like(parent, name, change.after)
                 if right and parent is not None and change.after.kind != LINK:
-                    status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-                    right = status.st_mode & 0o7777 == change.after.mode
+                    right = mode_of(parent, name) == change.after.mode
             if not right:
                 wrong.append(change.path)
     return wrong
@@ -155,6 +154,9 @@ class _Work:
         try:
             step(change)
         except OSError as problem:
+            if change.after is None and isinstance(problem, FileNotFoundError):
+                # It is gone with the folder it was in, and that is what was wanted.
+                return
             reason = problem.strerror or str(problem)
             if isinstance(problem, NotADirectoryError) or problem.errno == errno.ELOOP:
                 reason = "a folder above it is not a folder any more"
@@ -224,7 +226,8 @@ class _Work:
             finally:
                 os.close(fd)
         except Corrupt as problem:
-            os.unlink(slot.name, dir_fd=slot.fd)
+            if exists(slot.fd, slot.name):
+                os.unlink(slot.name, dir_fd=slot.fd)
             self._skip(change, str(problem))
 
     def _remove(self, change: Change) -> None:

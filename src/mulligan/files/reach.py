@@ -95,6 +95,10 @@ def exists(parent: int, name: bytes) -> bool:
     return True
 
 
+def mode_of(parent: int, name: bytes) -> int:
+    return os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode & 0o7777
+
+
 def read_small(parent: int, name: bytes, limit: int = 1 << 26) -> bytes | None:
     """The content of an ordinary file, or of its beginning; `None` for anything else."""
     try:

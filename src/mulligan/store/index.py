@@ -40,6 +40,7 @@ class PackIndex:
         self.directory = directory
         self._lock = RLock()
         self._path = os.path.join(directory, "index.sqlite")
+        self.is_new = not os.path.exists(self._path)
         with self._translated():
             try:
                 self._db = _connect(self._path)
@@ -63,6 +64,7 @@ class PackIndex:
 
     def _begin_anew(self) -> None:
         # Derived data: set aside rather than deleted, and made again from the packs.
+        self.is_new = True
         os.replace(self._path, f"{self._path}.damaged")
         for ending in ("-wal", "-shm"):
             if os.path.exists(self._path + ending):
@@ -93,7 +95,7 @@ class PackIndex:
             raise Busy(f"{self._path} is held by another process; try again.") from problem
         except (apsw.NotADBError, apsw.CorruptError) as problem:
             raise Corrupt(
-                f"{self._path} is damaged; `mulligan verify --repair` makes it again from the packs."
+                f"{self._path} is damaged; `mulligan verify --repair` makes it again."
             ) from problem
         except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as problem:
             raise out_of_space_or_failed(self._path, problem) from problem

@@ -43,7 +43,7 @@ def prepare(
     editor = Editor(workspace, writer)
     before = (seen.tree, seen.guarded)
     move = editor.move(before, wish.main, wish.guarded)
-    dirty = find_dirty(workspace, move.changes)
+    dirty = find_dirty(workspace, move.changes, deliberate_only=keep_dirty)
     if keep_dirty and dirty:
         reason = "it is in no checkpoint yet, and was to be kept"
         wish = settled(workspace, seen, wish.without(dict.fromkeys(dirty, reason)))
@@ -88,8 +88,14 @@ class Editor:
         return id
 
 
-def find_dirty(workspace: Workspace, changes: Iterable[Change]) -> list[bytes]:
-    """The paths about to lose a content that no checkpoint has had at that path until now."""
+def find_dirty(
+    workspace: Workspace, changes: Iterable[Change], *, deliberate_only: bool
+) -> list[bytes]:
+    """The paths about to lose a content that no checkpoint has had at that path until now.
+
+    `deliberate_only`: checkpoints that Mulligan took for safety's sake do not count. What was kept
+    once because it was dirty must not be lost to the next restore for being in one of those.
+    """
     wanted = {
         change.path: change.before
         for change in changes
@@ -99,6 +105,8 @@ def find_dirty(workspace: Workspace, changes: Iterable[Change]) -> list[bytes]:
     }
     visited: set[tuple[bytes, bytes]] = set()
     for row in checkpoints.newest_first(workspace.journal) if wanted else ():
+        if deliberate_only and row.kind in ("safety", "restored"):
+            continue
         for root in (row.tree, row.guarded):
             _strike_out(workspace, root, b"", wanted, visited)
         if not wanted:

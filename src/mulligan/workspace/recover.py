@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mulligan.core.tree import Change
+from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Busy
 from mulligan.files import apply, staging
-from mulligan.files.reach import Directories, looks_like
+from mulligan.files.reach import Directories, looks_like, mode_of
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.checkpoints import operation
@@ -84,10 +84,15 @@ def _has_begun(root: bytes, changes: list[Change]) -> bool:
         for path, before, after in changes:
             directory, _slash, name = path.rpartition(b"/")
             parent = directories.open_if_there(directory)
-            arrived = parent is not None and after is not None and looks_like(parent, name, after)
             if before is None:
-                if arrived:
+                if parent is not None and after is not None and looks_like(parent, name, after):
                     return True
-            elif parent is None or not looks_like(parent, name, before):
+            elif parent is None or not _is_untouched(parent, name, before):
                 return True
     return False
+
+
+def _is_untouched(parent: int, name: bytes, before: Entry) -> bool:
+    if not looks_like(parent, name, before):
+        return False
+    return before.kind == LINK or mode_of(parent, name) == before.mode

@@ -103,6 +103,9 @@ class Workspace:
                 from mulligan.files.watch import Watcher
 
                 self.watcher = Watcher(project.root)
+            if self.store.index.is_new:
+                with self.locked(recovering=True):
+                    self.store.tidy()
             self.recovered = recover.if_needed(self)
         except BaseException:
             self.close()
@@ -322,16 +325,21 @@ class Workspace:
 def _open_files(project: Project, wait: float) -> tuple[Database, Store]:
     """The journal and the store; made under the lock when they are new, for another may be too."""
     journal, objects = project.path("journal.sqlite"), project.path("objects")
-    if os.path.exists(os.path.join(objects, "index.sqlite")):
-        if not os.path.exists(journal) or os.path.getsize(journal) == 0:
+    if _has_content(journal) and os.path.exists(os.path.join(objects, "index.sqlite")):
+        return Database(journal, JOURNAL), Store(objects)
+    with locked(project.path("lock"), wait=wait):
+        packs = os.listdir(objects) if os.path.isdir(objects) else []
+        if not _has_content(journal) and any(name.endswith(".pack") for name in packs):
             raise Corrupt(
                 f"{journal} is missing or empty, though there are objects beside it. Nothing was "
                 f"changed: put the journal back from a backup, or move {project.directory} away "
                 "to begin anew."
             )
         return Database(journal, JOURNAL), Store(objects)
-    with locked(project.path("lock"), wait=wait):
-        return Database(journal, JOURNAL), Store(objects)
+
+
+def _has_content(path: str) -> bool:
+    return any(os.path.exists(each) and os.path.getsize(each) for each in (path, path + "-wal"))
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:

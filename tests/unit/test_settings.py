@@ -1,0 +1,167 @@
+"""Settings: what can be said, which file wins, and how a mistake is answered."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan.errors import UsageError
+from mulligan.files.scan import Limits
+from mulligan.workspace.settings import parse_size, read_limits
+
+KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, 0),
+        (17, 17),
+        ("17", 17),
+        ("17 B", 17),
+        ("0", 0),
+        ("100 MB", 100 * MB),
+        ("100MB", 100 * MB),
+        (" 100  mb ", 100 * MB),
+        ("1.5 MB", 3 * MB // 2),
+        ("10k", 10 * KB),
+        ("10 KB", 10 * KB),
+        ("2G", 2 * GB),
+        ("1 TB", 1024 * GB),
+    ],
+)
+def test_sizes_are_read(value: object, expected: int) -> None:
+    assert parse_size(value, "here") == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "MB", "-1", -1, "-5 MB", "5 XB", "5 MBMB", "many", True, 1.5, None, [], "0x10", "nan"]
+    + ["inf", "1e400 MB", "-inf"],
+)
+def test_what_is_no_size_is_refused_with_its_place(value: object) -> None:
+    with pytest.raises(UsageError, match="here: .* is not a size"):
+        parse_size(value, "here")
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def limits(home: Path, project: Path) -> Limits:
+    return read_limits(str(home), str(project).encode())
+
+
+def test_without_files_the_defaults_hold(project: Path, mulligan_home: Path) -> None:
+    assert limits(mulligan_home, project) == Limits()
+    assert Limits() == Limits(100 * MB, True, 5 * MB, 200 * MB)
+
+
+def test_every_setting_is_taken(project: Path, mulligan_home: Path) -> None:
+    write(
+        mulligan_home / "config.toml",
+        "[checkpoints]\nmax_file_size = '1 MB'\nguard = false\n"
+        "guard_file_size = '2 KB'\nguard_total_size = 3\n",
+    )
+    assert limits(mulligan_home, project) == Limits(MB, False, 2 * KB, 3)
+
+
+def test_the_project_wins_over_the_home_one_setting_at_a_time(
+    project: Path, mulligan_home: Path
+) -> None:
+    write(mulligan_home / "config.toml", "[checkpoints]\nmax_file_size = 1\nguard_file_size = 2\n")
+    write(project / ".mulligan.toml", "[checkpoints]\nmax_file_size = 3\n")
+    assert limits(mulligan_home, project) == Limits(file_bytes=3, guard_bytes=2)
+
+
+def test_other_tables_and_empty_files_are_fine(project: Path, mulligan_home: Path) -> None:
+    write(mulligan_home / "config.toml", "[models]\nname = 'x'\n")
+    write(project / ".mulligan.toml", "")
+    assert limits(mulligan_home, project) == Limits()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[checkpoints", "not valid TOML"),
+        ("[checkpoints]\nmax_file_sise = 1", "no setting checkpoints.max_file_sise"),
+        ("[checkpoints]\nmax_file_size = 'big'", "is not a size"),
+        ("[checkpoints]\nguard = 'yes'", "must be true or false"),
+        ("checkpoints = 3", "must be a table"),
+    ],
+)
+def test_a_mistake_is_named_with_its_file(
+    project: Path, mulligan_home: Path, text: str, words: str
+) -> None:
+    for path in (mulligan_home / "config.toml", project / ".mulligan.toml"):
+        write(path, text)
+        with pytest.raises(UsageError, match=words) as caught:
+            limits(mulligan_home, project)
+        assert str(path) in str(caught.value)
+        path.unlink()
+
+
+def test_a_file_that_is_not_utf8_is_named(project: Path, mulligan_home: Path) -> None:
+    (project / ".mulligan.toml").write_bytes(b"a = '\xff'")
+    with pytest.raises(UsageError, match="not valid TOML"):
+        limits(mulligan_home, project)
+
+
+def test_the_command_line_answers_a_mistake_with_usage(project: Path) -> None:
+    write(project / ".mulligan.toml", "[checkpoints]\nmax_file_size = 'big'")
+    run = subprocess.run(
+        [sys.executable, "-m", "mulligan", "checkpoint"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 2
+    assert ".mulligan.toml" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_larger_file_is_named_not_kept_and_never_touched(project: Path) -> None:
+    write(project / ".mulligan.toml", "[checkpoints]\nmax_file_size = '1 KB'\n")
+    (project / "small").write_bytes(b"x" * 1024)
+    (project / "large").write_bytes(b"x" * 1025)
+    with mulligan.open(project) as workspace:
+        taken = workspace.checkpoint()
+        assert [each.path for each in taken.coverage.skipped] == [b"large"]
+        assert not taken.coverage.complete
+        (project / "small").write_bytes(b"y")
+        (project / "large").write_bytes(b"y" * 2000)
+        (project / "large too").write_bytes(b"y" * 2000)
+        workspace.restore(taken.id)
+        assert workspace.verify().clean
+    assert (project / "small").read_bytes() == b"x" * 1024
+    assert (project / "large").read_bytes() == b"y" * 2000
+    assert (project / "large too").read_bytes() == b"y" * 2000
+
+
+def test_a_raised_limit_covers_the_file_at_the_next_checkpoint(project: Path) -> None:
+    write(project / ".mulligan.toml", "[checkpoints]\nmax_file_size = '1 KB'\n")
+    (project / "large").write_bytes(b"x" * 1025)
+    with mulligan.open(project) as workspace:
+        assert not workspace.checkpoint().coverage.complete
+    write(project / ".mulligan.toml", "[checkpoints]\nmax_file_size = '2 KB'\n")
+    with mulligan.open(project) as workspace:
+        assert workspace.checkpoint().coverage.complete
+        assert workspace.read("@", "large") == b"x" * 1025
+
+
+def test_guards_can_be_switched_off(project: Path) -> None:
+    (project / ".git").mkdir()
+    write(project / ".gitignore", ".env\n")
+    write(project / ".env", "SECRET=1")
+    with mulligan.open(project) as workspace:
+        workspace.checkpoint()
+        assert workspace.read("@", ".env") == b"SECRET=1"
+    write(project / ".mulligan.toml", "[checkpoints]\nguard = false\n")
+    with mulligan.open(project) as workspace:
+        taken = workspace.checkpoint()
+        assert ".env" not in [each.path for each in workspace.entries(taken.id)]
