@@ -169,9 +169,9 @@ class Promise:
             assert_one_of(found, self.old, self.new, note)
             outcome = "new" if found == self.new else "old"
             assert [each for each in workspace.operations() if each.state == "planned"] == [], note
-            assert workspace.verify().problems == (), note
             self.assert_readable(workspace, note)
             self.assert_reachable(workspace, self.old, note)
+            assert workspace.verify().problems == (), note
             if verb is not None and outcome == "old" and self.old != self.new:
                 getattr(workspace, verb[0])(**verb[1])
                 assert_same(scene.state(), self.new, f"{note}: {verb[0]} done again")

@@ -88,7 +88,7 @@ def partial_restore(scene: Scene) -> tuple[Promise, Verb]:
 
 
 def careful_restore(scene: Scene) -> tuple[Promise, Verb]:
-    checkpoints = _two_checkpoints(scene)
+    checkpoints = _a_few_changes(scene)
     verb = ("restore", {"checkpoint": next(iter(checkpoints)), "keep_dirty": True})
     return _about_to(scene, checkpoints, verb)
 
@@ -105,21 +105,9 @@ def modes_only(scene: Scene) -> tuple[Promise, Verb]:
 
 
 def small_restore(scene: Scene) -> tuple[Promise, Verb]:
-    """One change of each sort, for tests that kill twice."""
-    one: dict[str, Any] = {
-        "keep.txt": b"kept\n", "changed.txt": b"first\n", "was/here.txt": b"here\n",
-        "turns": b"a file\n", "script.sh": (b"s\n", 0o755),
-    }  # fmt: skip
-    lay(scene.project, one)
-    with scene.open() as workspace:
-        first = workspace.checkpoint("one").id
-        checkpoints = {first: contents(workspace, first)}
-    two: dict[str, Any] = {
-        "changed.txt": b"second, by the user\n", "was": None, "turns": None,
-        "turns/into.txt": b"a folder\n", "script.sh": (b"s\n", 0o644), "more.txt": b"more\n",
-    }  # fmt: skip
-    lay(scene.project, two)
-    return _about_to(scene, checkpoints, ("restore", {"checkpoint": first}))
+    """For tests that crash more than once."""
+    checkpoints = _a_few_changes(scene)
+    return _about_to(scene, checkpoints, ("restore", {"checkpoint": next(iter(checkpoints))}))
 
 
 def undo(scene: Scene) -> tuple[Promise, Verb]:
@@ -131,7 +119,7 @@ def undo(scene: Scene) -> tuple[Promise, Verb]:
 
 
 def redo(scene: Scene) -> tuple[Promise, Verb]:
-    checkpoints = _two_checkpoints(scene)
+    checkpoints = _a_few_changes(scene)
     with scene.open() as workspace:
         workspace.restore(next(iter(checkpoints)))
         workspace.undo()
@@ -180,9 +168,25 @@ def _two_checkpoints(
     return checkpoints
 
 
-def _about_to(
-    scene: Scene, checkpoints: dict[str, State], verb: Verb
-) -> tuple[Promise, Verb]:
+def _a_few_changes(scene: Scene) -> dict[str, State]:
+    """One change of each sort since a checkpoint."""
+    before: dict[str, Any] = {
+        "keep.txt": b"kept\n", "changed.txt": b"first\n", "was/here.txt": b"here\n",
+        "turns": b"a file\n", "script.sh": (b"s\n", 0o755),
+    }  # fmt: skip
+    after: dict[str, Any] = {
+        "changed.txt": b"second, by the user\n", "was": None, "turns": None,
+        "turns/into.txt": b"a folder\n", "script.sh": (b"s\n", 0o644), "more.txt": b"more\n",
+    }  # fmt: skip
+    lay(scene.project, before)
+    with scene.open() as workspace:
+        here = workspace.checkpoint("one").id
+        checkpoints = {here: contents(workspace, here)}
+    lay(scene.project, after)
+    return checkpoints
+
+
+def _about_to(scene: Scene, checkpoints: dict[str, State], verb: Verb) -> tuple[Promise, Verb]:
     """Finds out what the verb makes of the project when nothing goes wrong."""
     old = scene.state()
     scene.keep()

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from random import Random
 
+import mulligan
 import pytest
 import scenarios
 from harness import Promise, Scene, contents, lay
@@ -103,9 +104,6 @@ LOSSES = {
     "empty": lambda index: index.write_bytes(b""),
     "garbage": lambda index: index.write_bytes(Random(1).randbytes(20_000)),
     "half": lambda index: os.truncate(index, index.stat().st_size // 2),
-    "zeroed inside": lambda index: index.write_bytes(
-        index.read_bytes()[:4096].ljust(index.stat().st_size, b"\0")
-    ),
 }
 
 
@@ -129,6 +127,28 @@ def test_a_lost_index_is_made_again_from_the_packs(scene: Scene, loss: str, then
     promise.check_that_work_goes_on(then)
 
 
+def test_a_kill_while_the_index_is_made_again(scene: Scene) -> None:
+    promise, _verb = scenarios.next_checkpoint(scene)
+    for index in scene.home.rglob("index.sqlite*"):
+        index.unlink()
+    scene.keep("index lost")
+    for number in scene.kills(start="index lost"):
+        promise.check(note=f"killed before effect {number}")
+
+
+def test_an_index_damaged_inside_is_named_with_a_way_forward_and_mended(scene: Scene) -> None:
+    promise, _verb = scenarios.whole_restore(scene)
+    scene.reset()
+    (index,) = scene.home.rglob("index.sqlite")
+    index.write_bytes(index.read_bytes()[:4096].ljust(index.stat().st_size, b"\0"))
+    with scene.open() as workspace:
+        with pytest.raises(mulligan.Corrupt, match="verify --repair"):
+            workspace.checkpoint()
+        workspace.verify(repair=True)
+    promise.check()
+    promise.check_that_work_goes_on()
+
+
 @pytest.mark.parametrize("loss", ["deleted", "garbage"])
 def test_a_lost_index_does_not_keep_a_half_done_restore_from_being_finished(
     scene: Scene, loss: str
@@ -144,6 +164,39 @@ def test_a_lost_index_does_not_keep_a_half_done_restore_from_being_finished(
     LOSSES[loss](index)
     assert promise.check() == "new"
     promise.check_that_work_goes_on()
+
+
+@pytest.mark.parametrize("good", ["first", "last"])
+def test_a_damaged_copy_does_not_hide_a_good_one(scene: Scene, good: str) -> None:
+    """Two packs hold the same objects, one of them with damage, and the index is lost."""
+    promise, _verb = scenarios.next_checkpoint(scene)
+    (pack,) = _packs(scene)
+    intact = pack.read_bytes()
+    copies = [intact, _payloads_broken(intact)]
+    if good == "last":
+        copies.reverse()
+    pack.write_bytes(copies[0])
+    pack.with_name("00000002.pack").write_bytes(copies[1])
+    for index in scene.home.rglob("index.sqlite*"):
+        index.unlink()
+    with scene.open() as workspace:
+        workspace.checkpoint("after the loss")
+        promise.assert_readable(workspace, good)
+    promise.check(note=good)
+
+
+def _payloads_broken(pack: bytes) -> bytes:
+    """The same records with one byte of each payload changed."""
+    from mulligan.store.packs import DELTA, MAGIC, RECORD
+
+    broken = bytearray(pack)
+    at = len(MAGIC)
+    while at < len(pack):
+        _magic, encoding, _size, stored, _id = RECORD.unpack_from(pack, at)
+        at += RECORD.size + (32 if encoding == DELTA else 0) + stored
+        if stored:
+            broken[at - 1 - stored // 2] ^= 0x55
+    return bytes(broken)
 
 
 def _packs(scene: Scene) -> list[Path]:

@@ -86,6 +86,8 @@ def test_words_written_between_the_crash_and_the_recovery_stay(scene: Scene) -> 
         and "folder" not in (promise.old.get(path, "?")[0], promise.new.get(path, "?")[0])
     )
     for number in scene.kills(verb):
+        if not EVERY and number % 2:
+            continue
         path = changed[number % len(changed)]
         note = f"killed before effect {number}, then {path!r} edited"
         target = scene.project / path.decode()

@@ -36,7 +36,7 @@ Picture = dict[bytes, Thing]
 Wish = Mapping[bytes, Thing | None]
 
 # Of the default excludes, those that the tests make use of.
-DEFAULT_DIRECTORIES = (b"node_modules", b"build", b"logs")
+DEFAULT_DIRECTORIES = (b"node_modules", b"build", b"logs", b".env")
 DEFAULT_SUFFIXES = (b".log",)
 
 

@@ -372,6 +372,7 @@ class Project(RuleBasedStateMachine):
         """That the disk is what was wished for, and that the result says just what was done."""
         now = read_disk(self.root)
         skipped = {os.fsencode(skip.path) for skip in result.skipped}
+        either = either | _below_blocked(disk, main)
         main = {path: thing for path, thing in main.items() if path not in either & skipped}
         wanted = expected(disk, seen, main, guarded)
         dirty = {
@@ -500,6 +501,16 @@ class Project(RuleBasedStateMachine):
                 shutil.rmtree(full)
             else:
                 os.unlink(full)
+
+
+def _below_blocked(disk: Picture, main: Wish) -> set[bytes]:
+    """What goes with a folder that should become a file: it may stay if the folder must."""
+    blocked = [
+        path
+        for path, thing in main.items()
+        if thing is not None and not thing.is_directory and path in disk and disk[path].is_directory
+    ]
+    return {path for path in main for folder in blocked if path != folder and within(path, folder)}
 
 
 def _identity(thing: Thing) -> str | None:

@@ -97,21 +97,15 @@ def test_the_top_of_a_git_work_tree_is_the_project(
     assert root_of(nested, mulligan_home) == project
 
 
-@pytest.mark.parametrize("path", ["/", "/home", "/root", "/Users", "~", "/home/somebody"])
-def test_everything_a_user_has_is_refused_as_a_project(
-    mulligan_home: Path, monkeypatch: pytest.MonkeyPatch, path: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("path", ["/", "/home", "/root", "~"])
+def test_everything_a_user_has_is_refused_as_a_project(mulligan_home: Path, path: str) -> None:
     given = os.path.expanduser(path)
-    if path == "/home/somebody":
-        monkeypatch.setattr(os.path, "isdir", lambda each: True)
-    elif not os.path.isdir(given):
+    if not os.path.isdir(given):
         pytest.skip(f"there is no {path} here")
     with pytest.raises(RefusedRoot, match="--any-root"):
         find_project(given, str(mulligan_home))
-    if path != "/home/somebody":
-        assert root_of(Path(given), mulligan_home, allow_any_root=True) == Path(
-            os.path.realpath(given)
-        )
+    expected = Path(os.path.realpath(given))
+    assert root_of(Path(given), mulligan_home, allow_any_root=True) == expected
 
 
 def test_a_link_to_a_home_directory_is_refused_too(tmp_path: Path, mulligan_home: Path) -> None:
@@ -311,7 +305,11 @@ def test_asking_does_not_make_a_project(project: Path, mulligan_home: Path) -> N
     """A question in the wrong directory leaves nothing behind that later answers would follow."""
     for command in ("log", "status", "verify"):
         run = subprocess.run(
-            [sys.executable, "-m", "mulligan", command], cwd=project, capture_output=True, text=True
+            [sys.executable, "-m", "mulligan", command],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert run.returncode == 3, run.stderr
     assert not mulligan_home.exists() or known_projects(str(mulligan_home)) == []

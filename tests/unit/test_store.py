@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from mulligan.errors import Corrupt, MissingObject
-from mulligan.store import objects
+from mulligan.store import writer as writing
 from mulligan.store.gc import collect
-from mulligan.store.objects import DELTA_DEPTH, Store, Writer
+from mulligan.store.objects import DELTA_DEPTH, Store
 from mulligan.store.packs import CHUNKS, DELTA, RAW, frame
 from mulligan.store.reach import Root
 from mulligan.store.verify import verify
+from mulligan.store.writer import Writer
 
 MIB = 1 << 20
 
@@ -206,7 +207,7 @@ def test_a_writer_abandoned_by_an_error_leaves_an_empty_store_empty(
 def test_a_writer_goes_on_to_the_next_pack_when_one_is_full(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "PACK_LIMIT", 10_000)
+    monkeypatch.setattr(writing, "PACK_LIMIT", 10_000)
     contents = [noise.randbytes(4000) for _ in range(9)]
     ids = put(store, *contents)
     assert len(packs(store)) > 2
@@ -364,7 +365,7 @@ def test_a_delta_can_be_read_after_its_base_was_collected(
 def test_a_delta_can_be_read_after_its_base_in_another_pack_was_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "PACK_LIMIT", 1000)
+    monkeypatch.setattr(writing, "PACK_LIMIT", 1000)
     content = noise.randbytes(50_000)
     [base] = put(store, content)
     versions = [content + b"!" * number for number in range(1, 4)]
@@ -382,7 +383,7 @@ def test_deltas_survive_one_collection_after_another(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each time the oldest versions go; bases then lie in newer packs than their deltas."""
-    monkeypatch.setattr(objects, "PACK_LIMIT", 30_000)
+    monkeypatch.setattr(writing, "PACK_LIMIT", 30_000)
     content = noise.randbytes(20_000)
     versions: dict[bytes, bytes] = {}
     base: bytes | None = None
@@ -436,7 +437,7 @@ def test_the_generation_counts_removals_and_nothing_else(
 def test_readers_go_on_while_packs_are_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "PACK_LIMIT", 200_000)
+    monkeypatch.setattr(writing, "PACK_LIMIT", 200_000)
     contents = [noise.randbytes(5000) for _ in range(60)]
     large = noise.randbytes(2 * MIB)
     ids = put(store, *contents)
@@ -477,7 +478,7 @@ def test_a_reader_of_another_process_is_right_after_the_last_pack_was_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may hold packs open that are deleted by now; new ones must not be taken for them."""
-    monkeypatch.setattr(objects, "PACK_LIMIT", 3000)
+    monkeypatch.setattr(writing, "PACK_LIMIT", 3000)
     reader = Store(store.directory)
     first, second, third = (noise.randbytes(4000) for _ in range(3))
     [kept] = put(store, first)

@@ -140,9 +140,9 @@ class _Work:
             for change in reversed(self.changes):
                 if _wants_mode(change):
                     self._attempt(change, self._set_mode)
-            self._sync_folders()
         finally:
             self._unstage()
+        self._sync_folders()
         skipped = self.result.skipped
         self.result.done = [each for each in self.changes if each.path not in skipped]
         return self.result
@@ -154,7 +154,8 @@ class _Work:
         try:
             step(change)
         except OSError as problem:
-            if change.after is None and isinstance(problem, FileNotFoundError):
+            absent = isinstance(problem, FileNotFoundError | NotADirectoryError)
+            if change.after is None and absent:
                 # It is gone with the folder it was in, and that is what was wanted.
                 return
             reason = problem.strerror or str(problem)
@@ -357,9 +358,10 @@ class _Work:
             elif status.st_mode & 0o7777 != change.after.mode:
                 if hasattr(os, "O_PATH"):
                     os.chmod(f"/proc/self/fd/{fd}", change.after.mode)
+                    _sync_inode(f"/proc/self/fd/{fd}")
                 else:
                     os.fchmod(fd, change.after.mode)
-                self._touched(change.path)
+                    os.fsync(fd)
         finally:
             os.close(fd)
 
@@ -425,7 +427,20 @@ class _Work:
             self.result.rescued += clear(self.directories, fd, self.changes, self.read)
             os.close(fd)
             os.rmdir(folder(self.tag), dir_fd=self.directories.open(place))
+            self.synced.add(place)
         self.staging.clear()
+
+
+def _sync_inode(path: str) -> None:
+    """Makes a mode durable; a file that may not be read cannot be synced, and needs no more."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _is_git(name: bytes) -> bool:

@@ -1,22 +1,22 @@
 """Reading the bytes of files that changed, several at a time.
 
-The scan opens the files, so that each is the one it looked at, and hands them over in batches;
-threads read, hash and compress them. A file that changes while it is read is read again; if it
-will not hold still, what was read last is kept, and the cache is told not to trust it.
+The scan only notes which files are to be read; when it is through, threads open, read, hash and
+compress them in batches. (While both run at once they mostly wait for each other.) A file that
+changes while it is read is read again; if it will not hold still, what was read last is kept, and
+the cache is told not to trust it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+import stat
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
 
 from mulligan.core.tree import FILE
 from mulligan.files.index import Node, Seen
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+from mulligan.files.reach import OPEN_FILE, Directories
 
 LARGE = 1 << 20
 BATCH_FILES = 48
@@ -36,12 +36,12 @@ class Sink(Protocol):
 
 
 class Job(NamedTuple):
-    """An open file, and where in the cache the answer belongs."""
+    """A file to read, and where in the cache the answer belongs."""
 
-    fd: int
-    node: Node
+    directory: bytes
     name: bytes
-    status: os.stat_result
+    node: Node
+    size: int
     base: bytes | None
     guard: bool
 
@@ -53,93 +53,80 @@ class Answer(NamedTuple):
 
 
 class Contents:
-    """Reads what it is given; `finish` waits for all of it and hands out the answers."""
+    """Collects files to read; `finish` reads them all and hands out the answers."""
 
     def __init__(
-        self, sink: Sink, started: int, progress: Callable[[int, int], None] | None = None
+        self,
+        root: bytes,
+        sink: Sink,
+        *,
+        started: int,
+        limit: int,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
+        self._root = root
         self._sink = sink
         self._started = started
+        self._limit = limit
         self._progress = progress
-        self._batch: list[Job] = []
-        self._batch_bytes = 0
-        self._running: deque[Future[list[Answer]]] = deque()
-        self._answers: list[Answer] = []
-        self._pool: ThreadPoolExecutor | None = None
-        self._files = self._bytes = 0
+        self._jobs: list[Job] = []
 
     def read(self, job: Job) -> None:
-        self._batch.append(job)
-        self._batch_bytes += job.status.st_size
-        if len(self._batch) >= BATCH_FILES or self._batch_bytes >= BATCH_BYTES:
-            self._hand_over()
+        self._jobs.append(job)
 
     def finish(self) -> list[Answer]:
-        """Every answer; raises what a sink raised, once nothing is running any more."""
-        try:
-            if self._batch and self._pool is None:
-                # So little that starting threads would cost more than reading it.
-                batch, self._batch = self._batch, []
-                self._took(self._read_batch(batch))
-            elif self._batch:
-                self._hand_over()
-            while self._running:
-                self._took(self._running.popleft().result())
-        finally:
-            self.close()
-        return self._answers
+        """Every answer; raises what the sink raised, once nothing is running any more."""
+        jobs, self._jobs = self._jobs, []
+        batches = list(_batches(jobs))
+        if len(batches) < 2 or WORKERS < 2:
+            # So little that starting threads would cost more than reading it.
+            return [answer for batch in batches for answer in self._read_batch(batch)]
+        from concurrent.futures import ThreadPoolExecutor
 
-    def close(self) -> None:
-        for job in self._batch:
-            os.close(job.fd)
-        self._batch.clear()
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
-            self._pool = None
-
-    def _hand_over(self) -> None:
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read")
-        batch, self._batch, self._batch_bytes = self._batch, [], 0
-        self._running.append(self._pool.submit(self._read_batch, batch))
-        # A bounded queue: open files and memory stay few however many files there are.
-        while len(self._running) > 2 * WORKERS:
-            self._took(self._running.popleft().result())
-
-    def _took(self, answers: list[Answer]) -> None:
-        self._answers += answers
-        self._files += len(answers)
-        self._bytes += sum(answer.job.status.st_size for answer in answers)
-        if self._progress is not None:
-            self._progress(self._files, self._bytes)
+        answers: list[Answer] = []
+        size = 0
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool:
+            try:
+                for found in pool.map(self._read_batch, batches):
+                    answers += found
+                    size += sum(answer.job.size for answer in found)
+                    if self._progress is not None:
+                        self._progress(len(answers), size)
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        return answers
 
     def _read_batch(self, batch: list[Job]) -> list[Answer]:
         answers = []
-        try:
-            while batch:
-                job = batch.pop()
-                try:
-                    answers.append(Answer(job, self._read_one(job), None))
-                except OSError as problem:
-                    answers.append(Answer(job, None, f"cannot be read: {problem.strerror}"))
-                finally:
-                    os.close(job.fd)
-        finally:
+        with Directories(self._root) as directories:
             for job in batch:
-                os.close(job.fd)
+                try:
+                    fd = os.open(job.name, OPEN_FILE, dir_fd=directories.open(job.directory))
+                    try:
+                        answers.append(self._read_one(job, fd))
+                    finally:
+                        os.close(fd)
+                except OSError as problem:
+                    vanished = problem.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+                    reason = f"cannot be read: {problem.strerror}"
+                    reason = "vanished while it was looked at" if vanished else reason
+                    answers.append(Answer(job, None, reason))
         return answers
 
-    def _read_one(self, job: Job) -> Seen:
-        status = job.status
+    def _read_one(self, job: Job, fd: int) -> Answer:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            return Answer(job, None, "is no ordinary file")
         for _attempt in range(ATTEMPTS):
+            if status.st_size > self._limit:
+                return Answer(job, None, "grew beyond the limit while it was looked at")
             if status.st_size < LARGE:
-                content = _read_all(job.fd, status.st_size)
+                content = _read_all(fd, status.st_size)
                 id, size = self._sink.put(content, base=job.base), len(content)
             else:
-                id, size = self._sink.put_stream(lambda n: os.read(job.fd, n), base=job.base)
-            before, status = status, os.fstat(job.fd)
+                id, size = self._sink.put_stream(lambda n: os.read(fd, n), base=job.base)
+            before, status = status, os.fstat(fd)
             still = (
                 before.st_mtime_ns == status.st_mtime_ns
                 and before.st_ctime_ns == status.st_ctime_ns
@@ -147,8 +134,21 @@ class Contents:
             )
             if still:
                 break
-            os.lseek(job.fd, 0, os.SEEK_SET)
-        return remember(status, size, id, self._started, still=still)
+            os.lseek(fd, 0, os.SEEK_SET)
+        return Answer(job, remember(status, size, id, self._started, still=still), None)
+
+
+def _batches(jobs: list[Job]) -> Iterator[list[Job]]:
+    batch: list[Job] = []
+    size = 0
+    for job in jobs:
+        batch.append(job)
+        size += job.size
+        if len(batch) >= BATCH_FILES or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def remember(

@@ -21,7 +21,7 @@ from mulligan.files import gitfiles
 from mulligan.files.contents import Contents, Job, Sink, is_racy
 from mulligan.files.ignore import Reason, Scope, root_scope
 from mulligan.files.index import Cache, Left, Node, Seen
-from mulligan.files.reach import OPEN_DIRECTORY, OPEN_FILE, count_files, exists, read_small
+from mulligan.files.reach import OPEN_DIRECTORY, count_files, exists, read_small
 from mulligan.files.wanted import Wanted, tracked_but_left_out
 
 DEEPEST = 256
@@ -75,8 +75,9 @@ class Scan:
         self._limits = limits
         self._wanted = Wanted(forced, cache.wanted, hidden)
         self._watch = watch
-        self._progress = progress
-        self._contents = Contents(sink, started, progress)
+        self._contents = Contents(
+            root, sink, started=started, limit=limits.file_bytes, progress=progress
+        )
         self._sources = gitfiles.git_sources(root)
         self._rules_changed = cache.root is None
 
@@ -103,7 +104,7 @@ class Scan:
             return False
         if any(path == b"" or path.rpartition(b"/")[2] in IGNORE_FILES for path in paths):
             return False
-        with self._open_root() as fd:
+        with _Open(self._root) as fd:
             scope = self._root_scope(fd)
             if scope.key != root.rules:
                 return False
@@ -119,12 +120,8 @@ class Scan:
         for _path, node in root.walk():
             node.signature = None
 
-    def _open_root(self) -> _Open:
-        return _Open(self._root, self._contents)
-
     def _look_at_all(self, root: Node) -> None:
-        self._contents = Contents(self._sink, self._started, self._progress)
-        with self._open_root() as fd:
+        with _Open(self._root) as fd:
             self._look(fd, b"", root, self._root_scope(fd), depth=0, whole=False)
             self._settle(root)
 
@@ -157,7 +154,7 @@ class Scan:
             if node.signature != signature:
                 node.signature = signature
                 node.touched = True
-        if self._compare_files(fd, node):
+        if self._compare_files(fd, path, node):
             # A name turned into a directory behind our back: sort the names again.
             self._list(fd, path, node, scope, whole)
         for name in list(node.dirs):
@@ -247,31 +244,40 @@ class Scan:
                 del noted[name]
                 self.coverage_changed = node.touched = True
 
-    def _compare_files(self, fd: int, node: Node) -> bool:
+    def _compare_files(self, fd: int, path: bytes, node: Node) -> bool:
         """Compares every file with the cache; `True` if one became a directory."""
         again = False
+        lstat = os.stat
         for known, guard in ((node.files, False), (node.guards, True)):
-            for name, seen in list(known.items()):
+            different: list[tuple[bytes, Seen, os.stat_result | OSError]] = []
+            for name, seen in known.items():
                 try:
-                    status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                except FileNotFoundError:
-                    self._gone(node, name)
-                    continue
+                    status = lstat(name, dir_fd=fd, follow_symlinks=False)
                 except OSError as problem:
-                    self._odd(node, name, f"cannot be looked at: {problem.strerror}")
+                    different.append((name, seen, problem))
                     continue
-                if (
-                    status.st_ctime_ns != seen[4]
-                    or status.st_mtime_ns != seen[3]
-                    or status.st_size != seen[2]
-                    or status.st_ino != seen[5]
-                ):
-                    again |= stat.S_ISDIR(status.st_mode)
-                    self._changed(fd, node, name, seen, status, guard)
+                # Whatever changes a file changes this time, and nobody can set it back.
+                if status.st_ctime_ns != seen[4] or status.st_ino != seen[5]:
+                    different.append((name, seen, status))
+            for name, seen, found in different:
+                if isinstance(found, FileNotFoundError):
+                    self._gone(node, name)
+                elif isinstance(found, OSError):
+                    self._odd(node, name, f"cannot be looked at: {found.strerror}", guard)
+                else:
+                    again |= stat.S_ISDIR(found.st_mode)
+                    self._changed(fd, path, node, name, seen, found, guard)
         return again
 
     def _changed(
-        self, fd: int, node: Node, name: bytes, seen: Seen, status: os.stat_result, guard: bool
+        self,
+        fd: int,
+        path: bytes,
+        node: Node,
+        name: bytes,
+        seen: Seen,
+        status: os.stat_result,
+        guard: bool,
     ) -> None:
         """A file that is not as the cache has it: reads it, or says why that cannot be."""
         kind = stat.S_IFMT(status.st_mode)
@@ -287,9 +293,8 @@ class Scan:
                 size = f"{status.st_size / (1 << 20):.1f} MB"
                 self._odd(node, name, f"is larger than the limit ({size})", guard)
             else:
-                file = os.open(name, OPEN_FILE, dir_fd=fd)
                 node.changed()
-                self._contents.read(Job(file, node, name, status, seen[6] or None, guard))
+                self._contents.read(Job(path, name, node, status.st_size, seen[6] or None, guard))
         except OSError as problem:
             vanished = problem.errno in (errno.ENOENT, errno.ELOOP)
             reason = f"cannot be read: {problem.strerror}"
@@ -408,7 +413,7 @@ class Scan:
         for known in (node.files, node.guards, node.dirs, node.left):
             for name in [name for name in known if name not in names]:
                 self._gone(node, name)
-        self._compare_files(fd, node)
+        self._compare_files(fd, path, node)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, nothing, depth=depth, whole=False)
 
@@ -459,7 +464,7 @@ class Scan:
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
         for known, guard in ((node.files, False), (node.guards, True)):
             if name in known:
-                self._changed(fd, node, name, known[name], status, guard)
+                self._changed(fd, path, node, name, known[name], status, guard)
 
     def _count(
         self, fd: int, name: bytes, reason: Reason, is_directory: bool, before: Left | None
@@ -503,11 +508,10 @@ class _RulesChanged(Exception):
 
 
 class _Open:
-    """The project's root, open; on leaving, nothing that was handed out is left open."""
+    """The project's root, open."""
 
-    def __init__(self, root: bytes, contents: Contents) -> None:
+    def __init__(self, root: bytes) -> None:
         self._root = root
-        self._contents = contents
 
     def __enter__(self) -> int:
         self._fd = os.open(self._root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
@@ -515,7 +519,6 @@ class _Open:
 
     def __exit__(self, *problem: object) -> None:
         os.close(self._fd)
-        self._contents.close()
 
 
 def _signature(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -7,6 +7,7 @@ pattern of `.gitignore` leaves out, such as `.env`: not part of the project's tr
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import NamedTuple
 
 from mulligan.core import coverage, tree
@@ -15,7 +16,9 @@ from mulligan.core.tree import EMPTY_ID, Entry
 from mulligan.files.ignore import Reason
 from mulligan.files.index import Made, Node, Seen
 
-Save = Callable[[bytes, bytes | None], bytes]
+Save = Callable[[bytes, bytes | None, list[Entry]], bytes]
+"""Stores a tree: its bytes, the identity of the one that it replaces, and its entries in order."""
+
 NOTHING: Made = (EMPTY_ID, 0, 0)
 WHY = {
     Reason.GITIGNORE: "ignored by git's rules",
@@ -35,8 +38,8 @@ class Snapshot(NamedTuple):
 
 
 def build(root: Node, save: Save, guard_total: int) -> Snapshot:
-    """Builds what is not built yet; `save` stores a tree, given the one that it replaces."""
-    save(tree.EMPTY, None)
+    """Builds what is not built yet."""
+    save(tree.EMPTY, None, [])
     id, files, size = _build(root, save)
     guarded, guarded_files, guarded_bytes = _build_guards(root, save)
     if guarded_bytes > guard_total:
@@ -119,8 +122,9 @@ def _entries(known: dict[bytes, Seen]) -> list[Entry]:
 
 
 def _made(entries: list[Entry], save: Save, old: bytes | None) -> Made:
+    entries.sort(key=itemgetter(5))
     files = size = 0
     for entry in entries:
         files += entry[2]
         size += entry[3]
-    return (save(tree.encode(entries), old), files, size)
+    return (save(tree.encode(entries), old, entries), files, size)

@@ -39,7 +39,9 @@ def rescue(root: bytes, tag: str, changes: Sequence[Change], read: Read) -> list
                     stray += clear(directories, fd, changes, read)
                 finally:
                     os.close(fd)
-                os.rmdir(folder(tag), dir_fd=directories.open(place))
+                parent = directories.open(place)
+                os.rmdir(folder(tag), dir_fd=parent)
+                os.fsync(parent)
         return stray
 
 

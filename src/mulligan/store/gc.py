@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from mulligan.errors import Corrupt
+from mulligan.store.durable import sync_directory
 from mulligan.store.objects import Store
 from mulligan.store.packs import Record, pack_name
 from mulligan.store.reach import Problem, Root, reachable
-from mulligan.store.writer import Writer, sync_directory
+from mulligan.store.writer import Writer
 
 
 class Collected(NamedTuple):

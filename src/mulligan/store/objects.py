@@ -13,6 +13,7 @@ from threading import RLock
 
 from mulligan.errors import Corrupt, MissingObject
 from mulligan.store import zstd
+from mulligan.store.durable import make_directories
 from mulligan.store.index import PackIndex
 from mulligan.store.packs import (
     CHUNKS,
@@ -27,19 +28,21 @@ from mulligan.store.packs import (
 )
 
 DELTA_DEPTH = 8
+KEPT_OBJECT, KEPT_BYTES = 64 << 10, 8 << 20
 
 
 class Store:
     """The objects of one project. Reading is safe from several threads and processes."""
 
     def __init__(self, directory: str) -> None:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        make_directories(directory)
         self.directory = directory
         self.index = PackIndex(directory)
         self._packs: dict[int, int] = {}
         self._lock = RLock()
-        self._strays: dict[bytes, Record] = {}
-        self._stray_ends: dict[int, tuple[int, bool]] = {}
+        self._strays: dict[bytes, list[Record]] = {}
+        self._kept: dict[bytes, bytes] = {}
+        self._kept_bytes = 0
 
     def close(self) -> None:
         with self._lock:
@@ -65,11 +68,11 @@ class Store:
         """
         record = self._record(id)
         if record.encoding != CHUNKS:
-            yield self._content(record)
+            yield self.content(record)
             return
         whole = sha256()
         for chunk, _length in self.chunks(record):
-            piece = self._content(self._record(chunk))
+            piece = self.content(self._record(chunk))
             whole.update(piece)
             yield piece
         if whole.digest() != id:
@@ -77,7 +80,7 @@ class Store:
 
     def chunks(self, record: Record) -> list[tuple[bytes, int]]:
         """The chunks of a large object."""
-        return split_chunks(self._content(self._record(self.payload(record))))
+        return split_chunks(self.content(self._record(self.payload(record))))
 
     def locate(self, id: bytes) -> Record:
         return self._record(id)
@@ -87,12 +90,19 @@ class Store:
         return self.payload(record)
 
     def _record(self, id: bytes) -> Record:
-        record = self.index.find(id) or self._strays.get(id)
-        if record is None:
-            raise MissingObject(f"Object {id.hex()} is not in the store.")
-        return record
+        record = self.index.find(id)
+        if record is not None:
+            return record
+        for stray in self._strays.get(id, ()):
+            if self._is_sound(stray):
+                return stray
+        raise MissingObject(f"Object {id.hex()} is not in the store.")
 
-    def _content(self, record: Record, depth: int = 0) -> bytes:
+    def content(self, record: Record, depth: int = 0) -> bytes:
+        """The content of an object that is not in chunks, checked."""
+        kept = self._kept.get(record.id)
+        if kept is not None:
+            return kept
         payload = self.payload(record)
         try:
             if record.encoding == ZSTD:
@@ -100,7 +110,7 @@ class Store:
             elif record.encoding == DELTA:
                 if record.base is None or depth > 4 * DELTA_DEPTH:
                     raise Corrupt(f"Object {record.id.hex()} has no end to its deltas.")
-                base = self._content(self._record(record.base), depth + 1)
+                base = self.content(self._record(record.base), depth + 1)
                 prefix = zstd.ZstdDict(base, is_raw=True).as_prefix
                 content = zstd.decompress(payload, zstd_dict=prefix)
             else:
@@ -111,7 +121,24 @@ class Store:
             raise Corrupt(
                 f"Object {record.id.hex()} is damaged; `mulligan verify` tells what it affects."
             )
+        self.keep(record.id, content)
         return content
+
+    def keep(self, id: bytes, content: bytes) -> None:
+        """Remembers a small content for a while: what was written is soon the base of a delta."""
+        if len(content) > KEPT_OBJECT:
+            return
+        with self._lock:
+            if self._kept_bytes > KEPT_BYTES:
+                self.forget_kept()
+            self._kept[id] = content
+            self._kept_bytes += len(content)
+
+    def forget_kept(self) -> None:
+        """From now on everything is read from the disk again."""
+        with self._lock:
+            self._kept.clear()
+            self._kept_bytes = 0
 
     def payload(self, record: Record) -> bytes:
         """The bytes of an object as they lie in its pack."""
@@ -148,6 +175,7 @@ class Store:
         everything. Each is read first, for what was never synced may not be what it says it is.
         """
         self.index.bury()
+        ends: dict[int, tuple[int, bool]] = {}
         for number, start, end in list(self.index.strays()):
             fd = self._pack(number)
             # The unfinished writer may not have got as far as this.
@@ -155,17 +183,17 @@ class Store:
             found: list[Record] = []
             if os.pread(fd, len(MAGIC), 0) == MAGIC:
                 found = list(records(fd, number, max(start, len(MAGIC)), end))
-            self._strays |= {record.id: record for record in found if not self.index.has(record.id)}
-            whole = (found[-1].end if found else max(start, len(MAGIC))) == end
-            self._stray_ends[number] = (end, whole)
-        if self._stray_ends:
-            sound = [
-                self._with_depth(each) for each in self._strays.values() if self._is_sound(each)
-            ]
-            for number, (end, whole) in self._stray_ends.items():
-                mine = [record for record in sound if record.pack == number]
+            for record in found:
+                if not self.index.has(record.id):
+                    self._strays.setdefault(record.id, []).append(record)
+            ends[number] = (end, (found[-1].end if found else max(start, len(MAGIC))) == end)
+        try:
+            sound = [self._sound_copy(copies) for copies in self._strays.values()]
+            for number, (end, whole) in ends.items():
+                mine = [each for each in sound if each is not None and each.pack == number]
                 self.index.add(mine, {number: end}, whole=whole)
-        self._strays, self._stray_ends = {}, {}
+        finally:
+            self._strays = {}
 
     def damaged(self, id: bytes) -> list[bytes]:
         """Which objects are in the way of reading this one; none if it can be read."""
@@ -186,23 +214,25 @@ class Store:
     def _is_sound(self, record: Record) -> bool:
         try:
             if record.encoding != CHUNKS:
-                return len(self._content(record)) == record.size
+                return len(self.content(record)) == record.size
             return sum(length for chunk, length in self.chunks(record) if self._record(chunk)) == (
                 record.size
             )
         except Corrupt:
             return False
 
-    def _with_depth(self, record: Record) -> Record:
+    def _sound_copy(self, copies: list[Record]) -> Record | None:
+        for record in copies:
+            if self._is_sound(record):
+                return record._replace(depth=self._depth(record))
+        return None
+
+    def _depth(self, record: Record) -> int:
         """The depth of a delta is not written in the pack: it follows from that of its base."""
-        depth, base = 0, record.base
-        while base is not None and depth <= 4 * DELTA_DEPTH:
-            found = self._strays.get(base)
-            if found is None:
-                depth += 1 + self._record(base).depth
-                break
-            depth, base = depth + 1, found.base
-        return record._replace(depth=depth)
+        if record.base is None:
+            return 0
+        base = self._record(record.base)
+        return 1 + (base.depth if self.index.has(base.id) else self._depth(base))
 
     def head_of(self, record: Record) -> tuple[object, ...]:
         """What the pack itself says about an object."""

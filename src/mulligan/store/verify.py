@@ -34,6 +34,7 @@ def verify(
     progress: Callable[[int], None] = lambda count: None,
 ) -> Verified:
     """Reads every object of the store from the disk, then follows every reference to it."""
+    store.forget_kept()
     problems: list[Problem] = []
     damaged: list[bytes] = []
     count = total = 0

@@ -11,11 +11,12 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable
 from hashlib import sha256
-from threading import Lock
+from threading import Lock, local
 from types import TracebackType
 
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.store import zstd
+from mulligan.store.durable import sync_directory
 from mulligan.store.objects import DELTA_DEPTH, Store
 from mulligan.store.packs import (
     CHUNK,
@@ -49,6 +50,7 @@ class Writer:
             store.tidy()
         self._fresh = fresh
         self._lock = Lock()
+        self._compressors = local()
         self._pending: dict[bytes, Record] = {}
         self._buffer = bytearray()
         self._ends = store.index.packs()
@@ -78,13 +80,16 @@ class Writer:
             id = sha256(content).digest()
         if self.has(id):
             return id
+        if base is not None:
+            # The next version will be written as a difference from this one.
+            self.store.keep(id, content)
         delta = None
         if base is not None and DELTA_FROM <= len(content) <= DELTA_UP_TO:
             delta = self._delta(content, base)
         if delta is not None and len(delta[0]) <= len(content) // 10:
             self._append(id, DELTA, len(content), *delta)
             return id
-        payload = zstd.compress(content, LEVEL)
+        payload = self._compress(content)
         if delta is not None and len(delta[0]) < 0.7 * len(payload):
             self._append(id, DELTA, len(content), *delta)
         elif len(payload) < len(content):
@@ -125,7 +130,7 @@ class Writer:
         encoding, base = record.encoding, record.base
         if whole:
             content = self.store.get(record.id)
-            payload, encoding, base = zstd.compress(content, LEVEL), ZSTD, None
+            payload, encoding, base = self._compress(content), ZSTD, None
         return self._append(record.id, encoding, record.size, payload, base, record.depth)
 
     def commit(self, *, replacing: bool = False) -> int:
@@ -155,18 +160,25 @@ class Writer:
         self._begun = [(self._number, self._position)] if self._fd >= 0 else []
         return count
 
+    def _compress(self, content: bytes) -> bytes:
+        # One compressor a thread: making one costs as much as compressing a small file.
+        compressor = getattr(self._compressors, "one", None)
+        if compressor is None:
+            compressor = self._compressors.one = zstd.ZstdCompressor(LEVEL)
+        compressed: bytes = compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
+        return compressed
+
     def _delta(self, content: bytes, base: bytes) -> tuple[bytes, bytes, int] | None:
-        record = self._find(base)
+        record = None if base in self._pending else self.store.index.find(base)
         if (
             record is None
             or record.depth >= DELTA_DEPTH
             or record.encoding == CHUNKS
             or not DELTA_FROM <= record.size <= DELTA_UP_TO
-            or not self.store.has(base)
         ):
             return None
         try:
-            prefix = zstd.ZstdDict(self.store.get(base), is_raw=True).as_prefix
+            prefix = zstd.ZstdDict(self.store.content(record), is_raw=True).as_prefix
         except Corrupt:
             return None
         return zstd.compress(content, LEVEL, zstd_dict=prefix), base, record.depth + 1
@@ -296,14 +308,3 @@ class _Reader:
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self.read = read
-
-
-def sync_directory(path: str) -> None:
-    """Makes names that were created or removed in a directory durable."""
-    if os.name == "nt":
-        return
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

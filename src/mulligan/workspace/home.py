@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from mulligan.core.coverage import raw, text
 from mulligan.errors import NotFound, RefusedRoot
+from mulligan.store.durable import make_directories, sync_directory
 
 GET_GENERATION = 0x80087601
 
@@ -87,7 +88,7 @@ def register(project: Project) -> None:
     path = project.path("project.json")
     if os.path.exists(path):
         return
-    os.makedirs(project.directory, mode=0o700, exist_ok=True)
+    make_directories(project.directory)
     content = {"root": text(project.root), "identity": _identity(project.root)}
     temporary = f"{path}.{os.getpid()}.tmp"
     with open(temporary, "w", encoding="ascii") as file:
@@ -95,6 +96,7 @@ def register(project: Project) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
+    sync_directory(project.directory)
 
 
 def known_projects(home: str) -> list[Project]:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.core.coverage import Coverage
+from mulligan.core.tree import Entry
 from mulligan.files import index, snapshot
 from mulligan.files.contents import Sink
 from mulligan.files.index import Cache
@@ -94,9 +95,15 @@ def _look(
         cache.full_at = time.monotonic()
     root = cache.root
     assert root is not None
-    made = snapshot.build(
-        root, lambda data, old: sink.put(data, base=old), workspace.limits.guard_total
-    )
+
+    def save(data: bytes, old: bytes | None, entries: list[Entry]) -> bytes:
+        id = sink.put(data, base=old)
+        if old is not None:
+            # It is about to be compared with the one that it replaces.
+            workspace.remember(id, tuple(entries))
+        return id
+
+    made = snapshot.build(root, save, workspace.limits.guard_total)
     if (
         scan.coverage_changed
         or cache.coverage is None

@@ -223,6 +223,7 @@ def _mend(workspace: Workspace, changes: list[Change]) -> bool:
 
     Then the disk has the only good copy, and a further look stores it anew.
     """
+    workspace.store.forget_kept()
     damaged = [
         id
         for change in changes

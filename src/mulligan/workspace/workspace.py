@@ -275,10 +275,14 @@ class Workspace:
         found = self._trees.get(id)
         if found is None:
             found = tree.decode(self.store.get(id))
-            if len(self._trees) >= TREES_KEPT:
-                self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
-            self._trees[id] = found
+            self.remember(id, found)
         return found
+
+    def remember(self, id: bytes, entries: Tree) -> None:
+        """Keeps a tree that will soon be asked for."""
+        if len(self._trees) >= TREES_KEPT:
+            self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
+        self._trees[id] = entries
 
     def cache(self) -> Cache:
         """The stat cache, read again if another process has saved it since."""

@@ -1,0 +1,177 @@
+"""Power is lost: whatever was not synced may be gone, torn or there; what was answered for stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import scenarios
+from disk import Disk
+from harness import EVERY, Promise, Run, Scene, State, assert_one_of, contents
+
+# What becomes of the names, and of the bytes, that were not synced.
+LOSSES = [("none", "none"), ("all", "none"), ("none", "all"), ("some", "some")]
+Step = tuple[str, dict]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=" names, ".join)
+def test_power_lost_during_restore_and_undo_leaves_all_old_or_all_new(
+    scene: Scene, loss: tuple[str, str]
+) -> None:
+    promise, verb = scenarios.small_restore(scene)
+    steps = [("checkpoint", {"message": "before"}), verb, ("undo", {}), ("redo", {})]
+    states = _states_after(scene, steps)
+    assert states == [promise.old, promise.old, promise.new, promise.old, promise.new]
+    checked = 0
+    for run, at, acknowledged in _losses(scene, steps, loss):
+        note = f"power lost at record {at}, {acknowledged} verbs answered"
+        promise.checkpoints |= _taken(run, at, states)
+        _check(promise, states[acknowledged : acknowledged + 2], note)
+        checked += 1
+    assert checked > 10
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=" names, ".join)
+def test_power_lost_during_the_first_checkpoint(scene: Scene, loss: tuple[str, str]) -> None:
+    """Nothing of the project is touched, and once it was answered for, the checkpoint is there."""
+    promise, verb = scenarios.first_checkpoint(scene)
+    for run, at, _acknowledged in _losses(scene, [verb], loss):
+        promise.checkpoints = _taken(run, at, [promise.old] * 2)
+        _check(promise, [promise.old], f"power lost at record {at}")
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=" names, ".join)
+def test_power_lost_during_a_checkpoint_across_packs(scene: Scene, loss: tuple[str, str]) -> None:
+    promise, _gc = scenarios.collection(scene)
+    scenarios.lay(scene.project, {"more.bin": scenarios.CHUNKED[:70_000], "b.txt": b"b\n" * 90})
+    scene.keep()
+    promise.old = scene.state()
+    for run, at, _acknowledged in _losses(scene, [("checkpoint", {})], loss):
+        promise.checkpoints |= _taken(run, at, [promise.old] * 2)
+        _check(promise, [promise.old], f"power lost at record {at}")
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=" names, ".join)
+def test_power_lost_during_gc_loses_nothing_that_is_needed(
+    scene: Scene, loss: tuple[str, str]
+) -> None:
+    promise, verb = scenarios.collection(scene)
+    for _run, at, _acknowledged in _losses(scene, [verb], loss):
+        note = f"power lost at record {at}"
+        _check(promise, [promise.old], note)
+        with scene.open() as workspace:
+            workspace.gc()
+            assert workspace.verify().problems == (), note
+            promise.assert_readable(workspace, note)
+
+
+def test_modes_that_were_answered_for_are_durable(scene: Scene) -> None:
+    promise, verb = scenarios.modes_only(scene)
+    scene.reset()
+    disk = _disk(scene)
+    for record in scene.run(verb).log:
+        disk.replay(record)
+    disk.lose_power("none", "none")
+    _check(promise, [promise.new], "power lost after the answer")
+
+
+def test_a_checkpoint_of_what_a_killed_process_had_written_survives_a_loss_of_power(
+    scene: Scene,
+) -> None:
+    """Bytes that the next process finds in a pack, and does not write again, may not be synced."""
+    promise, _gc = scenarios.collection(scene)
+    verb = ("checkpoint", {"message": "once more"})
+    scenarios.lay(scene.project, {"more.bin": scenarios.CHUNKED[:70_000], "b.txt": b"b\n" * 90})
+    scene.keep()
+    promise.old = scene.state()
+    effects = scene.run(verb).effects
+    for number in range(1, len(effects) + 1):
+        if number > 1 and effects[number - 2] in ("sync", "sqlite sync"):
+            continue
+        scene.reset()
+        disk = _disk(scene)
+        for run in (scene.run(verb, kill_at=number), done := scene.run(verb)):
+            for record in run.log:
+                disk.replay(record)
+        disk.lose_power("none", "none")
+        note = f"killed before effect {number}, then a checkpoint, then power lost"
+        here = done.answers[-1][1].id
+        _check(promise, [promise.old], note)
+        with scene.open() as workspace:
+            held = contents(workspace, here)
+            assert {path: held.get(path) for path in promise.old} == promise.old, note
+
+
+def test_power_lost_during_recovery(scene: Scene) -> None:
+    promise, verb = scenarios.small_restore(scene)
+    scene.reset()
+    effects = scene.run(verb).effects
+    first = effects.index("exchange (renameat2)") + 1
+    for number in range(first, len(effects) - effects[::-1].index("rmdir") + 2, 1 if EVERY else 4):
+        scene.reset()
+        assert scene.run(verb, kill_at=number).killed
+        scene.keep("killed")
+        for loss in LOSSES[0], LOSSES[3]:
+            for _run, at, _acknowledged in _losses(scene, [], loss, start="killed"):
+                note = f"killed before effect {number}, power lost at {at} of the recovery, {loss}"
+                _check(promise, [promise.old, promise.new], note)
+
+
+def _losses(
+    scene: Scene, steps: list[Step], loss: tuple[str, str], start: str = "start"
+) -> Iterator[tuple[Run, int, int]]:
+    """Cuts the power after each effect of a process, and gives control with what is left on the
+    disk: the run, how many of its records had happened, and how many steps were answered."""
+    scene.reset(start)
+    disk = _disk(scene)
+    run = scene.run(*steps)
+    seen: set[tuple[int, bytes]] = set()
+    acknowledged = 0
+    for at, record in enumerate(run.log):
+        disk.replay(record)
+        acknowledged += record[0] == "ack" and record[1] != "open"
+        following = run.log[at + 1 : at + 2] or [("effect", "the end")]
+        if following[0][0] not in ("effect", "ack"):
+            continue
+        if not EVERY and at % 3 and following[0][1] == "sqlite write" and loss[1] != "none":
+            continue
+        outcome = (acknowledged, disk.lose_power(*loss, seed=at))
+        if outcome not in seen:
+            seen.add(outcome)
+            yield run, at, acknowledged
+
+
+def _check(promise: Promise, allowed: list[State], note: str) -> None:
+    with promise.scene.open() as workspace:
+        found = promise.scene.state()
+        assert_one_of(found, allowed[0], allowed[-1], note)
+        assert [each for each in workspace.operations() if each.state == "planned"] == [], note
+        assert workspace.verify().problems == (), note
+        promise.assert_readable(workspace, note)
+        promise.assert_reachable(workspace, promise.old, note)
+    if note.endswith(("0", "5")):
+        promise.check_that_work_goes_on(note)
+
+
+def _taken(run: Run, at: int, states: list[State]) -> dict[str, State]:
+    """The checkpoints that were answered for up to a record, and what they must hold."""
+    answers = [record for record in run.log[: at + 1] if record[0] == "ack" and record[1] != "open"]
+    return {
+        value.id: states[number]
+        for number, (_kind, verb, value) in enumerate(answers)
+        if verb == "checkpoint"
+    }
+
+
+def _states_after(scene: Scene, steps: list[Step]) -> list[State]:
+    """The project at the start, and after each of the steps."""
+    states = []
+    for count in range(len(steps) + 1):
+        scene.reset()
+        scene.run(*steps[:count])
+        states.append(scene.state())
+    return states
+
+
+def _disk(scene: Scene) -> Disk:
+    return Disk(scene.base, (scene.project.name, scene.home.name))
