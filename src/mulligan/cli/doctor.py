@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output
+from mulligan.cli.output import Output, shown
 
 MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "problem": ("✗", "red")}
 
@@ -27,7 +27,7 @@ def doctor(out: Output) -> int:
     else:
         for each in findings:
             mark, colour = MARKS[each.level]
-            out.line(f"{click.style(mark, fg=colour)} {each.subject}: {each.message}")
+            out.line(f"{click.style(mark, fg=colour)} {each.subject}: {shown(each.message)}")
             if each.mend:
-                out.line(f"    {each.mend}")
+                out.line(f"    {shown(each.mend)}")
     return 1 if problems else 0

@@ -113,8 +113,11 @@ class _Work:
 
     def run(self) -> Applied:
         for change in self.changes:
-            if any(_is_git(name) for name in change.path.split(b"/")):
+            names = change.path.split(b"/")
+            if any(_is_git(name) for name in names):
                 self._skip(change, "it is git's own")
+            elif any(name in (b"", b".", b"..") for name in names):
+                self._skip(change, "it is no path below the project")
         mine = [each for each in self.changes if each.path not in self.result.skipped]
         writes = [each for each in mine if _is_write(each)]
         removals = [each for each in mine if _is_removal(each)]

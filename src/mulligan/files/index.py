@@ -17,6 +17,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
+from threading import get_ident
 from typing import Any
 from zlib import crc32
 
@@ -158,7 +159,7 @@ def save(path: str, root: bytes, cache: Cache) -> None:
     payload = marshal.dumps(content)
     record = RECORD.pack(len(payload), crc32(payload)) + payload
     if whole:
-        temporary = f"{path}.{os.getpid()}.tmp"
+        temporary = f"{path}.{os.getpid()}.{get_ident()}.tmp"
         with open(temporary, "wb") as file:
             file.write(HEADER + record)
         os.replace(temporary, path)

@@ -19,6 +19,7 @@ from mulligan.errors import Corrupt
 from mulligan.files.reach import Directories, looks_like
 from mulligan.files.swap import exchange, move_if_free
 
+PAGE = 4096
 Read = Callable[[bytes], Iterator[bytes]]
 
 
@@ -51,8 +52,10 @@ def clear(directories: Directories, fd: int, changes: Sequence[Change], read: Re
     for name in sorted(os.listdir(fd)):
         slot = os.fsencode(name)
         index = int(slot[1:]) if slot[1:].isdigit() else -1
-        change = changes[index] if 0 <= index < len(changes) else Change(b"rescued", None, None)
-        saved = _put_back(directories, fd, slot, change, read)
+        if 0 <= index < len(changes):
+            saved = _put_back(directories, fd, slot, changes[index], read)
+        else:
+            saved = _set_aside(directories, fd, slot, b"", b"unknown")
         if saved is not None:
             stray.append(saved)
     return stray
@@ -83,7 +86,10 @@ def _put_back(
 
 
 def _is_beginning(fd: int, slot: bytes, change: Change, read: Read) -> bool:
-    """Whether a file was being staged: it holds the beginning of what is to come."""
+    """Whether a file was being staged: it holds the beginning of what is to come.
+
+    After a power loss pages in it may be zeros, where only the length had reached the disk.
+    """
     after = change.after
     if not slot.startswith(b"w") or after is None or after.kind != FILE:
         return False
@@ -92,17 +98,22 @@ def _is_beginning(fd: int, slot: bytes, change: Change, read: Read) -> bool:
         return False
     file = os.open(slot, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     try:
+        matching = status.st_size == 0
         for piece in read(after.id):
             found = os.read(file, len(piece))
-            if not piece.startswith(found):
-                return False
+            for at in range(0, len(found), PAGE):
+                page = found[at : at + PAGE]
+                if piece[at : at + len(page)] == page:
+                    matching = True
+                elif any(page):
+                    return False
             if len(found) < len(piece):
                 break
+        return matching
     except Corrupt:
         return False
     finally:
         os.close(file)
-    return True
 
 
 def _set_aside(

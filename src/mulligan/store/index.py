@@ -8,7 +8,7 @@ that some of them may be gone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
@@ -40,7 +40,6 @@ class PackIndex:
         self.directory = directory
         self._lock = RLock()
         self._path = os.path.join(directory, "index.sqlite")
-        self.is_new = not os.path.exists(self._path)
         with self._translated():
             try:
                 self._db = _connect(self._path)
@@ -64,7 +63,6 @@ class PackIndex:
 
     def _begin_anew(self) -> None:
         # Derived data: set aside rather than deleted, and made again from the packs.
-        self.is_new = True
         os.replace(self._path, f"{self._path}.damaged")
         for ending in ("-wal", "-shm"):
             if os.path.exists(self._path + ending):
@@ -157,10 +155,13 @@ class PackIndex:
         found: Iterable[Record],
         ends: dict[int, int],
         *,
-        whole: bool = True,
+        torn: Container[int] = (),
         replacing: bool = False,
     ) -> None:
-        """Lists objects whose bytes are on the disk; one transaction."""
+        """Lists objects whose bytes are on the disk, and where their packs end; one transaction.
+
+        A `torn` pack does not end with a whole record, and is not appended to any more.
+        """
         conflict = "REPLACE" if replacing else "IGNORE"
         with self._lock, self._writing():
             # In the order of the key: a B-tree grows fastest at its end.
@@ -168,7 +169,7 @@ class PackIndex:
             self._db.executemany(
                 f"INSERT OR {conflict} INTO objects VALUES (?,?,?,?,?,?,?,?)", rows
             )
-            self._set_ends(ends, whole)
+            self._set_ends(ends, torn)
 
     def replace_pack(
         self, old: int, moved: Iterable[Record], dead: Iterable[bytes], ends: dict[int, int]
@@ -179,7 +180,7 @@ class PackIndex:
                 "DELETE FROM objects WHERE id = ? AND pack = ?", [(id, old) for id in dead]
             )
             self._db.executemany("INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?,?,?,?)", moved)
-            self._set_ends(ends, whole=True)
+            self._set_ends(ends, ())
             self._db.execute("DELETE FROM packs WHERE number = ?", (old,))
             self._db.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (old,))
 
@@ -219,8 +220,8 @@ class PackIndex:
                 if number not in known or start != end:
                     yield number, start, end
 
-    def _set_ends(self, ends: dict[int, int], whole: bool) -> None:
-        rows = [(number, end, whole) for number, end in ends.items()]
+    def _set_ends(self, ends: dict[int, int], torn: Container[int]) -> None:
+        rows = [(number, end, number not in torn) for number, end in ends.items()]
         self._db.executemany("INSERT OR REPLACE INTO packs VALUES (?,?,?)", rows)
         if ends:
             self._db.execute("UPDATE meta SET last_pack = max(last_pack, ?)", (max(ends),))

@@ -13,7 +13,7 @@ from threading import RLock
 
 from mulligan.errors import Corrupt, MissingObject
 from mulligan.store import zstd
-from mulligan.store.durable import make_directories
+from mulligan.store.durable import make_directories, sync_directory
 from mulligan.store.index import PackIndex
 from mulligan.store.packs import (
     CHUNKS,
@@ -175,7 +175,9 @@ class Store:
         everything. Each is read first, for what was never synced may not be what it says it is.
         """
         self.index.bury()
-        ends: dict[int, tuple[int, bool]] = {}
+        known = self.index.packs()
+        ends: dict[int, int] = {}
+        torn: set[int] = set()
         for number, start, end in list(self.index.strays()):
             fd = self._pack(number)
             # The unfinished writer may not have got as far as this.
@@ -183,17 +185,31 @@ class Store:
             found: list[Record] = []
             if os.pread(fd, len(MAGIC), 0) == MAGIC:
                 found = list(records(fd, number, max(start, len(MAGIC)), end))
+            elif number not in known:
+                # Not even the beginning of a pack: it never held anything.
+                self.release(number)
+                os.unlink(os.path.join(self.directory, pack_name(number)))
+                continue
             for record in found:
                 if not self.index.has(record.id):
                     self._strays.setdefault(record.id, []).append(record)
-            ends[number] = (end, (found[-1].end if found else max(start, len(MAGIC))) == end)
+            ends[number] = end
+            if (found[-1].end if found else max(start, len(MAGIC))) != end:
+                torn.add(number)
+        if not ends:
+            return
+        sync_directory(self.directory)
         try:
             sound = [self._sound_copy(copies) for copies in self._strays.values()]
-            for number, (end, whole) in ends.items():
-                mine = [each for each in sound if each is not None and each.pack == number]
-                self.index.add(mine, {number: end}, whole=whole)
+            self.index.add([each for each in sound if each is not None], ends, torn=torn)
         finally:
             self._strays = {}
+
+    def is_unlisted(self) -> bool:
+        """Whether there are packs and none of them is in the index: it was lost."""
+        if self.index.packs():
+            return False
+        return any(True for _stray in self.index.strays())
 
     def damaged(self, id: bytes) -> list[bytes]:
         """Which objects are in the way of reading this one; none if it can be read."""

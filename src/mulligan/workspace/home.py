@@ -19,6 +19,7 @@ import json
 import os
 import sys
 from hashlib import sha256
+from threading import get_ident
 from typing import Any, NamedTuple
 
 from mulligan.core.coverage import raw, text
@@ -90,7 +91,7 @@ def register(project: Project) -> None:
         return
     make_directories(project.directory)
     content = {"root": text(project.root), "identity": _identity(project.root)}
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{os.getpid()}.{get_ident()}.tmp"
     with open(temporary, "w", encoding="ascii") as file:
         json.dump(content, file)
         file.flush()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mulligan.core import tree
 from mulligan.core.coverage import raw
 from mulligan.core.tree import EMPTY, EMPTY_ID, Tree
-from mulligan.errors import Corrupt, NotFound, UsageError
+from mulligan.errors import Busy, Corrupt, NotFound, UsageError
 from mulligan.files import index
 from mulligan.files.index import Cache
 from mulligan.journal.db import Database
@@ -103,13 +103,20 @@ class Workspace:
                 from mulligan.files.watch import Watcher
 
                 self.watcher = Watcher(project.root)
-            if self.store.index.is_new:
-                with self.locked(recovering=True):
-                    self.store.tidy()
+            if self.store.is_unlisted():
+                self._list_packs()
             self.recovered = recover.if_needed(self)
         except BaseException:
             self.close()
             raise
+
+    def _list_packs(self) -> None:
+        """Makes the index again after it was lost, unless somebody is just making the first."""
+        try:
+            with self.locked(wait=0, recovering=True):
+                self.store.tidy()
+        except Busy:
+            return
 
     @property
     def root(self) -> str:
