@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import errno
 import json
 import os
 import pickle
@@ -165,7 +166,7 @@ def _symlink(target, path, target_is_directory=False, *, dir_fd=None):
 
 def _unlink(path, *, dir_fd=None):
     if not exists(path, dir_fd):
-        return REAL["unlink"](path, dir_fd=dir_fd)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     with recorder.effect("unlink") as done:
         REAL["unlink"](path, dir_fd=dir_fd)
         done.append(("remove", *place(path, dir_fd)))
@@ -173,7 +174,7 @@ def _unlink(path, *, dir_fd=None):
 
 def _mkdir(path, mode=0o777, *, dir_fd=None):
     if exists(path, dir_fd):
-        return REAL["mkdir"](path, mode, dir_fd=dir_fd)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     with recorder.effect("mkdir") as done:
         REAL["mkdir"](path, mode, dir_fd=dir_fd)
         status = os.stat(path, dir_fd=dir_fd, follow_symlinks=False)
@@ -273,7 +274,8 @@ class CountingFiles(apsw.VFS):
 
     def xDelete(self, path, sync):  # noqa: N802
         if not exists(path):
-            return super().xDelete(path, sync)
+            super().xDelete(path, sync)
+            return
         with recorder.effect("sqlite delete") as done:
             super().xDelete(path, sync)
             folder, name = place(path)

@@ -6,14 +6,15 @@ import os
 from pathlib import Path
 from random import Random
 
-import mulligan
 import pytest
-import scenarios
+import situations
 from harness import Promise, Scene, contents, lay
+
+import mulligan
 
 
 def test_a_kill_in_the_first_checkpoint_leaves_a_store_that_works(scene: Scene) -> None:
-    promise, verb = scenarios.first_checkpoint(scene)
+    promise, verb = situations.first_checkpoint(scene)
     for number in scene.kills(verb):
         note = f"killed before effect {number}"
         promise.check(note=note)
@@ -22,7 +23,7 @@ def test_a_kill_in_the_first_checkpoint_leaves_a_store_that_works(scene: Scene) 
 
 
 def test_a_kill_in_a_checkpoint_leaves_it_whole_or_absent(scene: Scene) -> None:
-    promise, verb = scenarios.next_checkpoint(scene)
+    promise, verb = situations.next_checkpoint(scene)
     known = len(promise.checkpoints)
     counts = []
     for number in scene.kills(verb):
@@ -40,7 +41,7 @@ def test_a_kill_in_a_checkpoint_leaves_it_whole_or_absent(scene: Scene) -> None:
 
 
 def test_a_kill_in_forget_drops_all_of_them_or_none(scene: Scene) -> None:
-    promise, _verb = scenarios.next_checkpoint(scene)
+    promise, _verb = situations.next_checkpoint(scene)
     kept = dict(list(promise.checkpoints.items())[1:])
     for number in scene.kills(("forget", {"keep_last": 1})):
         note = f"killed before effect {number}"
@@ -79,7 +80,7 @@ def test_a_torn_tail_hurts_nobody(scene: Scene, pack_limit: int) -> None:
 
 def test_two_writers_one_after_the_other_share_no_torn_pack(scene: Scene) -> None:
     """What the dead writer had begun and the next one writes never mix in one pack."""
-    promise, verb = scenarios.next_checkpoint(scene)
+    promise, verb = situations.next_checkpoint(scene)
     lay(scene.project, {"noise.bin": Random(5).randbytes(50_000)})
     scene.keep()
     promise.old = promise.new = scene.state()
@@ -110,7 +111,7 @@ LOSSES = {
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("then", ["checkpoint", "read", "restore", "verify"])
 def test_a_lost_index_is_made_again_from_the_packs(scene: Scene, loss: str, then: str) -> None:
-    promise, _verb = scenarios.whole_restore(scene)
+    promise, _verb = situations.whole_restore(scene)
     scene.reset()
     (index,) = scene.home.rglob("index.sqlite")
     LOSSES[loss](index)
@@ -128,7 +129,7 @@ def test_a_lost_index_is_made_again_from_the_packs(scene: Scene, loss: str, then
 
 
 def test_a_kill_while_the_index_is_made_again(scene: Scene) -> None:
-    promise, _verb = scenarios.next_checkpoint(scene)
+    promise, _verb = situations.next_checkpoint(scene)
     for index in scene.home.rglob("index.sqlite*"):
         index.unlink()
     scene.keep("index lost")
@@ -137,7 +138,7 @@ def test_a_kill_while_the_index_is_made_again(scene: Scene) -> None:
 
 
 def test_an_index_damaged_inside_is_named_with_a_way_forward_and_mended(scene: Scene) -> None:
-    promise, _verb = scenarios.whole_restore(scene)
+    promise, _verb = situations.whole_restore(scene)
     scene.reset()
     (index,) = scene.home.rglob("index.sqlite")
     index.write_bytes(index.read_bytes()[:4096].ljust(index.stat().st_size, b"\0"))
@@ -153,7 +154,7 @@ def test_an_index_damaged_inside_is_named_with_a_way_forward_and_mended(scene: S
 def test_a_lost_index_does_not_keep_a_half_done_restore_from_being_finished(
     scene: Scene, loss: str
 ) -> None:
-    promise, verb = scenarios.whole_restore(scene)
+    promise, verb = situations.whole_restore(scene)
     scene.reset()
     effects = scene.run(verb).effects
     scene.reset()
@@ -169,7 +170,7 @@ def test_a_lost_index_does_not_keep_a_half_done_restore_from_being_finished(
 @pytest.mark.parametrize("good", ["first", "last"])
 def test_a_damaged_copy_does_not_hide_a_good_one(scene: Scene, good: str) -> None:
     """Two packs hold the same objects, one of them with damage, and the index is lost."""
-    promise, _verb = scenarios.next_checkpoint(scene)
+    promise, _verb = situations.next_checkpoint(scene)
     (pack,) = _packs(scene)
     intact = pack.read_bytes()
     copies = [intact, _payloads_broken(intact)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-import scenarios
+import situations
 from harness import Promise, Scene
 
 
 def test_a_kill_in_gc_loses_nothing_that_is_needed(scene: Scene) -> None:
-    promise, verb = scenarios.collection(scene)
+    promise, verb = situations.collection(scene)
     whole = scene.run(verb)
     assert whole.answers[-1][1].removed > 0 and "unlink" in whole.effects
     smallest = _stored(scene)
@@ -27,7 +27,7 @@ def test_a_kill_in_gc_loses_nothing_that_is_needed(scene: Scene) -> None:
 
 
 def test_a_kill_in_gc_then_a_checkpoint_then_a_kill_in_gc_again(scene: Scene) -> None:
-    promise, verb = scenarios.collection(scene)
+    promise, verb = situations.collection(scene)
     scene.reset()
     count = len(scene.run(verb).effects)
     for number in range(1, count + 1, 4):
@@ -40,7 +40,7 @@ def test_a_kill_in_gc_then_a_checkpoint_then_a_kill_in_gc_again(scene: Scene) ->
 
 
 def test_a_kill_in_verify_repair_is_mended_by_the_next(scene: Scene) -> None:
-    promise, _verb = scenarios.next_checkpoint(scene)
+    promise, _verb = situations.next_checkpoint(scene)
     damaged = _damage(scene, promise)
     scene.keep("damaged")
     for number in scene.kills(("verify", {"repair": True}), start="damaged"):

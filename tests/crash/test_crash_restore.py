@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import pytest
+import situations
 from harness import EVERY, Scene, lay
 
-import scenarios
-
 RESTORES = [
-    scenarios.whole_restore,
-    scenarios.restore_with_a_large_file,
-    scenarios.partial_restore,
-    scenarios.careful_restore,
-    scenarios.undo,
-    scenarios.redo,
+    situations.whole_restore,
+    situations.restore_with_a_large_file,
+    situations.partial_restore,
+    situations.careful_restore,
+    situations.undo,
+    situations.redo,
 ]
 
 
 def test_a_whole_restore_arrives_exactly_at_the_checkpoint(scene: Scene) -> None:
-    promise, _verb = scenarios.whole_restore(scene)
+    promise, _verb = situations.whole_restore(scene)
     assert promise.new == next(iter(promise.checkpoints.values()))
 
 
@@ -28,7 +27,7 @@ def test_a_kill_leaves_all_old_or_all_new(scene: Scene, prepare) -> None:
     outcomes = []
     for number in scene.kills(verb):
         # To keep dirty files means those in no checkpoint: after a crash, the safety one has them.
-        again = None if prepare is scenarios.careful_restore else verb
+        again = None if prepare is situations.careful_restore else verb
         outcomes.append(promise.check(verb=again, note=f"killed before effect {number}"))
         if number % 8 == 1:
             promise.check_that_work_goes_on(f"killed before effect {number}")
@@ -37,13 +36,13 @@ def test_a_kill_leaves_all_old_or_all_new(scene: Scene, prepare) -> None:
 
 
 def test_a_kill_between_two_modes_leaves_all_old_or_all_new(scene: Scene) -> None:
-    promise, verb = scenarios.modes_only(scene)
+    promise, verb = situations.modes_only(scene)
     for number in scene.kills(verb):
         promise.check(verb=verb, note=f"killed before effect {number}")
 
 
 def test_undo_after_a_crash_goes_back_to_what_was_before_the_restore(scene: Scene) -> None:
-    promise, verb = scenarios.whole_restore(scene)
+    promise, verb = situations.whole_restore(scene)
     for number in scene.kills(verb):
         if number % 5:
             continue
@@ -61,7 +60,7 @@ def test_undo_after_a_crash_goes_back_to_what_was_before_the_restore(scene: Scen
 
 
 def test_a_kill_during_recovery_is_recovered_from(scene: Scene) -> None:
-    promise, verb = scenarios.small_restore(scene)
+    promise, verb = situations.small_restore(scene)
     scene.reset()
     effects = scene.run(verb).effects
     first = effects.index("mkdir")
@@ -78,7 +77,7 @@ def test_a_kill_during_recovery_is_recovered_from(scene: Scene) -> None:
 
 
 def test_words_written_between_the_crash_and_the_recovery_stay(scene: Scene) -> None:
-    promise, verb = scenarios.whole_restore(scene)
+    promise, verb = situations.whole_restore(scene)
     changed = sorted(
         path
         for path in promise.old.keys() | promise.new.keys()

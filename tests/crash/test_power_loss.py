@@ -1,11 +1,11 @@
-"""Power is lost: whatever was not synced may be gone, torn or there; what was answered for stays."""
+"""Power is lost: what was not synced may be gone, torn or there; what was answered for stays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-import scenarios
+import situations
 from disk import Disk
 from harness import EVERY, Promise, Run, Scene, State, assert_one_of, contents
 
@@ -18,7 +18,7 @@ Step = tuple[str, dict]
 def test_power_lost_during_restore_and_undo_leaves_all_old_or_all_new(
     scene: Scene, loss: tuple[str, str]
 ) -> None:
-    promise, verb = scenarios.small_restore(scene)
+    promise, verb = situations.small_restore(scene)
     steps = [("checkpoint", {"message": "before"}), verb, ("undo", {}), ("redo", {})]
     states = _states_after(scene, steps)
     assert states == [promise.old, promise.old, promise.new, promise.old, promise.new]
@@ -34,7 +34,7 @@ def test_power_lost_during_restore_and_undo_leaves_all_old_or_all_new(
 @pytest.mark.parametrize("loss", LOSSES, ids=" names, ".join)
 def test_power_lost_during_the_first_checkpoint(scene: Scene, loss: tuple[str, str]) -> None:
     """Nothing of the project is touched, and once it was answered for, the checkpoint is there."""
-    promise, verb = scenarios.first_checkpoint(scene)
+    promise, verb = situations.first_checkpoint(scene)
     for run, at, _acknowledged in _losses(scene, [verb], loss):
         promise.checkpoints = _taken(run, at, [promise.old] * 2)
         _check(promise, [promise.old], f"power lost at record {at}")
@@ -42,8 +42,8 @@ def test_power_lost_during_the_first_checkpoint(scene: Scene, loss: tuple[str, s
 
 @pytest.mark.parametrize("loss", LOSSES, ids=" names, ".join)
 def test_power_lost_during_a_checkpoint_across_packs(scene: Scene, loss: tuple[str, str]) -> None:
-    promise, _gc = scenarios.collection(scene)
-    scenarios.lay(scene.project, {"more.bin": scenarios.CHUNKED[:70_000], "b.txt": b"b\n" * 90})
+    promise, _gc = situations.collection(scene)
+    situations.lay(scene.project, {"more.bin": situations.CHUNKED[:70_000], "b.txt": b"b\n" * 90})
     scene.keep()
     promise.old = scene.state()
     for run, at, _acknowledged in _losses(scene, [("checkpoint", {})], loss):
@@ -55,7 +55,7 @@ def test_power_lost_during_a_checkpoint_across_packs(scene: Scene, loss: tuple[s
 def test_power_lost_during_gc_loses_nothing_that_is_needed(
     scene: Scene, loss: tuple[str, str]
 ) -> None:
-    promise, verb = scenarios.collection(scene)
+    promise, verb = situations.collection(scene)
     for _run, at, _acknowledged in _losses(scene, [verb], loss):
         note = f"power lost at record {at}"
         _check(promise, [promise.old], note)
@@ -66,7 +66,7 @@ def test_power_lost_during_gc_loses_nothing_that_is_needed(
 
 
 def test_modes_that_were_answered_for_are_durable(scene: Scene) -> None:
-    promise, verb = scenarios.modes_only(scene)
+    promise, verb = situations.modes_only(scene)
     scene.reset()
     disk = _disk(scene)
     for record in scene.run(verb).log:
@@ -79,9 +79,9 @@ def test_a_checkpoint_of_what_a_killed_process_had_written_survives_a_loss_of_po
     scene: Scene,
 ) -> None:
     """Bytes that the next process finds in a pack, and does not write again, may not be synced."""
-    promise, _gc = scenarios.collection(scene)
+    promise, _gc = situations.collection(scene)
     verb = ("checkpoint", {"message": "once more"})
-    scenarios.lay(scene.project, {"more.bin": scenarios.CHUNKED[:70_000], "b.txt": b"b\n" * 90})
+    situations.lay(scene.project, {"more.bin": situations.CHUNKED[:70_000], "b.txt": b"b\n" * 90})
     scene.keep()
     promise.old = scene.state()
     effects = scene.run(verb).effects
@@ -103,7 +103,7 @@ def test_a_checkpoint_of_what_a_killed_process_had_written_survives_a_loss_of_po
 
 
 def test_power_lost_during_recovery(scene: Scene) -> None:
-    promise, verb = scenarios.small_restore(scene)
+    promise, verb = situations.small_restore(scene)
     scene.reset()
     effects = scene.run(verb).effects
     first = effects.index("exchange (renameat2)") + 1

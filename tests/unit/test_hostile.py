@@ -466,6 +466,38 @@ def test_commands_say_in_words_that_the_store_is_damaged(
     assert (project / "f").read_text() == "mine"
 
 
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_an_index_of_the_store_with_garbage_inside_is_said_in_words_and_mended(
+    project: Path, noise: random.Random, share: float
+) -> None:
+    contents = {f"f{number}": noise.randbytes(50) for number in range(300)}
+    for name, content in contents.items():
+        (project / name).write_bytes(content)
+    with mulligan.open(project) as workspace:
+        first = workspace.checkpoint()
+        path = objects_of(workspace) / "index.sqlite"
+    good = path.read_bytes()
+    start = int(len(good) * share) // 4096 * 4096
+    path.write_bytes(good[:start] + b"\xff" * (len(good) - start))
+    (project / "f0").write_bytes(b"mine")
+    for words in (("checkpoint",), ("restore", first.id), ("verify",)):
+        command(project, *words)
+    command(project, "verify", "--repair")
+    with mulligan.open(project) as workspace:
+        workspace.checkpoint()
+        for name, content in contents.items():
+            assert workspace.read(first.id, name) == content
+        workspace.restore(first.id)
+        assert {path.name: path.read_bytes() for path in project.iterdir()} == contents
+        assert workspace.verify().problems == ()
+        mine = [
+            workspace.read(each.id, "f0") == b"mine"
+            for each in workspace.log()
+            if each.id != first.id
+        ]
+        assert any(mine)
+
+
 @pytest.mark.parametrize("kind", ["garbage", "cut", "garbage inside"])
 def test_a_journal_that_is_no_database_is_refused_and_left_as_it_is(
     project: Path, kind: str
@@ -984,19 +1016,27 @@ def test_five_thousand_files_in_one_folder(project: Path) -> None:
     with mulligan.open(project) as workspace:
         first = workspace.checkpoint()
         assert first.files == 5000
-        for number in range(0, 5000, 10):
+        for number in range(0, 5000, 100):
             (project / f"f{number}").write_text("edited")
-        for number in range(1, 5000, 50):
+        for number in range(1, 5000, 100):
             (project / f"f{number}").unlink()
         result = workspace.restore(first.id)
-        assert (len(result.restored), result.skipped) == (600, ())
+        assert (len(result.restored), result.skipped) == (100, ())
         for number in range(5000):
             assert (project / f"f{number}").read_text() == f"{number}"
         assert workspace.verify().clean
 
 
-@pytest.mark.parametrize("moment", ["before the scan", "after the scan"])
-@pytest.mark.parametrize("kind", ["fifo", "socket", "folder"])
+@pytest.mark.parametrize(
+    ("kind", "moment"),
+    [
+        ("fifo", "before the scan"),
+        ("fifo", "after the scan"),
+        ("socket", "before the scan"),
+        ("socket", "after the scan"),
+        ("folder", "after the scan"),
+    ],
+)
 def test_a_file_replaced_by_something_special_is_left_alone(
     project: Path, monkeypatch: pytest.MonkeyPatch, moment: str, kind: str
 ) -> None:
@@ -1022,8 +1062,6 @@ def test_a_file_replaced_by_something_special_is_left_alone(
         (project / "x").write_text("two")
         (project / "y").write_text("two")
         if moment == "before the scan":
-            if kind == "folder":
-                pytest.skip("a folder that the scan has seen is in the safety checkpoint")
             replace()
         else:
             real = applying.apply

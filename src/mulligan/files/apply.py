@@ -157,14 +157,22 @@ class _Work:
         try:
             step(change)
         except OSError as problem:
-            absent = isinstance(problem, FileNotFoundError | NotADirectoryError)
-            if change.after is None and absent:
-                # It is gone with the folder it was in, and that is what was wanted.
+            if change.after is None and self._went_with_its_folder(change.path, problem):
                 return
             reason = problem.strerror or str(problem)
             if isinstance(problem, NotADirectoryError) or problem.errno == errno.ELOOP:
                 reason = "a folder above it is not a folder any more"
             self._skip(change, reason)
+
+    def _went_with_its_folder(self, path: bytes, problem: OSError) -> bool:
+        """Whether a path that was to go is gone because the plan let its folder go."""
+        if isinstance(problem, FileNotFoundError):
+            return True
+        while isinstance(problem, NotADirectoryError) and path:
+            path = path.rpartition(b"/")[0]
+            if path in self.number and not _is_folder(self.changes[self.number[path]].after):
+                return True
+        return False
 
     def _skip(self, change: Change, reason: str) -> None:
         self.result.skipped[change.path] = reason

@@ -80,21 +80,24 @@ class Contents:
         batches = list(_batches(jobs))
         if len(batches) < 2 or WORKERS < 2:
             # So little that starting threads would cost more than reading it.
-            return [answer for batch in batches for answer in self._read_batch(batch)]
+            return self._gather(map(self._read_batch, batches))
         from concurrent.futures import ThreadPoolExecutor
 
-        answers: list[Answer] = []
-        size = 0
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool:
             try:
-                for found in pool.map(self._read_batch, batches):
-                    answers += found
-                    size += sum(answer.job.size for answer in found)
-                    if self._progress is not None:
-                        self._progress(len(answers), size)
+                return self._gather(pool.map(self._read_batch, batches))
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
+
+    def _gather(self, found: Iterator[list[Answer]]) -> list[Answer]:
+        answers: list[Answer] = []
+        size = 0
+        for batch in found:
+            answers += batch
+            size += sum(answer.job.size for answer in batch)
+            if self._progress is not None:
+                self._progress(len(answers), size)
         return answers
 
     def _read_batch(self, batch: list[Job]) -> list[Answer]:

@@ -55,6 +55,16 @@ class PackIndex:
                 return True
         return bool(rows != [("ok",)])
 
+    def is_unreadable(self) -> bool:
+        """Whether not even a glance at it succeeds."""
+        with self._lock:
+            try:
+                for table in ("packs", "doomed", "meta", "objects"):
+                    self._db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
+            except (apsw.CorruptError, apsw.NotADBError):
+                return True
+        return False
+
     def rebuild(self) -> None:
         """Sets a damaged database aside; the packs will be listed again as strays."""
         with self._lock:

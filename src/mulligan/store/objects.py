@@ -174,6 +174,8 @@ class Store:
         in the packs and not in the index: an unfinished writer's, or, after the index was lost,
         everything. Each is read first, for what was never synced may not be what it says it is.
         """
+        if self.index.is_unreadable():
+            self.index.rebuild()
         self.index.bury()
         known = self.index.packs()
         ends: dict[int, int] = {}
@@ -206,10 +208,11 @@ class Store:
             self._strays = {}
 
     def is_unlisted(self) -> bool:
-        """Whether there are packs and none of them is in the index: it was lost."""
-        if self.index.packs():
-            return False
-        return any(True for _stray in self.index.strays())
+        """Whether the index was lost: there are packs and it has none, or it cannot be read."""
+        try:
+            return not self.index.packs() and any(True for _stray in self.index.strays())
+        except Corrupt:
+            return True
 
     def damaged(self, id: bytes) -> list[bytes]:
         """Which objects are in the way of reading this one; none if it can be read."""
