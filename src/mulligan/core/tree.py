@@ -63,7 +63,8 @@ class Change(NamedTuple):
 
 Tree = tuple[Entry, ...]
 Load = Callable[[bytes], Tree]
-Save = Callable[[bytes, bytes | None], bytes]
+Save = Callable[[bytes, bytes | None, Tree], bytes]
+"""Stores a directory: its bytes, the identity of the one that it replaces, and its entries."""
 
 
 def file_entry(name: bytes, mode: int, size: int, id: bytes) -> Entry:
@@ -181,8 +182,7 @@ def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: S
     """The tree with these paths set to these entries, or removed where the entry is `None`.
 
     Missing parents are made with mode 755. A directory that is removed stays if anything is left
-    in it: what the caller did not name is not the caller's to drop. `save` is handed the bytes of
-    each new directory and the identity of the one it replaces.
+    in it: what the caller did not name is not the caller's to drop.
     """
     entries = {entry.name: entry for entry in load(root)}
     direct: dict[bytes, Entry | None] = {}
@@ -218,9 +218,10 @@ def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: S
             entries.pop(name, None)
         else:
             entries[name] = _directory(name, mode, new, load)
-    data = encode(entries.values())
+    ordered = tuple(sorted(entries.values(), key=itemgetter(5)))
+    data = encode(ordered)
     id = sha256(data).digest()
-    return root if id == root else save(data, root)
+    return root if id == root else save(data, root, ordered)
 
 
 def _directory(name: bytes, mode: int, id: bytes, load: Load) -> Entry:

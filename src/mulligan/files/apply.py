@@ -26,13 +26,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mulligan.core.tree import LINK, Change, Entry
+from mulligan.core.tree import FILE, LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
-from mulligan.files.reach import Directories, exists, looks_like, mode_of
+from mulligan.files.reach import OPEN_FILE, Directories, exists, looks_like, mode_of
 from mulligan.files.staging import Read, clear, folder
 from mulligan.files.swap import NoExchange, exchange, move_if_free
+from mulligan.files.sync import FEW, sync_file_system
 
-SYNC_THREADS = 8
 MEANWHILE = "it was changed by somebody else in the meantime"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -109,6 +109,8 @@ class _Work:
         self.slots: dict[bytes, _Slot] = {}
         self.asides: dict[bytes, _Slot] = {}
         self.synced: set[bytes] = set()
+        self.places: set[bytes] = set()
+        self.rubbish: list[_Slot] = []
         self.number = {change.path: index for index, change in enumerate(changes)}
 
     def run(self) -> Applied:
@@ -190,16 +192,10 @@ class _Work:
             jobs.append((change, slot))
             self.slots[change.path] = slot
         try:
-            if len(jobs) < 4:
-                for change, slot in jobs:
-                    self._write_staged(change, slot)
-            else:
-                from concurrent.futures import ThreadPoolExecutor
-
-                # Several at once: the file system then syncs them together.
-                with ThreadPoolExecutor(SYNC_THREADS) as pool:
-                    for future in [pool.submit(self._write_staged, *job) for job in jobs]:
-                        future.result()
+            for change, slot in jobs:
+                self._write_staged(change, slot, sync=len(jobs) < FEW)
+            if len(jobs) >= FEW:
+                self._sync_staged(jobs)
         except OSError as problem:
             if problem.errno in FULL:
                 raise OutOfSpace(
@@ -214,7 +210,16 @@ class _Work:
             except OSError as problem:
                 self._skip(change, problem.strerror or str(problem))
 
-    def _write_staged(self, change: Change, slot: _Slot) -> None:
+    def _sync_staged(self, jobs: Sequence[tuple[Change, _Slot]]) -> None:
+        """All at once, where that is possible."""
+        done = [sync_file_system(fd) for fd in self.staging.values()]
+        if all(done):
+            return
+        for change, slot in jobs:
+            if change.after is not None and change.after.kind == FILE:
+                _sync_file(slot.fd, slot.name)
+
+    def _write_staged(self, change: Change, slot: _Slot, *, sync: bool) -> None:
         entry = change.after
         assert entry is not None
         try:
@@ -234,7 +239,8 @@ class _Work:
                     while view:
                         view = view[os.write(fd, view) :]
                 os.fchmod(fd, entry.mode)
-                os.fsync(fd)
+                if sync:
+                    os.fsync(fd)
             finally:
                 os.close(fd)
         except Corrupt as problem:
@@ -257,7 +263,7 @@ class _Work:
         os.rename(name, slot.name, src_dir_fd=parent, dst_dir_fd=slot.fd)
         self._touched(change.path)
         if looks_like(slot.fd, slot.name, before):
-            os.unlink(slot.name, dir_fd=slot.fd)
+            self.rubbish.append(slot)
             return
         # A writer was faster than the comparison: what came out is theirs, and goes back.
         self._skip(change, MEANWHILE)
@@ -322,7 +328,7 @@ class _Work:
             return
         self._touched(change.path)
         if looks_like(slot.fd, slot.name, before):
-            os.unlink(slot.name, dir_fd=slot.fd)
+            self.rubbish.append(slot)
             return
         # A writer was faster than the comparison: what came out is theirs, and goes back.
         self._skip(change, MEANWHILE)
@@ -338,7 +344,7 @@ class _Work:
         self._touched(change.path)
         if looks_like(aside.fd, aside.name, change.before):
             move_if_free(slot.name, slot.fd, name, parent)
-            os.unlink(aside.name, dir_fd=aside.fd)
+            self.rubbish.append(aside)
             return
         self._skip(change, MEANWHILE)
         move_if_free(aside.name, aside.fd, name, parent)
@@ -369,7 +375,7 @@ class _Work:
             elif status.st_mode & 0o7777 != change.after.mode:
                 if hasattr(os, "O_PATH"):
                     os.chmod(f"/proc/self/fd/{fd}", change.after.mode)
-                    _sync_inode(f"/proc/self/fd/{fd}")
+                    _sync_file(parent, name)
                 else:
                     os.fchmod(fd, change.after.mode)
                     os.fsync(fd)
@@ -415,15 +421,23 @@ class _Work:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(folder(self.tag), flags, dir_fd=parent)
         self.staging[place] = fd
+        self.places.add(place)
         return fd
 
     def _sync_folders(self) -> None:
+        if len(self.synced) >= FEW and self._sync_devices():
+            return
         for directory in sorted(self.synced):
             try:
                 os.fsync(self.directories.open(directory))
             except OSError:
                 # It is gone again: what was made durable in it went with it.
                 continue
+
+    def _sync_devices(self) -> bool:
+        """Every file system on which something was changed, each once."""
+        done = [sync_file_system(self.directories.open(place)) for place in self.places]
+        return all(done)
 
     def _discard_staged(self) -> None:
         for slot in self.slots.values():
@@ -432,8 +446,24 @@ class _Work:
             except FileNotFoundError:
                 pass
 
+    def _drop_rubbish(self) -> None:
+        """Deletes what was taken out, compared, and is in the store.
+
+        Several at once: each deletion may have to wait for the file system's journal.
+        """
+        if len(self.rubbish) < FEW:
+            for slot in self.rubbish:
+                os.unlink(slot.name, dir_fd=slot.fd)
+        else:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(FEW) as pool:
+                list(pool.map(lambda slot: os.unlink(slot.name, dir_fd=slot.fd), self.rubbish))
+        self.rubbish.clear()
+
     def _unstage(self) -> None:
         """Whatever is left in the staging folders goes where it belongs; nothing is lost."""
+        self._drop_rubbish()
         for place, fd in self.staging.items():
             self.result.rescued += clear(self.directories, fd, self.changes, self.read)
             os.close(fd)
@@ -442,10 +472,10 @@ class _Work:
         self.staging.clear()
 
 
-def _sync_inode(path: str) -> None:
-    """Makes a mode durable; a file that may not be read cannot be synced, and needs no more."""
+def _sync_file(parent: int, name: bytes) -> None:
+    """Makes a file and its mode durable; one that may not be read cannot be synced by itself."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(name, OPEN_FILE, dir_fd=parent)
     except PermissionError:
         return
     try:

@@ -6,18 +6,14 @@ pattern of `.gitignore` leaves out, such as `.env`: not part of the project's tr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple
 
 from mulligan.core import coverage, tree
 from mulligan.core.coverage import Coverage
-from mulligan.core.tree import EMPTY_ID, Entry
+from mulligan.core.tree import EMPTY_ID, Entry, Save
 from mulligan.files.ignore import Reason
 from mulligan.files.index import Made, Node, Seen
-
-Save = Callable[[bytes, bytes | None, list[Entry]], bytes]
-"""Stores a tree: its bytes, the identity of the one that it replaces, and its entries in order."""
 
 NOTHING: Made = (EMPTY_ID, 0, 0)
 WHY = {
@@ -39,7 +35,7 @@ class Snapshot(NamedTuple):
 
 def build(root: Node, save: Save, guard_total: int) -> Snapshot:
     """Builds what is not built yet."""
-    save(tree.EMPTY, None, [])
+    save(tree.EMPTY, None, ())
     id, files, size = _build(root, save)
     guarded, guarded_files, guarded_bytes = _build_guards(root, save)
     if guarded_bytes > guard_total:
@@ -127,4 +123,4 @@ def _made(entries: list[Entry], save: Save, old: bytes | None) -> Made:
     for entry in entries:
         files += entry[2]
         size += entry[3]
-    return (save(tree.encode(entries), old, entries), files, size)
+    return (save(tree.encode(entries), old, tuple(entries)), files, size)

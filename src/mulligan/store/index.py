@@ -113,14 +113,20 @@ class PackIndex:
             self._db.close()
 
     def find(self, id: bytes) -> Record | None:
-        with self._lock, self._translated():
-            row: Any = self._db.execute("SELECT * FROM objects WHERE id = ?", (id,)).fetchone()
+        row = self._one("SELECT * FROM objects WHERE id = ?", id)
         return Record(*row) if row else None
 
     def has(self, id: bytes) -> bool:
-        with self._lock, self._translated():
-            found = self._db.execute("SELECT 1 FROM objects WHERE id = ?", (id,)).fetchone()
-        return found is not None
+        return self._one("SELECT 1 FROM objects WHERE id = ?", id) is not None
+
+    def _one(self, sql: str, id: bytes) -> Any:
+        # Asked for every file of a project: no context manager stands in the way here.
+        try:
+            with self._lock:
+                return self._db.execute(sql, (id,)).fetchone()
+        except apsw.Error:
+            with self._translated():
+                raise
 
     def all(self) -> Iterator[Record]:
         """Every record, in the order of the packs."""

@@ -70,10 +70,10 @@ def pack_number(name: str) -> int | None:
     return None
 
 
-def frame(encoding: int, size: int, id: bytes, base: bytes | None, payload: bytes) -> bytes:
-    """The bytes of a record."""
-    head = RECORD.pack(RECORD_MAGIC, encoding, size, len(payload), id)
-    return head + base + payload if base is not None else head + payload
+def frame_head(encoding: int, size: int, id: bytes, base: bytes | None, stored: int) -> bytes:
+    """The bytes of a record before its payload."""
+    head = RECORD.pack(RECORD_MAGIC, encoding, size, stored, id)
+    return head + base if base is not None else head
 
 
 def records(fd: int, pack: int, start: int, end: int) -> Iterator[Record]:

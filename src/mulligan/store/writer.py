@@ -24,10 +24,9 @@ from mulligan.store.packs import (
     DELTA,
     MAGIC,
     RAW,
-    RECORD,
     ZSTD,
     Record,
-    frame,
+    frame_head,
     pack_name,
 )
 
@@ -55,6 +54,7 @@ class Writer:
         self._buffer = bytearray()
         self._ends = store.index.packs()
         self._changed: dict[int, int] = {}
+        self._is_first = not self._ends
         self._number = store.index.last_pack
         self._fd = -1
         self._position = 0
@@ -72,7 +72,7 @@ class Writer:
         self._abandon()
 
     def has(self, id: bytes) -> bool:
-        return id in self._pending or self.store.index.has(id)
+        return id in self._pending or (not self._is_first and self.store.index.has(id))
 
     def put(self, content: bytes, *, base: bytes | None = None, id: bytes | None = None) -> bytes:
         """Stores bytes unless they are there; `base` is an earlier version, for a delta."""
@@ -154,6 +154,7 @@ class Writer:
 
     def _done(self) -> int:
         count = len(self._pending)
+        self._is_first = False
         self._ends.update(self._changed)
         self._pending.clear()
         self._changed = {}
@@ -211,20 +212,21 @@ class Writer:
         base: bytes | None = None,
         depth: int = 0,
     ) -> Record:
-        data = frame(encoding, size, id, base, payload)
+        head = frame_head(encoding, size, id, base, len(payload))
         with self._lock:
             present = self._pending.get(id)
             if present is not None:
                 return present
-            if self._fd < 0 or self._position + len(data) > PACK_LIMIT:
+            if self._fd < 0 or self._position + len(head) + len(payload) > PACK_LIMIT:
                 self._next_pack()
-            offset = self._position + RECORD.size + (32 if base is not None else 0)
+            offset = self._position + len(head)
             record = Record(
                 id, self._number, offset, encoding, size, len(payload), base, depth if base else 0
             )
             self._pending[id] = record
-            self._buffer += data
-            self._position += len(data)
+            self._buffer += head
+            self._buffer += payload
+            self._position = offset + len(payload)
             self._changed[self._number] = self._position
             if len(self._buffer) >= BUFFER:
                 self._flush()

@@ -42,9 +42,10 @@ def take(
             covered = writer.put(seen.coverage.encode())
             writer.commit()
         before = checkpoints.latest(workspace.journal)
-        # Before it counts: a store that cannot be read makes no checkpoint.
-        old = before.tree if before is not None else tree.EMPTY_ID
-        changes = count(tree.differences(old, seen.tree, workspace.load))
+        changes = Changes(added=seen.files)
+        if before is not None:
+            # Before it counts: a store that cannot be read makes no checkpoint.
+            changes = count(tree.differences(before.tree, seen.tree, workspace.load))
         with workspace.journal.writing() as db:
             row = add(db, before, seen, covered, kind=kind, message=message)
             operations.record(db, kind="checkpoint", created_at=row.created_at, after=row.id)

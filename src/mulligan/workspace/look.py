@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.core.coverage import Coverage
-from mulligan.core.tree import Entry
+from mulligan.core.tree import Tree
 from mulligan.files import index, snapshot
 from mulligan.files.contents import Sink
 from mulligan.files.index import Cache
@@ -96,11 +96,11 @@ def _look(
     root = cache.root
     assert root is not None
 
-    def save(data: bytes, old: bytes | None, entries: list[Entry]) -> bytes:
+    def save(data: bytes, old: bytes | None, entries: Tree) -> bytes:
         id = sink.put(data, base=old)
         if old is not None:
             # It is about to be compared with the one that it replaces.
-            workspace.remember(id, tuple(entries))
+            workspace.remember(id, entries)
         return id
 
     made = snapshot.build(root, save, workspace.limits.guard_total)
