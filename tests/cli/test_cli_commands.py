@@ -124,7 +124,7 @@ def test_a_subdirectory_works_on_the_whole_project_with_paths_from_there(project
     below = project / "sub"
     rows = quick("status", "--json", project=below).json["changed_files"]
     assert [each["path"] for each in rows] == ["sub/a", "sub/b", "top"]
-    one = quick("diff", "--json", "a", project=below).json["files"]
+    one = quick("diff", "--json", "./a", project=below).json["files"]
     assert [each["path"] for each in one] == ["sub/a"]
     mull("restore", id, "a", "../top", cwd=below)
     assert (project / "top").read_text() + (below / "a").read_text() == "11"
@@ -224,6 +224,16 @@ def test_a_name_that_is_a_checkpoint_and_a_path_must_be_told_apart(project: Path
         quick("diff", id, project=project, code=2)
         done = quick("diff", f"./{id}", project=project)
     assert done.stdout.count(b"diff --git") == 1 and id.encode() in done.stdout
+
+
+def test_a_path_is_not_taken_for_a_checkpoint_whose_id_happens_to_begin_so(project: Path) -> None:
+    write(project, {"other": "1\n"})
+    letter = taken(project)[0]
+    write(project, {letter: "a short name\n", "other": "2\n"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        done = quick("--json", "diff", letter, project=project)
+    assert [each["path"] for each in done.json["files"]] == [letter]
 
 
 @pytest.mark.parametrize(

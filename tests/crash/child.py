@@ -4,7 +4,7 @@ A server that has everything imported and forks for each request, so that a kill
 milliseconds; the forked process carries out some verbs and is killed, for real, immediately before
 its n-th effect on the file system. Effects are counted by standing between Mulligan and the system:
 the functions of `os` and `open` are replaced before Mulligan is imported, SQLite writes through a
-VFS of ours, and the system call that exchanges names is wrapped.
+VFS of ours, and the system calls that exchange names and sync a file system are wrapped.
 
 With each effect goes a record of what it did, by inode, in the words of `disk.Disk`; from those the
 tests work out what a loss of power would leave behind. A request and an answer are one line of JSON
@@ -350,14 +350,30 @@ def wrap_exchange() -> None:
     swap._system_call = lambda: counted
 
 
+def wrap_sync() -> None:
+    from mulligan.files import sync
+
+    call = sync._call()
+    if call is None:
+        return
+
+    def counted(fd) -> int:
+        with recorder.effect("sync all") as done:
+            failed = call(fd)
+            if not failed:
+                done.append(("sync all",))
+            return failed
+
+    sync._call = lambda: counted
+
+
 def carry_out(request) -> None:
     """Opens the project and does one verb after the other; each that returned is acknowledged."""
     import mulligan
     from mulligan.files import apply
     from mulligan.store import writer
 
-    # One thread, so that the n-th effect is the same effect at every run.
-    apply.SYNC_THREADS = request.get("threads", 1)
+    apply.FEW = request.get("few", apply.FEW)
     writer.PACK_LIMIT = request.get("pack_limit", writer.PACK_LIMIT)
     writer.BUFFER = request.get("buffer", writer.BUFFER)
     recorder.report = request["report"]
@@ -378,6 +394,7 @@ def serve() -> None:
     from mulligan.store import gc, verify  # noqa: F401
 
     wrap_exchange()
+    wrap_sync()
     print(json.dumps({"ready": mulligan.__file__}), flush=True)
     for line in sys.stdin:
         pid = os.fork()

@@ -52,6 +52,7 @@ class Disk:
         self.base = base
         self.folders = [os.fsencode(folder) for folder in folders]
         self.nodes: dict[int, Node] = {}
+        self._unnamed: list[Node] = []
         self.unsynced: list[Naming] = []
         self.root = Node("folder", 0o755)
         self.nodes[os.stat(base).st_ino] = self.root
@@ -71,6 +72,9 @@ class Disk:
         elif kind == "sync":
             node = self.nodes.get(values[0])
             if node is not None:
+                self._sync(node)
+        elif kind == "sync all":
+            for node in [*self.nodes.values(), *self._unnamed]:
                 self._sync(node)
         else:
             self._rename_or_so(kind, values)
@@ -140,6 +144,9 @@ class Disk:
                 node.data = values[3]
             else:
                 node.mode = values[3]
+            if values[2] in self.nodes:
+                # The number of a deleted inode is used again; the old one may still be durable.
+                self._unnamed.append(self.nodes[values[2]])
             self.nodes[values[2]] = node
             changes = [(folder, name, node)]
         for where, what, node in changes:

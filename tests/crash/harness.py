@@ -26,7 +26,7 @@ from mulligan import Workspace
 
 CHILD = Path(__file__).with_name("child.py")
 EVERY = os.environ.get("CRASH_TESTS") == "all"
-SYNCS = ("sync", "sqlite sync")
+SYNCS = ("sync", "sync all", "sqlite sync")
 Found = tuple[str, int, bytes]
 State = dict[bytes, Found]
 

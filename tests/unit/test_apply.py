@@ -569,6 +569,31 @@ def test_a_save_before_and_one_after_a_removal_are_both_kept(
     assert b"first save" in all_bytes(project)
 
 
+@pytest.mark.parametrize("how", ["exchanged", "in two steps", "removed"])
+def test_what_a_program_writes_to_a_file_that_it_holds_open_is_kept_while_others_are_changed(
+    project: Path, store: Contents, hooked: Hooked, how: str
+) -> None:
+    """Its file was compared and taken out; there are still others to go."""
+    one, two = store.file(b"one"), store.file(b"two")
+    for name in ("a", "b"):
+        (project / name).write_bytes(b"one")
+    held = os.open(project / "a", os.O_WRONLY | os.O_APPEND)
+    if how == "in two steps":
+        hooked.refuse_exchange()
+        hooked.before("move_if_free", lambda: os.write(held, b" and more") and None, call=2)
+    else:
+        # For `b`, when `a` is done with.
+        hooked.before(
+            "exchange", lambda: os.write(held, b" and more") and None, call=1 + (how != "removed")
+        )
+    after = None if how == "removed" else two
+    done = run(project, store, Change(b"a", one, after), Change(b"b", one, two))
+    os.close(held)
+    assert b"one and more" in all_bytes(project)
+    assert not (project / STAGING).exists()
+    assert b"a" in done.skipped or done.rescued
+
+
 @pytest.mark.parametrize("after", ["other file", "link"])
 def test_a_file_created_right_before_a_new_one_is_placed_wins(
     project: Path, store: Contents, hooked: Hooked, after: str

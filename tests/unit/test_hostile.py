@@ -23,7 +23,15 @@ import pytest
 import mulligan
 from mulligan import Workspace
 from mulligan.core import tree
-from mulligan.errors import Corrupt, MulliganError, NewerFormat, NotFound, OutOfSpace, UsageError
+from mulligan.errors import (
+    Corrupt,
+    MulliganError,
+    NewerFormat,
+    NotFound,
+    NothingToUndo,
+    OutOfSpace,
+    UsageError,
+)
 from mulligan.files import apply as applying
 from mulligan.files import staging
 from mulligan.store.writer import Writer
@@ -156,8 +164,14 @@ def test_a_folder_swapped_for_a_link_in_the_middle_of_a_restore_leads_nowhere(
             assert os.readlink(project / "d") == str(outside)
             assert result.skipped
         monkeypatch.undo()
+        assert result.safety_checkpoint is not None
+        for each in ("d/a", "d/b", "d/sub/c", "d/new"):
+            assert workspace.read(result.safety_checkpoint, each) == b"edited"
         workspace.checkpoint()
-        workspace.undo()
+        try:
+            workspace.undo()
+        except NothingToUndo:
+            assert not result.restored
         assert picture(outside) == expected
         assert workspace.verify().clean
 

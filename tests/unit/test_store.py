@@ -18,7 +18,7 @@ from mulligan.errors import Corrupt, MissingObject
 from mulligan.store import writer as writing
 from mulligan.store.gc import collect
 from mulligan.store.objects import DELTA_DEPTH, Store
-from mulligan.store.packs import CHUNKS, DELTA, RAW, frame
+from mulligan.store.packs import CHUNKS, DELTA, RAW, frame_head
 from mulligan.store.reach import Root
 from mulligan.store.verify import verify
 from mulligan.store.writer import Writer
@@ -248,7 +248,7 @@ def test_a_record_that_a_crash_cut_short_is_stored_anew(
     [kept] = put(store, b"kept")
     content = noise.randbytes(4000)
     id = sha256(content).digest()
-    torn = frame(RAW, len(content), id, None, content)[:cut]
+    torn = (frame_head(RAW, len(content), id, None, len(content)) + content)[:cut]
     [name] = packs(store)
     with open(os.path.join(store.directory, name), "ab") as pack:
         pack.write(torn)
@@ -267,7 +267,7 @@ def test_a_record_whose_bytes_never_reached_the_disk_is_stored_anew(
     id = sha256(content).digest()
     [name] = packs(store)
     with open(os.path.join(store.directory, name), "ab") as pack:
-        pack.write(frame(RAW, len(content), id, None, bytes(4000)))
+        pack.write(frame_head(RAW, len(content), id, None, 4000) + bytes(4000))
     put(store, content)
     assert store.get(id) == content
     assert_clean(store, id)

@@ -11,6 +11,7 @@ from mulligan.cli.complete import checkpoint_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, change_line
 from mulligan.errors import Ambiguous, NotFound, UsageError
+from mulligan.workspace.checkpoints import ID_LENGTH
 from mulligan.workspace.workspace import Workspace
 
 
@@ -72,6 +73,9 @@ def _split(
         except NotFound:
             if rest[0].startswith("@") and not is_path:
                 raise
+            break
+        if is_path and len(rest[0]) < ID_LENGTH and not rest[0].startswith("@"):
+            # A path that happens to be the beginning of some id is a path.
             break
         if is_path and not rest[0].startswith("@"):
             raise UsageError(

@@ -134,12 +134,12 @@ def differences(
     """
     if before == after:
         return
-    old = {entry.name: entry for entry in load(before)}
-    new = {entry.name: entry for entry in load(after)}
+    old_entries, new_entries = load(before), load(after)
+    same = set(old_entries).intersection(new_entries)
+    old = {entry[5]: entry for entry in old_entries if entry not in same}
+    new = {entry[5]: entry for entry in new_entries if entry not in same}
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
-        if was == now:
-            continue
         path = join(directory, name)
         was_directory = was is not None and was.is_directory
         now_directory = now is not None and now.is_directory

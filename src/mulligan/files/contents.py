@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
@@ -83,12 +84,18 @@ class Contents:
             return self._gather(map(self._read_batch, batches))
         from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool:
-            try:
-                return self._gather(pool.map(self._read_batch, batches))
-            except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+        interval = sys.getswitchinterval()
+        # The threads are mostly outside of Python; one that returns must not wait long to go on.
+        sys.setswitchinterval(0.0005)
+        try:
+            with ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool:
+                try:
+                    return self._gather(pool.map(self._read_batch, batches))
+                except BaseException:
+                    pool.shutdown(wait=True, cancel_futures=True)
+                    raise
+        finally:
+            sys.setswitchinterval(interval)
 
     def _gather(self, found: Iterator[list[Answer]]) -> list[Answer]:
         answers: list[Answer] = []

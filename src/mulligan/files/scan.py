@@ -108,11 +108,14 @@ class Scan:
             scope = self._root_scope(fd)
             if scope.key != root.rules:
                 return False
+            way = _Way(_Place(fd, b"", root, scope))
             try:
                 for path in paths:
-                    self._look_at(fd, root, scope, path)
+                    self._look_at(way, path)
             except _RulesChanged:
                 return False
+            finally:
+                way.back_to([])
             self._settle(root)
         return True
 
@@ -417,38 +420,34 @@ class Scan:
         for name in list(node.dirs):
             self._descend(fd, path, node, name, nothing, depth=depth, whole=False)
 
-    def _look_at(self, fd: int, root: Node, scope: Scope, path: bytes) -> None:
+    def _look_at(self, way: _Way, path: bytes) -> None:
         """One path that a watcher named, and what lies above it."""
         *parents, name = path.split(b"/")
-        node, at, here = root, b"", fd
-        chain, opened = [root], []
+        way.back_to(parents)
         try:
-            for parent in parents:
-                child = node.dirs.get(parent)
+            for parent in parents[len(way.names) :]:
+                here = way.here
+                child = here.node.dirs.get(parent)
                 if child is None:
                     # Out of scope, or new: then its own name is among the paths too.
                     return
                 if child.partial:
                     name = parent
                     break
-                here = os.open(parent, OPEN_DIRECTORY, dir_fd=here)
-                opened.append(here)
-                at = join(at, parent)
-                scope = self._child_scope(here, at, child, parent, scope)
+                fd = os.open(parent, OPEN_DIRECTORY, dir_fd=here.fd)
+                at = join(here.path, parent)
+                scope = self._child_scope(fd, at, child, parent, here.scope)
+                way.down(parent, _Place(fd, at, child, scope))
                 if scope.key != child.rules:
                     raise _RulesChanged
-                node = child
-                chain.append(node)
-            self._look_at_name(here, at, node, name, scope, depth=len(chain) - 1)
+            here = way.here
+            depth = len(way.names)
+            self._look_at_name(here.fd, here.path, here.node, name, here.scope, depth=depth)
         except (FileNotFoundError, NotADirectoryError):
             # A directory above has gone: its own name is among the paths too.
             return
         finally:
-            for descriptor in opened:
-                os.close(descriptor)
-            if any(each.made is None or each.made_guards is None for each in chain):
-                for each in chain:
-                    each.changed()
+            way.mark()
 
     def _look_at_name(
         self, fd: int, path: bytes, node: Node, name: bytes, scope: Scope, *, depth: int
@@ -501,6 +500,44 @@ class Scan:
             status = None
         git = (status.st_mtime_ns, status.st_size, status.st_ino) if status is not None else None
         return (git, tuple(sorted(self._wanted.forced)))
+
+
+class _Place(NamedTuple):
+    """An open directory on the way to a path."""
+
+    fd: int
+    path: bytes
+    node: Node
+    scope: Scope
+
+
+class _Way:
+    """The directories from the root to where we are; paths in order share most of the way."""
+
+    def __init__(self, root: _Place) -> None:
+        self.names: list[bytes] = []
+        self._places = [root]
+
+    @property
+    def here(self) -> _Place:
+        return self._places[-1]
+
+    def down(self, name: bytes, place: _Place) -> None:
+        self.names.append(name)
+        self._places.append(place)
+
+    def back_to(self, names: list[bytes]) -> None:
+        """Goes up to the last directory that the way to `names` has in common with this one."""
+        while self.names != names[: len(self.names)]:
+            self.names.pop()
+            os.close(self._places.pop().fd)
+
+    def mark(self) -> None:
+        """What changed below has changed here."""
+        nodes = [place.node for place in self._places]
+        if any(node.made is None or node.made_guards is None for node in nodes):
+            for node in nodes:
+                node.changed()
 
 
 class _RulesChanged(Exception):

@@ -110,10 +110,12 @@ def _within_budget(node: Node, save: Save, budget: list[int]) -> Made:
 
 def _entries(known: dict[bytes, Seen]) -> list[Entry]:
     """Files whose content is there; what could not be read has no kind in the cache."""
+    new = tuple.__new__
+    # Without calling the class, for this is done for every file of a directory that changed.
     return [
-        Entry(kind, mode, 1, size, id, name)
-        for name, (kind, mode, size, _modified, _changed, _inode, id) in known.items()
-        if kind
+        new(Entry, (seen[0], seen[1], 1, seen[2], seen[6], name))
+        for name, seen in known.items()
+        if seen[0]
     ]
 
 

@@ -72,14 +72,15 @@ def collect(
         )
         return Collected(len(dead), max(0, freed), len(live))
     before = sum(size.values())
-    _write_out(store, [each for found in by_pack.values() for each in found], dead)
-    by_pack = {}
-    for record in store.index.all():
-        by_pack.setdefault(record.pack, []).append(record)
-    for number in affected:
-        _rewrite(store, number, by_pack.get(number, []), dead)
-    if dead:
-        store.index.drop(())
+    with store.index.durably():
+        _write_out(store, [each for found in by_pack.values() for each in found], dead)
+        by_pack = {}
+        for record in store.index.all():
+            by_pack.setdefault(record.pack, []).append(record)
+        for number in affected:
+            _rewrite(store, number, by_pack.get(number, []), dead)
+        if dead:
+            store.index.drop(())
     return Collected(len(dead), max(0, before - sum(_sizes(store, None).values())), len(live))
 
 

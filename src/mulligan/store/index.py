@@ -71,6 +71,16 @@ class PackIndex:
             self._db.close()
             self._begin_anew()
 
+    @contextmanager
+    def durably(self) -> Iterator[None]:
+        """Within this, what is written is synced: packs are about to be deleted on its strength."""
+        with self._lock, self._translated():
+            self._db.execute("PRAGMA synchronous = FULL")
+            try:
+                yield
+            finally:
+                self._db.execute("PRAGMA synchronous = NORMAL")
+
     def _begin_anew(self) -> None:
         # Derived data: set aside rather than deleted, and made again from the packs.
         os.replace(self._path, f"{self._path}.damaged")
@@ -255,7 +265,8 @@ def _connect(path: str) -> apsw.Connection:
         db.close()
         raise NewerFormat(f"{path} was written by a later Mulligan; use that one.")
     db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
+    # What a power loss takes from the index is still in the packs, and is listed again.
+    db.execute("PRAGMA synchronous = NORMAL")
     if row[0] == 0:
         db.execute("BEGIN IMMEDIATE")
         db.execute(SCHEMA)

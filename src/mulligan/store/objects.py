@@ -208,9 +208,9 @@ class Store:
             self._strays = {}
 
     def is_unlisted(self) -> bool:
-        """Whether the index was lost: there are packs and it has none, or it cannot be read."""
+        """Whether packs hold more than the index says: it was lost, or its end was."""
         try:
-            return not self.index.packs() and any(True for _stray in self.index.strays())
+            return any(True for _stray in self.index.strays())
         except Corrupt:
             return True
 

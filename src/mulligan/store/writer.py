@@ -58,6 +58,7 @@ class Writer:
         self._number = store.index.last_pack
         self._fd = -1
         self._position = 0
+        self._is_new_name = False
         self._begun: list[tuple[int, int]] = []
 
     def __enter__(self) -> Writer:
@@ -252,6 +253,7 @@ class Writer:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._fd = os.open(path, flags, 0o600)
         self._begun.append((self._number, 0))
+        self._is_new_name = True
         self._buffer += MAGIC
         self._position = len(MAGIC)
 
@@ -285,7 +287,9 @@ class Writer:
             return
         self._flush()
         os.fsync(self._fd)
-        sync_directory(self.store.directory)
+        if self._is_new_name:
+            sync_directory(self.store.directory)
+            self._is_new_name = False
 
     def _abandon(self) -> None:
         with self._lock:

@@ -22,8 +22,10 @@ def locked(path: str, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _acquire(fd, wait)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, str(os.getpid()).encode(), 0)
+        # Who holds it, for the others' messages; written only when it is another than last time.
+        mine = b"%-20d" % os.getpid()
+        if os.pread(fd, 20, 0) != mine:
+            os.pwrite(fd, mine, 0)
         yield
     finally:
         os.close(fd)
@@ -37,7 +39,7 @@ def _acquire(fd: int, wait: float) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= end:
-                holder = os.pread(fd, 20, 0).decode("ascii", "replace") or "unknown"
+                holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
                 raise Busy(
                     f"Process {holder} is at work on this project; try again when it is done."
                 ) from None

@@ -31,9 +31,16 @@ class Move(NamedTuple):
 
     @property
     def changes(self) -> list[Change]:
-        """All of them, a folder before what lies in it."""
-        together = (*self.main_changes, *self.guarded_changes)
-        return sorted(together, key=lambda change: change.path.split(b"/"))
+        """All of them, a folder before what lies in it.
+
+        A file may leave one tree for the other, when it becomes ignored or ceases to be: on the
+        disk that is one change.
+        """
+        found = {change.path: change for change in self.main_changes}
+        for path, before, after in self.guarded_changes:
+            main = found.get(path, Change(path, None, None))
+            found[path] = Change(path, main.before or before, main.after or after)
+        return sorted(found.values(), key=lambda change: change.path.split(b"/"))
 
 
 def prepare(

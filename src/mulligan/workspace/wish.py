@@ -78,6 +78,10 @@ def to_checkpoint(
         and (path in paths or tree.find(seen.guarded, path, workspace.load) is None)
         and tree.find(seen.tree, path, workspace.load) is None
     }
+    for path, entry in main.items():
+        if entry is not None and tree.find(seen.guarded, path, workspace.load) is not None:
+            # Ignored now, and not ignored then: it takes the place of its guarded self.
+            guarded[path] = None
     for path in paths:
         _check_named(workspace, seen, target, path)
     return settled(workspace, seen, Wish("restore", target, main, guarded, spared))

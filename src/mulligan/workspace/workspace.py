@@ -111,7 +111,7 @@ class Workspace:
             raise
 
     def _list_packs(self) -> None:
-        """Makes the index again after it was lost, unless somebody is just making the first."""
+        """Lists what the packs hold beyond the index, unless somebody is just writing there."""
         try:
             with self.locked(wait=0, recovering=True):
                 self.store.tidy()
