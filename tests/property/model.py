@@ -144,19 +144,22 @@ class Outcome:
 def expected(disk: Picture, seen: Scope, main: Wish, guarded: Wish) -> Outcome:
     """The disk after these wishes: what nobody wished for, and what is out of scope, stays.
 
-    Only what was seen in scope may be replaced or removed; a guarded file only by a guarded wish.
+    Only what was seen in scope may be removed; a guarded file may be replaced, for it is kept too.
     """
     wishes = {**main, **guarded}
     done = Outcome(dict(disk))
 
-    def may_go(path: bytes) -> bool:
-        thing = disk[path]
-        if path in guarded:
-            return path in seen.guarded
-        return path in main and path in seen.main and _differs(thing, main[path])
+    def replaceable(path: bytes) -> bool:
+        if path in seen.guarded:
+            return wishes.get(path) is not None
+        return path in main and path in seen.main
 
     # Files first, then the folders that are empty by then, the deepest first.
-    goes = {path for path in disk if may_go(path)}
+    goes = {
+        path
+        for path, thing in disk.items()
+        if replaceable(path) and not thing.same_content(wishes[path])
+    }
     changed = True
     while changed:
         changed = False
@@ -176,7 +179,7 @@ def expected(disk: Picture, seen: Scope, main: Wish, guarded: Wish) -> Outcome:
             continue
         there = done.disk.get(path)
         if there is not None:
-            if path in seen.main and not _differs(there, wanted):
+            if replaceable(path) and there.same_content(wanted):
                 done.disk[path] = wanted
             elif there != wanted and not (there.is_directory and wanted.is_directory):
                 done.spared.add(path)
@@ -188,11 +191,6 @@ def expected(disk: Picture, seen: Scope, main: Wish, guarded: Wish) -> Outcome:
             done.disk.setdefault(above, Thing("directory", 0o755, b""))
         done.disk[path] = wanted
     return done
-
-
-def _differs(thing: Thing, wanted: Thing | None) -> bool:
-    """Whether one must make room for the other, rather than just take its mode."""
-    return not thing.same_content(wanted)
 
 
 def difference(before: Mapping[bytes, Thing], after: Mapping[bytes, Thing]) -> dict[bytes, str]:

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 import pytest
@@ -81,6 +81,7 @@ class Taken:
 
     main: Picture
     guarded: Picture
+    by_hand: bool = field(default=False, compare=False)
 
 
 @dataclass
@@ -190,7 +191,7 @@ class Project(RuleBasedStateMachine):
         before = self.taken[self.order[-1]].main if self.order else {}
         made = self.workspace.checkpoint(include=[os.fsdecode(each) for each in paths])
         assert read_disk(self.root) == disk
-        self.add(made.id, seen.main, seen.guarded)
+        self.add(made.id, seen.main, seen.guarded, by_hand=True)
         changes = list(difference(before, seen.main).values())
         assert made.changes is not None
         assert changes.count("added") == made.changes.added
@@ -230,7 +231,7 @@ class Project(RuleBasedStateMachine):
         assert read_disk(self.root) == disk
         result = self.workspace.restore(id, given, keep_dirty=keep_dirty)
         self.check_move(disk, seen, main, guarded, either, result, plan, keep_dirty=keep_dirty)
-        if result.operation is not None:
+        if result.operation is not None and self.workspace.operations(1)[0].changed:
             self.redoable.clear()
             self.undoable.append(self.step(result))
 
@@ -372,19 +373,19 @@ class Project(RuleBasedStateMachine):
         """That the disk is what was wished for, and that the result says just what was done."""
         now = read_disk(self.root)
         skipped = {os.fsencode(skip.path) for skip in result.skipped}
-        either = either | _below_blocked(disk, main)
         main = {path: thing for path, thing in main.items() if path not in either & skipped}
-        wanted = expected(disk, seen, main, guarded)
+        main, wanted = _settled(disk, seen, main, guarded, skipped)
         dirty = {
             path
             for path, thing in files(disk)
-            if not thing.same_content(wanted.disk.get(path)) and not self.is_kept(path, thing)
+            if not thing.same_content(wanted.disk.get(path))
+            and not self.is_kept(path, thing, by_hand=keep_dirty)
         }
         assert {os.fsencode(path) for path in result.dirty} == dirty
         if keep_dirty:
             main = {path: thing for path, thing in main.items() if path not in dirty}
             guarded = {path: thing for path, thing in guarded.items() if path not in dirty}
-            wanted = expected(disk, seen, main, guarded)
+            main, wanted = _settled(disk, seen, main, guarded, skipped)
             assert all(now.get(path) == disk[path] for path in dirty)
             assert dirty <= skipped
         self.check_disk(now, wanted, seen, main)
@@ -413,17 +414,28 @@ class Project(RuleBasedStateMachine):
         if result.operation is None:
             assert now == disk
             return
+        operation = self.workspace.operations(1)[0]
+        assert operation.number == result.operation and operation.state == "applied"
+        assert operation.changed or now == disk
         assert result.safety_checkpoint is not None and result.new_checkpoint is not None
         self.add(result.safety_checkpoint, seen.main, seen.guarded)
         arrived = Taken(dict(seen.main), dict(seen.guarded))
         for path in disk.keys() | now.keys():
             if disk.get(path) == now.get(path):
                 continue
-            side = arrived.guarded if path in guarded else arrived.main
-            side.pop(path, None)
+            arrived.main.pop(path, None)
+            arrived.guarded.pop(path, None)
             if path in now:
-                side[path] = now[path]
-        arrived.main.update((path, now[path]) for path in found)
+                (arrived.guarded if path in guarded else arrived.main)[path] = now[path]
+        found |= {
+            path
+            for path, thing in main.items()
+            if thing is not None and thing.is_directory and path in out_of_scope
+        }
+        for path in found:
+            if now[path].kind == main[path].kind:
+                arrived.main[path] = now[path]
+                arrived.guarded.pop(path, None)
         self.add(result.new_checkpoint, arrived.main, arrived.guarded)
 
     def check_disk(self, now: Picture, wanted: Outcome, seen: Scope, main: Wish) -> None:
@@ -434,19 +446,21 @@ class Project(RuleBasedStateMachine):
                 is_now, should = is_now._replace(mode=0), should._replace(mode=0)
             assert is_now == should, path
 
-    def is_kept(self, path: bytes, thing: Thing) -> bool:
+    def is_kept(self, path: bytes, thing: Thing, *, by_hand: bool) -> bool:
+        """Whether a checkpoint has it; `by_hand`: one that somebody asked for."""
         return any(
             thing.same_content(side.get(path))
             for taken in self.taken.values()
+            if taken.by_hand or not by_hand
             for side in (taken.main, taken.guarded)
         )
 
-    def add(self, id: str, main: Picture, guarded: Picture) -> None:
+    def add(self, id: str, main: Picture, guarded: Picture, *, by_hand: bool = False) -> None:
         if id in self.taken:
             assert id == self.order[-1]
             assert self.taken[id] == Taken(main, guarded)
             return
-        self.taken[id] = Taken(main, guarded)
+        self.taken[id] = Taken(main, guarded, by_hand)
         self.order.append(id)
         self.check_taken(id, read=False)
 
@@ -510,14 +524,24 @@ class Project(RuleBasedStateMachine):
                 os.unlink(full)
 
 
-def _below_blocked(disk: Picture, main: Wish) -> set[bytes]:
-    """What goes with a folder that should become a file: it may stay if the folder must."""
-    blocked = [
+def _settled(
+    disk: Picture, seen: Scope, main: Wish, guarded: Wish, skipped: set[bytes]
+) -> tuple[Wish, Outcome]:
+    """What goes with a folder that should become a file may stay where the folder must."""
+    wanted = expected(disk, seen, main, guarded)
+    stay = [
         path
-        for path, thing in main.items()
-        if thing is not None and not thing.is_directory and path in disk and disk[path].is_directory
+        for path in wanted.spared & main.keys()
+        if main[path] is not None and path in disk and disk[path].is_directory
     ]
-    return {path for path in main for folder in blocked if path != folder and within(path, folder)}
+    settled = {
+        path: thing
+        for path, thing in main.items()
+        if path in stay or path not in skipped or not any(within(path, each) for each in stay)
+    }
+    if settled == main:
+        return main, wanted
+    return _settled(disk, seen, settled, guarded, skipped)
 
 
 def _identity(thing: Thing) -> str | None:

@@ -335,6 +335,8 @@ def test_a_hostile_tree_is_never_written(project: Path, kind: str, column: str) 
         b"x 644 1 1 %b x\0",
         b"f 644 1 1 %b \0",
         b"f 644 1 %b x\0",
+        b"f 644 1 1 %b w\0",
+        b"f 644 1 1 %b x/y\0",
     ],
 )
 def test_a_tree_that_is_not_canonical_is_refused_whole(line: bytes) -> None:
@@ -342,6 +344,12 @@ def test_a_tree_that_is_not_canonical_is_refused_whole(line: bytes) -> None:
     assert len(tree.decode(good)) == 1
     with pytest.raises(Corrupt):
         tree.decode(good + line % (b"a" * 64))
+
+
+@pytest.mark.parametrize("name", [b"", b".", b"..", b".git", b"../x", b"/x"])
+def test_a_tree_with_a_name_that_leads_elsewhere_is_refused_whole(name: bytes) -> None:
+    with pytest.raises(Corrupt):
+        tree.decode(b"d 755 1 1 %b %b\0" % (b"a" * 64, name))
 
 
 def test_a_flipped_bit_is_found_named_and_mended_from_the_disk(

@@ -110,7 +110,7 @@ class _Work:
         self.asides: dict[bytes, _Slot] = {}
         self.synced: set[bytes] = set()
         self.places: set[bytes] = set()
-        self.rubbish: list[_Slot] = []
+        self.rubbish: list[tuple[Change, _Slot, os.stat_result]] = []
         self.number = {change.path: index for index, change in enumerate(changes)}
 
     def run(self) -> Applied:
@@ -262,8 +262,7 @@ class _Work:
         slot = self.asides[change.path]
         os.rename(name, slot.name, src_dir_fd=parent, dst_dir_fd=slot.fd)
         self._touched(change.path)
-        if looks_like(slot.fd, slot.name, before):
-            self.rubbish.append(slot)
+        if self._is_rubbish(change, slot):
             return
         # A writer was faster than the comparison: what came out is theirs, and goes back.
         self._skip(change, MEANWHILE)
@@ -327,8 +326,7 @@ class _Work:
             self._replace_in_two_steps(change, parent, name, slot)
             return
         self._touched(change.path)
-        if looks_like(slot.fd, slot.name, before):
-            self.rubbish.append(slot)
+        if self._is_rubbish(change, slot):
             return
         # A writer was faster than the comparison: what came out is theirs, and goes back.
         self._skip(change, MEANWHILE)
@@ -342,9 +340,8 @@ class _Work:
         aside = _Slot(slot.fd, b"r" + slot.name[1:])
         os.rename(name, aside.name, src_dir_fd=parent, dst_dir_fd=aside.fd)
         self._touched(change.path)
-        if looks_like(aside.fd, aside.name, change.before):
+        if self._is_rubbish(change, aside):
             move_if_free(slot.name, slot.fd, name, parent)
-            self.rubbish.append(aside)
             return
         self._skip(change, MEANWHILE)
         move_if_free(aside.name, aside.fd, name, parent)
@@ -446,33 +443,31 @@ class _Work:
             except FileNotFoundError:
                 pass
 
+    def _is_rubbish(self, change: Change, slot: _Slot) -> bool:
+        """Whether what was taken out is what was to go; if so, it is deleted in the end."""
+        assert change.before is not None
+        status = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
+        if not looks_like(slot.fd, slot.name, change.before):
+            return False
+        self.rubbish.append((change, slot, status))
+        return True
+
     def _drop_rubbish(self) -> None:
         """Deletes what was taken out, compared, and is in the store.
 
         Several at once: each deletion may have to wait for the file system's journal.
         """
         if len(self.rubbish) < FEW:
-            for slot in self.rubbish:
-                os.unlink(slot.name, dir_fd=slot.fd)
+            for each in self.rubbish:
+                self._delete_unchanged(*each)
         else:
             from concurrent.futures import ThreadPoolExecutor
 
             with ThreadPoolExecutor(FEW) as pool:
-                list(pool.map(lambda slot: os.unlink(slot.name, dir_fd=slot.fd), self.rubbish))
+                list(pool.map(lambda each: self._delete_unchanged(*each), self.rubbish))
         self.rubbish.clear()
 
-    def _unstage(self) -> None:
-        """Whatever is left in the staging folders goes where it belongs; nothing is lost."""
-        self._drop_rubbish()
-        for place, fd in self.staging.items():
-            self.result.rescued += clear(self.directories, fd, self.changes, self.read)
-            os.close(fd)
-            os.rmdir(folder(self.tag), dir_fd=self.directories.open(place))
-            self.synced.add(place)
-        self.staging.clear()
-
-
-def _sync_file(parent: int, name: bytes) -> None:
+    def _sync_file(parent: int, name: bytes) -> None:
     """Makes a file and its mode durable; one that may not be read cannot be synced by itself."""
     try:
         fd = os.open(name, OPEN_FILE, dir_fd=parent)

@@ -65,11 +65,14 @@ def _put_back(
     directories: Directories, fd: int, slot: bytes, change: Change, read: Read
 ) -> bytes | None:
     known = [each for each in (change.before, change.after) if each and not each.is_directory]
-    if any(looks_like(fd, slot, each) for each in known) or _is_beginning(fd, slot, change, read):
-        os.unlink(slot, dir_fd=fd)
-        return None
     directory, _slash, name = change.path.rpartition(b"/")
     parent = directories.open_if_there(directory)
+    still_ours = parent is None or _has_not_changed_places(parent, name, change)
+    if any(looks_like(fd, slot, each) for each in known) or (
+        slot.startswith(b"w") and _is_beginning(fd, slot, change, read, zeros=still_ours)
+    ):
+        os.unlink(slot, dir_fd=fd)
+        return None
     if parent is not None:
         after = change.after
         try:
@@ -85,31 +88,36 @@ def _put_back(
     return _set_aside(directories, fd, slot, directory if parent is not None else b"", name)
 
 
-def _is_beginning(fd: int, slot: bytes, change: Change, read: Read) -> bool:
+def _has_not_changed_places(parent: int, name: bytes, change: Change) -> bool:
+    """Whether what is staged is surely still ours: the path is as it was before."""
+    before = change.before
+    if before is None or before.is_directory:
+        return True
+    return looks_like(parent, name, before)
+
+
+def _is_beginning(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bool) -> bool:
     """Whether a file was being staged: it holds the beginning of what is to come.
 
-    After a power loss pages in it may be zeros, where only the length had reached the disk.
+    After a power loss pages in it may be `zeros`, where only the length had reached the disk.
     """
     after = change.after
-    if not slot.startswith(b"w") or after is None or after.kind != FILE:
+    if after is None or after.kind != FILE:
         return False
     status = os.stat(slot, dir_fd=fd, follow_symlinks=False)
     if not stat.S_ISREG(status.st_mode) or status.st_size > after.size:
         return False
     file = os.open(slot, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     try:
-        matching = status.st_size == 0
         for piece in read(after.id):
             found = os.read(file, len(piece))
             for at in range(0, len(found), PAGE):
                 page = found[at : at + PAGE]
-                if piece[at : at + len(page)] == page:
-                    matching = True
-                elif any(page):
+                if piece[at : at + len(page)] != page and (any(page) or not zeros):
                     return False
             if len(found) < len(piece):
                 break
-        return matching
+        return True
     except Corrupt:
         return False
     finally:

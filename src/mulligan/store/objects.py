@@ -184,14 +184,12 @@ class Store:
             fd = self._pack(number)
             # The unfinished writer may not have got as far as this.
             os.fsync(fd)
-            found: list[Record] = []
-            if os.pread(fd, len(MAGIC), 0) == MAGIC:
-                found = list(records(fd, number, max(start, len(MAGIC)), end))
-            elif number not in known:
+            if end < len(MAGIC) and number not in known:
                 # Not even the beginning of a pack: it never held anything.
                 self.release(number)
                 os.unlink(os.path.join(self.directory, pack_name(number)))
                 continue
+            found = list(records(fd, number, max(start, len(MAGIC)), end))
             for record in found:
                 if not self.index.has(record.id):
                     self._strays.setdefault(record.id, []).append(record)

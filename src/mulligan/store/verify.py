@@ -38,7 +38,8 @@ def verify(
     problems: list[Problem] = []
     damaged: list[bytes] = []
     count = total = 0
-    for number in store.index.packs():
+    used = {record.pack for record in store.index.all()}
+    for number in sorted(used):
         path = os.path.join(store.directory, pack_name(number))
         try:
             with open(path, "rb") as pack:
