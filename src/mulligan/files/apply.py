@@ -434,7 +434,7 @@ class _Work:
     def _sync_devices(self) -> bool:
         """Every file system on which something was changed, each once."""
         done = [sync_file_system(self.directories.open(place)) for place in self.places]
-        return all(done)
+        return bool(done) and all(done)
 
     def _discard_staged(self) -> None:
         for slot in self.slots.values():
@@ -467,7 +467,28 @@ class _Work:
                 list(pool.map(lambda each: self._delete_unchanged(*each), self.rubbish))
         self.rubbish.clear()
 
-    def _sync_file(parent: int, name: bytes) -> None:
+    def _delete_unchanged(self, change: Change, slot: _Slot, status: os.stat_result) -> None:
+        now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
+        if (now.st_size, now.st_mtime_ns, now.st_ctime_ns) == (
+            status.st_size, status.st_mtime_ns, status.st_ctime_ns,
+        ):  # fmt: skip
+            os.unlink(slot.name, dir_fd=slot.fd)
+        else:
+            # Somebody who had it open has written to it since: it is not to be deleted.
+            self._skip(change, MEANWHILE)
+
+    def _unstage(self) -> None:
+        """Whatever is left in the staging folders goes where it belongs; nothing is lost."""
+        self._drop_rubbish()
+        for place, fd in self.staging.items():
+            self.result.rescued += clear(self.directories, fd, self.changes, self.read)
+            os.close(fd)
+            os.rmdir(folder(self.tag), dir_fd=self.directories.open(place))
+            self.synced.add(place)
+        self.staging.clear()
+
+
+def _sync_file(parent: int, name: bytes) -> None:
     """Makes a file and its mode durable; one that may not be read cannot be synced by itself."""
     try:
         fd = os.open(name, OPEN_FILE, dir_fd=parent)
