@@ -427,15 +427,16 @@ class Project(RuleBasedStateMachine):
             arrived.guarded.pop(path, None)
             if path in now:
                 (arrived.guarded if path in guarded else arrived.main)[path] = now[path]
-        found |= {
-            path
-            for path, thing in main.items()
-            if thing is not None and thing.is_directory and path in out_of_scope
-        }
         for path in found:
-            if now[path].kind == main[path].kind:
-                arrived.main[path] = now[path]
-                arrived.guarded.pop(path, None)
+            arrived.main[path] = now[path]
+            arrived.guarded.pop(path, None)
+        # A folder that is ignored now may be named for the sake of what was wished for in it.
+        named = {os.fsencode(each.path) for each in self.workspace.entries(result.new_checkpoint)}
+        arrived.main.update(
+            (path, now[path])
+            for path, thing in seen.rest.items()
+            if thing.is_directory and path in named and now[path].is_directory
+        )
         self.add(result.new_checkpoint, arrived.main, arrived.guarded)
 
     def check_disk(self, now: Picture, wanted: Outcome, seen: Scope, main: Wish) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.files import ignore
+from mulligan.files import ignore, patterns
 from mulligan.files.ignore import DEFAULT_EXCLUDES, Reason, Rules, Scope, root_scope
 
 # (content of .gitignore, path with a slash at the end if it is a directory, ignored?)
@@ -251,14 +251,14 @@ def test_git_agrees_with_every_row(tmp_path: Path) -> None:
 @needs_git
 def test_a_named_class_holds_the_same_bytes_as_in_git(tmp_path: Path) -> None:
     names = [b"x" + bytes((byte,)) for byte in range(1, 256) if byte != ord("/")]
-    for name in ignore._CLASSES:
+    for name in patterns._CLASSES:
         folder = os.path.join(os.fsencode(tmp_path), name)
         os.mkdir(folder)
         write(os.path.join(folder, b".gitignore"), b"x[[:%b:]]\n.gitignore\n" % name)
         for each in names:
             write(os.path.join(folder, each), b"")
     ours = set()
-    for name in ignore._CLASSES:
+    for name in patterns._CLASSES:
         rules = Rules.parse(b"x[[:%b:]]\n" % name)
         ours |= {name + b"/" + each for each in names if not rules.match(each, False)}
     assert ours == untracked(tmp_path)

@@ -24,10 +24,11 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+from mulligan.files.rules import Names, Rules, Table, verdict
 
 
 class Reason(enum.IntEnum):
@@ -68,67 +69,6 @@ DEFAULT_EXCLUDES: tuple[str, ...] = (
 
 TEMPORARY_PREFIX = b".mulligan-tmp-"
 _ANY_CASE = sys.platform in ("darwin", "win32")
-
-
-class Rules:
-    """One parsed ignore file."""
-
-    __slots__ = ("_at", "_entries", "_everywhere", "_extras", "_somewhere", "_within", "placed")
-
-    @classmethod
-    def parse(cls, data: bytes) -> Rules:
-        """The rules that an ignore file with this content holds; any bytes will do."""
-        return _parse(data)
-
-    def __init__(self, entries: Sequence[_Entry]) -> None:
-        everywhere: list[_Entry] = []
-        self._entries = entries
-        self._at: dict[bytes, tuple[int, ...]] = {}
-        self._within: list[tuple[re.Pattern[bytes], int]] = []
-        for number, entry in enumerate(entries):
-            if all(token is _Gap.DEEP for token in entry.directory) and entry.directory != ():
-                everywhere.append(entry)
-            elif (literal := _literal(entry.directory)) is not None:
-                self._at[literal] = (*self._at.get(literal, ()), number)
-            else:
-                self._within.append((re.compile(_directory_regex(entry.directory)), number))
-        # One question for all of them, as hardly any directory answers it with yes.
-        self._somewhere: re.Pattern[bytes] | None = None
-        if self._within:
-            self._somewhere = re.compile(b"|".join(regex.pattern for regex, _ in self._within))
-        self._everywhere = _names(everywhere)
-        self._extras: dict[tuple[int, ...], _Names] = {}
-        self.placed = bool(self._at or self._within)
-
-    def __bool__(self) -> bool:
-        return bool(self._entries)
-
-    def match(self, path: bytes, is_dir: bool) -> bool | None:
-        """True: ignored, False: re-included, None: not mentioned. The last match wins.
-
-        The path is relative to the directory of the file. Only the path itself is judged, not
-        the directories above it.
-        """
-        directory, slash, name = path.rpartition(b"/")
-        tables = self.tables(self.extra(directory + slash), is_dir)
-        return _verdict(tables, name)
-
-    def extra(self, directory: bytes) -> _Names | None:
-        """The patterns that count in this directory (`b""` or ending in a slash) only."""
-        found = self._at.get(directory, ())
-        if self._somewhere is not None and self._somewhere.match(directory):
-            found += tuple(number for regex, number in self._within if regex.match(directory))
-        if not found:
-            return None
-        names = self._extras.get(found)
-        if names is None:
-            names = self._extras[found] = _names([self._entries[number] for number in found])
-        return names
-
-    def tables(self, extra: _Names | None, is_dir: bool) -> tuple[_Table, ...]:
-        """The tables in which to look up a name, given what `extra` said of its directory."""
-        both = (self._everywhere,) if extra is None else (self._everywhere, extra)
-        return tuple(names[is_dir] for names in both if names[is_dir])
 
 
 class Scope:
@@ -256,7 +196,7 @@ class _Stack:
         self._info = info
         self._everywhere = everywhere
         self._defaults = defaults
-        self._chains: dict[tuple[_Names | None, ...], _Chain] = {}
+        self._chains: dict[tuple[Names | None, ...], _Chain] = {}
         layers = (*mulligan, *git, info, everywhere)
         self.placed = tuple(layer for layer in layers if layer.rules.placed)
 
@@ -289,8 +229,8 @@ class _Stack:
             )
         return chain
 
-    def _half(self, extra_of: dict[int, _Names | None], *, is_dir: bool) -> _Half:
-        def tables(layers: Iterable[_Layer]) -> list[tuple[_Table, ...]]:
+    def _half(self, extra_of: dict[int, Names | None], *, is_dir: bool) -> _Half:
+        def tables(layers: Iterable[_Layer]) -> list[tuple[Table, ...]]:
             found = (layer.rules.tables(extra_of.get(id(layer)), is_dir) for layer in layers)
             return [each for each in found if each]
 
@@ -309,9 +249,9 @@ class _Half:
 
     def __init__(
         self,
-        mulligan: list[tuple[_Table, ...]],
-        defaults: tuple[_Table, ...],
-        git: list[tuple[_Table, ...]],
+        mulligan: list[tuple[Table, ...]],
+        defaults: tuple[Table, ...],
+        git: list[tuple[Table, ...]],
     ) -> None:
         self._mulligan = mulligan
         self._defaults = defaults
@@ -350,91 +290,19 @@ class _Half:
         if _ANY_CASE and name.lower() == b".git":
             return Reason.ALWAYS
         for tables in self._mulligan:
-            verdict = _verdict(tables, name)
-            if verdict is not None:
-                return Reason.MULLIGANIGNORE if verdict else Reason.IN_SCOPE
-        if _verdict(self._defaults, name):
+            found = verdict(tables, name)
+            if found is not None:
+                return Reason.MULLIGANIGNORE if found else Reason.IN_SCOPE
+        if verdict(self._defaults, name):
             return Reason.DEFAULT
         for tables in self._git:
-            verdict = _verdict(tables, name)
-            if verdict is not None:
-                return Reason.GITIGNORE if verdict else Reason.IN_SCOPE
+            found = verdict(tables, name)
+            if found is not None:
+                return Reason.GITIGNORE if found else Reason.IN_SCOPE
         return Reason.IN_SCOPE
 
 
 _Chain = tuple[_Half, _Half]
-
-
-class _Table:
-    """Patterns for names, arranged so that one look finds the last one that matches."""
-
-    __slots__ = ("_starts", "_stops", "_weights", "literals", "prefixes", "regex", "suffixes")
-
-    def __init__(self, entries: Iterable[_Entry]) -> None:
-        self.literals: dict[bytes, int] = {}
-        starts: list[tuple[int, bytes]] = []
-        stops: list[tuple[int, bytes]] = []
-        others: list[tuple[int, bytes]] = []
-        for weight, _, _, name in entries:
-            if (literal := _literal(name)) is not None:
-                self.literals[literal] = max(weight, self.literals.get(literal, 0))
-            elif name[0] is _Gap.STAR and (literal := _literal(name[1:])) is not None:
-                stops.append((weight, literal))
-            elif name[-1] is _Gap.STAR and (literal := _literal(name[:-1])) is not None:
-                starts.append((weight, literal))
-            else:
-                others.append((weight, _name_regex(name)))
-        self._starts = sorted(starts, reverse=True)
-        self._stops = sorted(stops, reverse=True)
-        self.prefixes = tuple(literal for _, literal in self._starts)
-        self.suffixes = tuple(literal for _, literal in self._stops)
-        # The empty group at the end of each alternative tells which one it was. It stands at the
-        # end because the regular expression engine skips alternatives by their first character.
-        others.sort(reverse=True)
-        self._weights = [weight for weight, _ in others]
-        self.regex: Callable[[bytes], re.Match[bytes] | None] | None = None
-        if others:
-            source = b"(?s:" + b"|".join(regex + rb"\Z()" for _, regex in others) + b")"
-            self.regex = re.compile(source).match
-
-    def __bool__(self) -> bool:
-        return bool(self.literals or self._starts or self._stops or self._weights)
-
-    def weight(self, name: bytes) -> int:
-        """The weight of the heaviest pattern that matches, 0 if none does."""
-        best = self.literals.get(name, 0)
-        if name.endswith(self.suffixes):
-            for weight, suffix in self._stops:
-                if name.endswith(suffix):
-                    best = max(best, weight)
-                    break
-        if name.startswith(self.prefixes):
-            for weight, prefix in self._starts:
-                if name.startswith(prefix):
-                    best = max(best, weight)
-                    break
-        if self.regex is not None and (match := self.regex(name)) is not None:
-            assert match.lastindex is not None
-            best = max(best, self._weights[match.lastindex - 1])
-        return best
-
-
-_Names = tuple[_Table, _Table]
-
-
-def _names(entries: Sequence[_Entry]) -> _Names:
-    files = [entry for entry in entries if not entry.only_directories]
-    table = _Table(files)
-    return (table, table if len(files) == len(entries) else _Table(entries))
-
-
-def _verdict(tables: tuple[_Table, ...], name: bytes) -> bool | None:
-    """What one ignore file says of a name: patterns further down weigh more, odd ones ignore."""
-    weight = 0
-    for table in tables:
-        found = table.weight(name)
-        weight = max(weight, found)
-    return weight & 1 == 1 if weight else None
 
 
 def _digest(start: bytes, *parts: bytes | None) -> bytes:
@@ -448,249 +316,3 @@ def _digest(start: bytes, *parts: bytes | None) -> bytes:
 @functools.cache
 def _default_rules() -> Rules:
     return Rules.parse("\n".join(DEFAULT_EXCLUDES).encode())
-
-
-# From the text of an ignore file to patterns, as git's dir.c and wildmatch.c have it.
-
-
-class _Gap(enum.Enum):
-    """The parts of a pattern that can match more than one character."""
-
-    STAR = enum.auto()  # any characters within one name
-    DEEP = enum.auto()  # any number of directories, each with its slash, or none
-    DEEPER = enum.auto()  # anything up to and including some slash
-
-
-# A literal character, the regular expression for one character, or a gap.
-_Token = int | bytes | _Gap
-_Tokens = tuple[_Token, ...]
-
-
-class _Entry(NamedTuple):
-    """A pattern, cut at its last slash."""
-
-    weight: int
-    only_directories: bool
-    directory: _Tokens
-    name: _Tokens
-
-
-_SLASH, _BACKSLASH, _STAR, _QUESTION, _OPEN, _CLOSE, _DASH = b"/\\*?[]-"
-
-
-@functools.lru_cache(maxsize=512)
-def _parse(data: bytes) -> Rules:
-    entries: list[_Entry] = []
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        if not line.startswith(b"#"):
-            line = line.removesuffix(b"\r").partition(b"\0")[0]
-            entries.extend(_line(number, _without_trailing_spaces(line)))
-    return Rules(entries)
-
-
-def _without_trailing_spaces(line: bytes) -> bytes:
-    if not line.endswith(b" "):
-        return line
-    bare = line.rstrip(b" ")
-    escapes = len(bare) - len(bare.rstrip(b"\\"))
-    return line[: len(bare) + escapes % 2]  # an escaped space stays
-
-
-def _line(number: int, line: bytes) -> list[_Entry]:
-    """The entries for one line: none if it can never match, mostly one."""
-    weight = 2 * number + 1
-    if line.startswith(b"!"):
-        line = line[1:]
-        weight -= 1
-    only_directories = line.endswith(b"/")
-    line = line.removesuffix(b"/")
-    anchored = b"/" in line
-    tokens = _tokens(line.removeprefix(b"/"), anchored)
-    if not tokens:
-        return []
-    if not anchored:
-        return [_Entry(weight, only_directories, (_Gap.DEEP,), tokens)]
-    entries = []
-    for each in _spread(tokens):
-        cut = max((i for i, token in enumerate(each, 1) if _ends_a_directory(token)), default=0)
-        if cut < len(each):
-            entries.append(_Entry(weight, only_directories, each[:cut], each[cut:]))
-    return entries
-
-
-def _tokens(pattern: bytes, anchored: bool) -> _Tokens | None:
-    """The parts of a pattern, or None if it can never match."""
-    tokens: list[_Token] = []
-    at = 0
-    literal_so_far = True
-    while at < len(pattern):
-        char = pattern[at]
-        if char == _STAR:
-            start = at
-            while pattern[at : at + 1] == b"*":
-                at += 1
-            # Git cuts off the literal beginning of a pattern before it looks at the rest, so in
-            # `a**/b` the two stars stand at the beginning and count as much as those in `**/b`.
-            begins = literal_so_far or pattern[start - 1] == _SLASH
-            if not (anchored and at - start > 1 and begins):
-                tokens.append(_Gap.STAR)
-            elif at == len(pattern):
-                tokens += (_Gap.DEEP, _Gap.STAR)
-            elif pattern[at] == _SLASH:
-                tokens.append(_Gap.DEEP)
-                at += 1
-            elif pattern.startswith(b"\\/", at):
-                tokens.append(_Gap.DEEPER)
-                at += 2
-            else:
-                tokens.append(_Gap.STAR)
-        elif char == _QUESTION:
-            tokens.append(b"[^/]")
-            at += 1
-        elif char == _OPEN:
-            bracket = _bracket(pattern, at + 1)
-            if bracket is None:
-                return None
-            regex, at = bracket
-            tokens.append(regex)
-        else:
-            if char == _BACKSLASH:
-                at += 1
-                if at == len(pattern):
-                    return None
-            tokens.append(pattern[at])
-            at += 1
-        literal_so_far = literal_so_far and char not in b"*?[\\"
-    return tuple(tokens)
-
-
-def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
-    """The regular expression for a bracket expression, and where it ends; None if it does not."""
-    members: set[int] = set()
-    negated = pattern[at : at + 1] in (b"!", b"^")
-    at += negated
-    first = at
-    previous = 0  # where a range can begin
-    while at < len(pattern):
-        char = pattern[at]
-        if char == _CLOSE and at > first:
-            members.add(_SLASH) if negated else members.discard(_SLASH)
-            if not members:
-                return None
-            inside = b"".join(b"\\x%02x" % member for member in sorted(members))
-            return (b"[^%b]" if negated else b"[%b]") % inside, at + 1
-        if char == _DASH and previous and at + 1 < len(pattern) and pattern[at + 1] != _CLOSE:
-            at += 2 if pattern[at + 1] == _BACKSLASH else 1
-            if at == len(pattern):
-                return None
-            members.update(range(previous, pattern[at] + 1))
-            previous = 0
-        elif char == _OPEN and pattern.startswith(b":", at + 1):
-            close = pattern.find(b"]", at + 2)
-            if close < 0:
-                return None
-            if pattern[close - 1 : close] == b":" and close > at + 2:
-                named = _CLASSES.get(pattern[at + 2 : close - 1])
-                if named is None:
-                    return None
-                members.update(named)
-                previous = 0
-                at = close
-            else:
-                members.add(char)
-                previous = char
-        else:
-            if char == _BACKSLASH:
-                at += 1
-                if at == len(pattern):
-                    return None
-            previous = pattern[at]
-            members.add(previous)
-        at += 1
-    return None
-
-
-_DIGITS = frozenset(b"0123456789")
-_UPPER = frozenset(range(ord("A"), ord("Z") + 1))
-_LOWER = frozenset(range(ord("a"), ord("z") + 1))
-_PRINTED = frozenset(range(0x20, 0x7F))
-_CLASSES: dict[bytes, frozenset[int]] = {
-    b"alnum": _DIGITS | _UPPER | _LOWER,
-    b"alpha": _UPPER | _LOWER,
-    b"blank": frozenset(b" \t"),
-    b"cntrl": frozenset(range(0x20)) | {0x7F},
-    b"digit": _DIGITS,
-    b"graph": _PRINTED - {0x20},
-    b"lower": _LOWER,
-    b"print": _PRINTED,
-    b"punct": _PRINTED - {0x20} - _DIGITS - _UPPER - _LOWER,
-    b"space": frozenset(b" \t\n\r"),  # git has its own isspace, without \v and \f
-    b"upper": _UPPER,
-    b"xdigit": _DIGITS | frozenset(b"abcdefABCDEF"),
-}
-
-
-def _ends_a_directory(token: _Token) -> bool:
-    return token in (_SLASH, _Gap.DEEP, _Gap.DEEPER)
-
-
-def _spread(tokens: _Tokens) -> list[_Tokens]:
-    """Patterns without a DEEP in the middle of a name, that together match the same.
-
-    `a**/b` matches `ab` as well as `ax/y/b`: it becomes the two patterns that can be cut at
-    their last slash.
-    """
-    for at in range(1, len(tokens)):
-        if tokens[at] is _Gap.DEEP and not _ends_a_directory(tokens[at - 1]):
-            before, after = tokens[:at], tokens[at + 1 :]
-            return _spread(before + after) + _spread((*before, _Gap.DEEPER, *after))
-    return [tokens]
-
-
-def _literal(tokens: _Tokens) -> bytes | None:
-    chars = [token for token in tokens if isinstance(token, int)]
-    return bytes(chars) if len(chars) == len(tokens) else None
-
-
-# Of all places where the text between two gaps can match, the first is as good as any later one,
-# since the gap after it can take up the rest. The atomic groups `(?>...)` say so, and spare us
-# the exponential time that `*a*a*a*a*a*b` would take otherwise.
-
-
-def _name_regex(tokens: _Tokens) -> bytes:
-    first, *others = _split(tokens, (_Gap.STAR,))
-    if not others:
-        return _plain(first)
-    middle = (b"(?>.*?" + _plain(part[1:]) + b")" for part in others[:-1])
-    return _plain(first) + b"".join(middle) + b".*" + _plain(others[-1][1:])
-
-
-def _directory_regex(tokens: _Tokens) -> bytes:
-    def within(part: _Tokens) -> bytes:
-        first, *others = _split(part, (_Gap.STAR,))
-        stars = (b"(?>[^/]*?" + _plain(other[1:]) + b")" for other in others)
-        return _plain(first) + b"".join(stars)
-
-    first, *others = _split(tokens, (_Gap.DEEP, _Gap.DEEPER))
-    gaps = [
-        (b"(?:.*?/)??" if part[0] is _Gap.DEEP else b".*?/") + within(part[1:]) for part in others
-    ]
-    middle = (b"(?>" + gap + b")" for gap in gaps[:-1])
-    return b"(?s:" + within(first) + b"".join(middle) + b"".join(gaps[-1:]) + rb"\Z)"
-
-
-def _split(tokens: _Tokens, gaps: tuple[_Gap, ...]) -> list[_Tokens]:
-    """Cut before each of the gaps; the first part is what comes before any of them."""
-    cuts = [at for at, token in enumerate(tokens) if token in gaps]
-    starts, ends = [0, *cuts], [*cuts, len(tokens)]
-    return [tokens[start:end] for start, end in zip(starts, ends, strict=True)]
-
-
-def _plain(tokens: _Tokens) -> bytes:
-    parts = (token if isinstance(token, bytes) else _escape(token) for token in tokens)
-    return b"".join(parts)
-
-
-def _escape(token: int | _Gap) -> bytes:
-    assert isinstance(token, int)
-    return re.escape(bytes((token,)))

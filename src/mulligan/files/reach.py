@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from types import TracebackType
 
@@ -85,6 +87,16 @@ class Directories:
                 return place
             place = above
         return b""
+
+
+@contextmanager
+def opened(root: bytes) -> Iterator[int]:
+    """The project's root, open for a while; it alone may be a link."""
+    fd = os.open(root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def exists(parent: int, name: bytes) -> bool:

@@ -21,8 +21,9 @@ from mulligan.files import gitfiles
 from mulligan.files.contents import Contents, Job, Sink, is_racy
 from mulligan.files.ignore import Reason, Scope, root_scope
 from mulligan.files.index import Cache, Left, Node, Seen
-from mulligan.files.reach import OPEN_DIRECTORY, count_files, exists, read_small
+from mulligan.files.reach import OPEN_DIRECTORY, count_files, exists, opened, read_small
 from mulligan.files.wanted import Wanted, tracked_but_left_out
+from mulligan.files.way import Place, Way
 
 DEEPEST = 256
 IGNORE_FILES = (b".gitignore", b".mulliganignore")
@@ -104,11 +105,11 @@ class Scan:
             return False
         if any(path == b"" or path.rpartition(b"/")[2] in IGNORE_FILES for path in paths):
             return False
-        with _Open(self._root) as fd:
+        with opened(self._root) as fd:
             scope = self._root_scope(fd)
             if scope.key != root.rules:
                 return False
-            way = _Way(_Place(fd, b"", root, scope))
+            way = Way(Place(fd, b"", root, scope))
             try:
                 for path in paths:
                     self._look_at(way, path)
@@ -124,7 +125,7 @@ class Scan:
             node.signature = None
 
     def _look_at_all(self, root: Node) -> None:
-        with _Open(self._root) as fd:
+        with opened(self._root) as fd:
             self._look(fd, b"", root, self._root_scope(fd), depth=0, whole=False)
             self._settle(root)
 
@@ -420,7 +421,7 @@ class Scan:
         for name in list(node.dirs):
             self._descend(fd, path, node, name, nothing, depth=depth, whole=False)
 
-    def _look_at(self, way: _Way, path: bytes) -> None:
+    def _look_at(self, way: Way, path: bytes) -> None:
         """One path that a watcher named, and what lies above it."""
         *parents, name = path.split(b"/")
         way.back_to(parents)
@@ -437,7 +438,7 @@ class Scan:
                 fd = os.open(parent, OPEN_DIRECTORY, dir_fd=here.fd)
                 at = join(here.path, parent)
                 scope = self._child_scope(fd, at, child, parent, here.scope)
-                way.down(parent, _Place(fd, at, child, scope))
+                way.down(parent, Place(fd, at, child, scope))
                 if scope.key != child.rules:
                     raise _RulesChanged
             here = way.here
@@ -502,60 +503,8 @@ class Scan:
         return (git, tuple(sorted(self._wanted.forced)))
 
 
-class _Place(NamedTuple):
-    """An open directory on the way to a path."""
-
-    fd: int
-    path: bytes
-    node: Node
-    scope: Scope
-
-
-class _Way:
-    """The directories from the root to where we are; paths in order share most of the way."""
-
-    def __init__(self, root: _Place) -> None:
-        self.names: list[bytes] = []
-        self._places = [root]
-
-    @property
-    def here(self) -> _Place:
-        return self._places[-1]
-
-    def down(self, name: bytes, place: _Place) -> None:
-        self.names.append(name)
-        self._places.append(place)
-
-    def back_to(self, names: list[bytes]) -> None:
-        """Goes up to the last directory that the way to `names` has in common with this one."""
-        while self.names != names[: len(self.names)]:
-            self.names.pop()
-            os.close(self._places.pop().fd)
-
-    def mark(self) -> None:
-        """What changed below has changed here."""
-        nodes = [place.node for place in self._places]
-        if any(node.made is None or node.made_guards is None for node in nodes):
-            for node in nodes:
-                node.changed()
-
-
 class _RulesChanged(Exception):
     """Other rules hold in a directory than when it was listed."""
-
-
-class _Open:
-    """The project's root, open."""
-
-    def __init__(self, root: bytes) -> None:
-        self._root = root
-
-    def __enter__(self) -> int:
-        self._fd = os.open(self._root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
-        return self._fd
-
-    def __exit__(self, *problem: object) -> None:
-        os.close(self._fd)
 
 
 def _signature(status: os.stat_result) -> tuple[int, int, int, int]:

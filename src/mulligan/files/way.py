@@ -1,0 +1,47 @@
+"""The way from the root to a path, kept open while paths that share most of it are looked at."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from mulligan.files.ignore import Scope
+from mulligan.files.index import Node
+
+
+class Place(NamedTuple):
+    """An open directory on the way to a path."""
+
+    fd: int
+    path: bytes
+    node: Node
+    scope: Scope
+
+
+class Way:
+    """The directories from the root to where we are; paths in order share most of the way."""
+
+    def __init__(self, root: Place) -> None:
+        self.names: list[bytes] = []
+        self._places = [root]
+
+    @property
+    def here(self) -> Place:
+        return self._places[-1]
+
+    def down(self, name: bytes, place: Place) -> None:
+        self.names.append(name)
+        self._places.append(place)
+
+    def back_to(self, names: list[bytes]) -> None:
+        """Goes up to the last directory that the way to `names` has in common with this one."""
+        while self.names != names[: len(self.names)]:
+            self.names.pop()
+            os.close(self._places.pop().fd)
+
+    def mark(self) -> None:
+        """What changed below has changed here."""
+        nodes = [place.node for place in self._places]
+        if any(node.made is None or node.made_guards is None for node in nodes):
+            for node in nodes:
+                node.changed()
