@@ -269,7 +269,13 @@ class Restic(Contestant):
 
     @classmethod
     def missing(cls) -> str | None:
-        return _not_installed("restic")
+        absent = _not_installed("restic")
+        if absent is not None:
+            return absent
+        words = run(["restic", "version"], cwd=Path("/")).decode().split()
+        version = tuple(int(part) for part in words[1].split(".")[:2])
+        # Older ones cannot put a folder back in place and delete what is not in it.
+        return None if version >= (0, 17) else f"restic {words[1]} is older than 0.17"
 
     def restic(self, *arguments: str) -> bytes:
         env = os.environ | {

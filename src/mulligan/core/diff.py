@@ -10,6 +10,7 @@ anchors gets Myers' search, in windows. All of it spends from one purse of work,
 comes too late is reported as one replaced block: larger than it need be, never wrong.
 """
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -73,11 +74,19 @@ def unified(old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context
     Names are written as given (`a/path`, `/dev/null`), quoted only where a name would break the
     header's line.
     """
+    return compare(old, new, old_name=old_name, new_name=new_name, context=context)[0]
+
+
+def compare(
+    old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context: int = 3
+) -> tuple[bytes, int, int]:
+    """`unified` and `line_counts` in one go: the text, additions, deletions."""
     if old == new:
-        return b""
+        return b"", 0, 0
     old_lines, new_lines = split_lines(old), split_lines(new)
+    ranges = changed_ranges(old_lines, new_lines)
     out = [b"--- " + _header_name(old_name), b"+++ " + _header_name(new_name)]
-    for group in _with_context(changed_ranges(old_lines, new_lines), context):
+    for group in _with_context(ranges, context):
         before = min(context, group[0][0])
         after = min(context, len(old_lines) - group[-1][1])
         old_start, old_end = group[0][0] - before, group[-1][1] + after
@@ -85,18 +94,22 @@ def unified(old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context
         out.append(b"@@ -%b +%b @@\n" % (_span(old_start, old_end), _span(new_start, new_end)))
         position = old_start
         for old_from, old_to, new_from, new_to in group:
-            out += [_marked(b" ", line) for line in old_lines[position:old_from]]
-            out += [_marked(b"-", line) for line in old_lines[old_from:old_to]]
-            out += [_marked(b"+", line) for line in new_lines[new_from:new_to]]
+            out += _marked(b" ", old_lines[position:old_from])
+            out += _marked(b"-", old_lines[old_from:old_to])
+            out += _marked(b"+", new_lines[new_from:new_to])
             position = old_to
-        out += [_marked(b" ", line) for line in old_lines[position:old_end]]
-    return b"".join(out)
+        out += _marked(b" ", old_lines[position:old_end])
+    additions = sum(new_end - new_start for _, _, new_start, new_end in ranges)
+    deletions = sum(old_end - old_start for old_start, old_end, _, _ in ranges)
+    return b"".join(out), additions, deletions
 
 
-def _marked(mark: bytes, line: bytes) -> bytes:
-    if line.endswith(b"\n"):
-        return mark + line
-    return mark + line + b"\n\\ No newline at end of file\n"
+def _marked(mark: bytes, lines: list[bytes]) -> list[bytes]:
+    marked = [mark + line for line in lines]
+    # Only the last line of a file can be without its end.
+    if lines and not lines[-1].endswith(b"\n"):
+        marked.append(b"\n\\ No newline at end of file\n")
+    return marked
 
 
 def _span(start: int, end: int) -> bytes:
@@ -108,7 +121,7 @@ def _span(start: int, end: int) -> bytes:
 
 def quoted(name: bytes) -> bytes:
     """A name as git writes it in a patch: in quotes if it would be misread otherwise."""
-    if any(byte < 0x20 or byte in b'"\\\x7f' for byte in name):
+    if _MISREAD.search(name):
         return b'"' + b"".join(_QUOTED.get(byte, b"%c" % byte) for byte in name) + b'"'
     return name
 
@@ -119,6 +132,7 @@ def _header_name(name: bytes) -> bytes:
     return name + (b"\t\n" if b" " in name else b"\n")
 
 
+_MISREAD = re.compile(rb'[\x00-\x1f"\\\x7f]')
 _QUOTED = {byte: b"\\%03o" % byte for byte in (*range(0x20), 0x7F)} | {
     ord(plain): b"\\" + escaped.encode()
     for plain, escaped in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)

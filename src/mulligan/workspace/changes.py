@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core import tree
 from mulligan.core.coverage import Coverage, text
-from mulligan.core.diff import is_binary, line_counts, quoted, split_lines, unified
+from mulligan.core.diff import compare, is_binary, quoted, split_lines
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import LINK, Change, Entry, Load
 from mulligan.errors import Busy, OutOfSpace
@@ -153,17 +153,15 @@ def _describe(
     additions = deletions = 0
     shown: bytes | None = None
     if not too_large and not binary:
-        if state in ("modified", "renamed"):
-            additions, deletions = line_counts(old, new)
-        else:
-            additions, deletions = len(split_lines(new)), len(split_lines(old))
         if whole or state == "modified":
-            shown = unified(
+            shown, additions, deletions = compare(
                 old,
                 new,
                 old_name=b"a/" + (old_path or path) if before is not None else b"/dev/null",
                 new_name=b"b/" + path if after is not None else b"/dev/null",
             )
+        else:
+            additions, deletions = len(split_lines(new)), len(split_lines(old))
     return FileChange(
         path=text(path),
         status=state,
