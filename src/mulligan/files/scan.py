@@ -234,6 +234,9 @@ class Scan:
             if other is not home and name in other:
                 del other[name]
                 node.changed()
+                self.coverage_changed = True
+        if home is node.left or home is node.guards:
+            self._not_odd(node, name)
         if home is not node.left and node.left.pop(name, None) is not None:
             self.coverage_changed = node.touched = True
 
@@ -400,6 +403,8 @@ class Scan:
 
     def _look_for_wanted(self, fd: int, path: bytes, node: Node, *, depth: int) -> None:
         """A directory that is out of scope, but for some names in it."""
+        if self._watch is not None:
+            self._watch.add(path)
         self._set_mode(node, os.fstat(fd))
         nothing = root_scope(defaults=False)
         names = self._wanted.above.get(path, frozenset())
