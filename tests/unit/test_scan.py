@@ -20,6 +20,7 @@ import pytest
 
 import mulligan
 from mulligan.core.coverage import Coverage
+from mulligan.core.tree import join
 from mulligan.files import snapshot
 from mulligan.files.index import Cache
 from mulligan.files.scan import Limits, Scan
@@ -263,7 +264,7 @@ def look(root: Path, sink: Sink, cache: Cache) -> dict[str, bytes]:
     assert made.tree in sink.kept
     coverage = snapshot.describe(cache.root, made.guarded_files)
     found = {
-        os.fsdecode(f"{os.fsdecode(path)}/{os.fsdecode(name)}".lstrip("/")): sink.kept[seen[6]]
+        os.fsdecode(join(path, name)): sink.kept[seen[6]]
         for path, node in cache.root.walk()
         for name, seen in node.files.items()
         if seen[6]
@@ -284,12 +285,13 @@ def test_files_that_vanish_while_they_are_looked_at_fail_nothing(project: Path) 
         for name in names[1::14]:
             (project / name).unlink(missing_ok=True)
 
-    found = look(project, Sink(vanish), cache)
+    sink = Sink(vanish)
+    found = look(project, sink, cache)
     for name, content in found.items():
         assert name == "link" or content == f"content of {name}".encode()
     left = {name for name in names if (project / name).exists()}
     assert left <= found.keys()
-    assert look(project, Sink(), cache).keys() == left | {"link"}
+    assert look(project, sink, cache).keys() == left | {"link"}
 
 
 def test_files_that_become_something_else_while_they_are_looked_at_fail_nothing(

@@ -78,10 +78,6 @@ def to_checkpoint(
         and (path in paths or tree.find(seen.guarded, path, workspace.load) is None)
         and tree.find(seen.tree, path, workspace.load) is None
     }
-    for path, entry in main.items():
-        if entry is not None and tree.find(seen.guarded, path, workspace.load) is not None:
-            # Ignored now, and not ignored then: it takes the place of its guarded self.
-            guarded[path] = None
     for path in paths:
         _check_named(workspace, seen, target, path)
     return settled(workspace, seen, Wish("restore", target, main, guarded, spared))
@@ -119,8 +115,15 @@ def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
     """The wish without what could only come true at the cost of something that is to stay.
 
     A file cannot take the place of a folder in which something stays, nor can anything be put
-    below a file that stays.
+    below a file that stays. What is guarded now, and belongs to the project by this wish, leaves
+    the guarded files for it.
     """
+    leaving = {
+        path: None
+        for path, entry in wish.main.items()
+        if entry is not None and tree.find(seen.guarded, path, workspace.load) is not None
+    }
+    wish = wish._replace(guarded=dict(wish.guarded) | leaving)
     in_the_way: dict[bytes, str] = {}
     for path, entry in wish.main.items():
         if entry is None:
