@@ -44,3 +44,6 @@ def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
     out.say(f"{plural(taken.files, 'file')}, {size(taken.bytes)}: {summary}.")
     for line in uncovered(taken.coverage, 10):
         out.say(line)
+    left_out = sum(each.files for each in taken.coverage.excluded) - taken.coverage.guarded
+    if left_out > 0:
+        out.say(f"  left out by ignore rules: {plural(left_out, 'file')}; see `mulligan show @`.")

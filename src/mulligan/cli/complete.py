@@ -19,7 +19,8 @@ def checkpoint_names(
             found = workspace.log(200)
     except (MulliganError, OSError):
         return []
-    names = [(f"@{position or ''}", each) for position, each in enumerate(found[:10])]
+    taken = [each for each in found if each.kind not in ("safety", "restored")]
+    names = [(f"@{position or ''}", each) for position, each in enumerate(taken[:10])]
     names += [(each.id, each) for each in found]
     return [
         CompletionItem(name, help=each.message or each.kind)

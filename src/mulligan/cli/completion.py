@@ -24,7 +24,9 @@ def completion(out: Output, shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    script = kind(mulligan, {}, "mulligan", "_MULLIGAN_COMPLETE").source()
+    names = ("mulligan", "mull")
+    scripts = [kind(mulligan, {}, name, "_MULLIGAN_COMPLETE").source() for name in names]
+    script = "\n".join(scripts)
     if out.as_json:
         out.data({"shell": shell, "script": script})
     else:

@@ -70,6 +70,9 @@ class Group(click.Group):
         except MulliganError as problem:
             output.error(problem.code, str(problem), as_json=as_json)
             sys.exit(output.exit_status(problem.code))
+        except click.exceptions.NoArgsIsHelpError as problem:
+            click.echo(problem.format_message(), err=True)
+            sys.exit(output.exit_status("usage"))
         except click.UsageError as problem:
             output.error("usage", problem.format_message(), as_json=as_json)
             if problem.ctx is not None and not as_json:

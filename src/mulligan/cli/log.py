@@ -24,15 +24,19 @@ def log(out: Output, limit: int | None) -> None:
     if out.as_json:
         out.data({"checkpoints": [each.as_json() for each in found]})
         return
-    for position, each in enumerate(found):
+    position = 0
+    for each in found:
         name = click.style(each.id[:8], fg="yellow")
         kind = click.style(f"{each.kind:9}", dim=each.kind in ("safety", "restored"))
-        where = f"@{position or ''}"
+        where = ""
+        if each.kind not in ("safety", "restored"):
+            where = f"@{position or ''}"
+            position += 1
         details = f"{plural(each.files, 'file')}, {size(each.bytes)}"
         warning = "" if each.coverage.complete else click.style("  incomplete", fg="red")
         message = shown(each.message.splitlines()[0]) if each.message.strip() else ""
         out.line(
             f"{name}  {where:4} {ago(each.created_at):>10}  {kind} {message or details}{warning}"
         )
-    if not found:
+    if not found and limit != 0:
         out.say("There is no checkpoint yet; `mulligan checkpoint` takes one.")

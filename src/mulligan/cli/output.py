@@ -59,6 +59,7 @@ class Output:
     directory: str | None = None
     as_json: bool = False
     any_root: bool = False
+    progress: Progress | None = None
 
     @property
     def base(self) -> str:
@@ -70,8 +71,9 @@ class Output:
         """The project, with progress on a terminal; says so if it had to finish something first."""
         from mulligan.workspace.workspace import open_workspace
 
+        progress = self.progress = Progress()
         with (
-            Progress() as progress,
+            progress,
             open_workspace(
                 self.base,
                 watch=watch,
@@ -85,8 +87,18 @@ class Output:
             for operation in workspace.recovered:
                 if operation.state == "applied":
                     self.say(f"Finished the {operation.kind} that was interrupted before.")
+                else:
+                    self.say(
+                        f"The {operation.kind} that was interrupted had changed nothing yet, and "
+                        "was given up; run it again if you still want it."
+                    )
                 for path in operation.summary.get("rescued", ()):
                     self.say(f"Rescued what was caught in between: {shown(path)}")
+
+    def clear_progress(self) -> None:
+        """Takes the progress line away, before something else is said."""
+        if self.progress is not None:
+            self.progress.clear()
 
     def paths(self, given: tuple[str, ...]) -> tuple[str, ...]:
         """Paths from the command line, which are relative to where the user is."""

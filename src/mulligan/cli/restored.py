@@ -23,7 +23,7 @@ def report(out: Output, done: RestoreResult | RestorePlan) -> int:
         out.say(_summary(done, preview))
         for path in getattr(done, "rescued", ()):
             out.say(f"Saved by somebody at the very moment, and put beside: {shown(path)}")
-        if done.dirty and not preview:
+        if done.dirty and not preview and (done.restored or done.deleted):
             out.say(
                 f"{plural(len(done.dirty), 'file')} had content that was in no checkpoint yet; "
                 "it is safe in the safety checkpoint."
@@ -45,7 +45,10 @@ def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
         spared = f" {plural(len(done.skipped), 'path')} left alone." if done.skipped else ""
         return f"Nothing to do: everything is as it should be already.{spared}"
     if done.undoes and not (done.restored or done.deleted):
-        return f"Operation {done.undoes} was taken back already by hand; nothing had to be changed."
+        return (
+            f"Operation {done.undoes} is taken back; nothing had to be changed for that. "
+            "(Guarded files that it brought back stay.)"
+        )
     if done.kind == "undo":
         return f"Took back operation {done.undoes}: {what}. `mulligan redo` does it again."
     if done.kind == "redo":

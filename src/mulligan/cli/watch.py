@@ -10,7 +10,7 @@ from types import FrameType
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, shown
+from mulligan.cli.output import Output, plural, shown
 from mulligan.workspace.watching import Watching
 
 
@@ -43,7 +43,9 @@ def watch(out: Output, checkpoint_after: float | None) -> None:
     signal.signal(signal.SIGTERM, end)
     with out.workspace(create=True, watch=True) as workspace, Watching(workspace) as watching:
         if watching.first is not None:
-            out.say(f"First checkpoint {watching.first.id}: {watching.first.files:,} files.")
+            out.clear_progress()
+            files = plural(watching.first.files, "file")
+            out.say(f"First checkpoint {watching.first.id}: {files}.")
         out.say(f"Watching {workspace.root}; Ctrl-C ends it.")
         if out.as_json:
             click.echo(json.dumps({"watching": workspace.root}))

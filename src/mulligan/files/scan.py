@@ -495,7 +495,8 @@ class Scan:
         index = self._sources.index_path
         if index is None:
             return frozenset()
-        return tracked_but_left_out(root, gitfiles.tracked_paths(index), self._sources.prefix)
+        tracked = gitfiles.tracked_paths(index)
+        return tracked_but_left_out(root, tracked, self._sources.prefix, self._cache.wanted)
 
     def _stamp(self) -> tuple[object, ...]:
         """Changes when git's index or the set of forced paths does."""

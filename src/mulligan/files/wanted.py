@@ -35,8 +35,13 @@ class Wanted:
         return reason
 
 
-def tracked_but_left_out(root: Node, tracked: Iterable[bytes], prefix: bytes) -> frozenset[bytes]:
-    """The paths of git's index that a scan left out; `prefix` is the project's place in it."""
+def tracked_but_left_out(
+    root: Node, tracked: Iterable[bytes], prefix: bytes, known: frozenset[bytes]
+) -> frozenset[bytes]:
+    """The paths of git's index that the rules leave out; `prefix` is the project's place in it.
+
+    `known` are those found before, with which the scan was made: it did not leave them out.
+    """
     start = prefix + b"/" if prefix else b""
     nodes: dict[bytes, Node | None] = {b"": root}
     wanted = set()
@@ -48,7 +53,13 @@ def tracked_but_left_out(root: Node, tracked: Iterable[bytes], prefix: bytes) ->
         if directory not in nodes:
             nodes[directory] = root.find(directory)
         node = nodes[directory]
-        if node is None or node.partial or name in node.left or name in node.guards:
+        if (
+            path in known
+            or node is None
+            or node.partial
+            or name in node.left
+            or name in node.guards
+        ):
             wanted.add(path)
     return frozenset(wanted)
 

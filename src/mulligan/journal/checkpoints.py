@@ -10,6 +10,8 @@ from mulligan.errors import Ambiguous, NotFound
 from mulligan.journal.db import Database
 
 Id = bytes
+MADE_BY_RESTORE = ("safety", "restored")
+TAKEN = "kind NOT IN ('safety', 'restored')"
 COLUMNS = (
     "id, tree, guarded, coverage, complete, kind, message, created_at, files, bytes, session, entry"
 )
@@ -42,6 +44,15 @@ def latest(db: Database) -> CheckpointRow | None:
     return _one(db.row(f"SELECT {COLUMNS} FROM checkpoints ORDER BY seq DESC LIMIT 1"))
 
 
+def last_taken(db: Database, back: int = 0) -> CheckpointRow | None:
+    """The latest checkpoint that somebody took, or so many before it.
+
+    Those that a restore makes, of what was there and of what it arrived at, do not count.
+    """
+    sql = f"SELECT {COLUMNS} FROM checkpoints WHERE {TAKEN} ORDER BY seq DESC LIMIT 1 OFFSET ?"
+    return _one(db.row(sql, back))
+
+
 def newest_first(db: Database, limit: int | None = None, offset: int = 0) -> list[CheckpointRow]:
     sql = f"SELECT {COLUMNS} FROM checkpoints ORDER BY seq DESC LIMIT ? OFFSET ?"
     return [_row(row) for row in db.rows(sql, -1 if limit is None else limit, offset)]
@@ -56,7 +67,10 @@ def by_id(db: Database, id: str) -> CheckpointRow | None:
 
 
 def resolve(db: Database, name: str) -> CheckpointRow:
-    """The checkpoint with this id or unambiguous prefix; `@` is the latest, `@2` two before it."""
+    """The checkpoint with this id or unambiguous prefix.
+
+    `@` is the latest that somebody took, `@2` two before it.
+    """
     if name.startswith("@"):
         return _back(db, name)
     if name and name.isascii() and name.isprintable():
@@ -86,13 +100,13 @@ def _back(db: Database, name: str) -> CheckpointRow:
         raise NotFound(
             f"There is no checkpoint {name!r}; write @ for the latest, @1 for the one before."
         )
-    found = newest_first(db, limit=1, offset=int(steps))
-    if not found:
-        total = count(db)
+    found = last_taken(db, int(steps))
+    if found is None:
+        total = int(db.row(f"SELECT count(*) FROM checkpoints WHERE {TAKEN}")[0])
         if not total:
             raise NotFound("There is no checkpoint yet; `mulligan checkpoint` takes one.")
-        raise NotFound(f"There are only {total} checkpoints; {name} is too far back.")
-    return found[0]
+        raise NotFound(f"Only {total} checkpoints were taken; {name} is too far back.")
+    return found
 
 
 def _one(row: Any) -> CheckpointRow | None:

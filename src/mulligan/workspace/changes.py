@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from mulligan.core.coverage import Coverage, text
 from mulligan.core.diff import compare, is_binary, quoted, split_lines
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import LINK, Change, Entry, Load
-from mulligan.errors import Busy, OutOfSpace
+from mulligan.errors import Busy, NotFound, OutOfSpace
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
 from mulligan.workspace.look import Look, look, look_only
@@ -27,7 +28,7 @@ def status(workspace: Workspace) -> Status:
     """Every change since the last checkpoint, those made by commands included."""
     row = checkpoints.resolve(workspace.journal, "@")
     seen, load, read = _present(workspace)
-    found = _files(tree.differences(row.tree, seen.tree, load), seen.coverage)
+    found = _files(tree.differences(row.tree, seen.tree, load), seen.coverage, workspace)
     rows = tuple(_describe(change, read) for change in found)
     return Status(row.id, rows, seen.coverage)
 
@@ -45,9 +46,12 @@ def diff(
     else:
         seen, load, read = _present(workspace)
         new_tree, covered = seen.tree, seen.coverage
+    for path in paths:
+        _check_named(workspace, path, (old.tree, new_tree), load)
+    on_disk = workspace if after is None else None
     found = [
         change
-        for change in _files(tree.differences(old.tree, new_tree, load), covered)
+        for change in _files(tree.differences(old.tree, new_tree, load), covered, on_disk)
         if not paths or any(within(change.path, path) for path in paths)
     ]
     return list(_with_renames(list(_apart(found)), read))
@@ -79,8 +83,20 @@ def _present(workspace: Workspace) -> tuple[Look, Load, Read]:
     return seen, load, read
 
 
-def _files(changes: Iterable[Change], covered: Coverage) -> Iterator[Change]:
-    """Changes of files only. What could not be looked at is not shown as deleted."""
+def _check_named(workspace: Workspace, path: bytes, roots: tuple[bytes, ...], load: Load) -> None:
+    """A name that is nowhere is a mistake, and silence would hide it."""
+    known = not path or any(tree.find(root, path, load) is not None for root in roots)
+    if not known and not os.path.lexists(os.path.join(workspace.project.root, path)):
+        raise NotFound(f"There is no {text(path)}, neither on disk nor in the checkpoints named.")
+
+
+def _files(
+    changes: Iterable[Change], covered: Coverage, on_disk: Workspace | None
+) -> Iterator[Change]:
+    """Changes of files only.
+
+    What could not be looked at, and what is there and only ignored now, is not shown as deleted.
+    """
     for change in changes:
         before = change.before if change.before and not change.before.is_directory else None
         after = change.after if change.after and not change.after.is_directory else None
@@ -88,6 +104,10 @@ def _files(changes: Iterable[Change], covered: Coverage) -> Iterator[Change]:
             continue
         if after is None and covered.skipped and covered.reason_for(change.path):
             continue
+        if change.after is None and on_disk is not None:
+            root = on_disk.project.root
+            if os.path.lexists(os.path.join(root, change.path)):
+                continue
         yield Change(change.path, before, after)
 
 
@@ -202,6 +222,9 @@ def _patch(change: Change, old_path: bytes | None, shown: bytes | None) -> bytes
     sizes = [entry.size for entry in (before, after) if entry is not None]
     if any(sizes) and (before is None or after is None or before.id != after.id):
         lines.append(b"Binary files differ")
+    if len(lines) == 1:
+        # A mode that git does not know: there is nothing that a patch could say.
+        return b""
     return b"\n".join(lines) + b"\n"
 
 

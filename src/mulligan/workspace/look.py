@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,13 +35,16 @@ class Look(NamedTuple):
     bytes: int
 
 
-def look(workspace: Workspace, writer: Sink) -> Look:
-    """Looks, and stores every content that is new. The caller holds the lock and commits."""
+def look(workspace: Workspace, writer: Sink, also: Iterable[bytes] = ()) -> Look:
+    """Looks, and stores every content that is new. The caller holds the lock and commits.
+
+    `also` are paths to take in this once, wherever they lie.
+    """
     try:
         cache = workspace.cache()
         _check_generation(workspace, cache)
         with workspace.watching() as watcher:
-            seen = _look(workspace, cache, writer, watcher)
+            seen = _look(workspace, cache, writer, watcher, also)
             if watcher is not None and watcher.broken:
                 # A folder may have been listed without being watched: nothing follows from this.
                 cache.token = None
@@ -67,7 +70,11 @@ def forced_paths(workspace: Workspace) -> list[bytes]:
 
 
 def _look(
-    workspace: Workspace, cache: Cache, sink: Sink, watcher: Watcher | RemoteWatcher | None
+    workspace: Workspace,
+    cache: Cache,
+    sink: Sink,
+    watcher: Watcher | RemoteWatcher | None,
+    also: Iterable[bytes] = (),
 ) -> Look:
     project = workspace.project
     if cache.limits != tuple(workspace.limits):
@@ -80,7 +87,7 @@ def _look(
         sink,
         started=time.time_ns(),
         limits=workspace.limits,
-        forced=forced_paths(workspace),
+        forced=(*forced_paths(workspace), *also),
         hidden=_hidden(workspace),
         watch=watcher,
         progress=lambda files, size: workspace.progress("reading", files, None),

@@ -112,7 +112,7 @@ def find_dirty(
     }
     visited: set[tuple[bytes, bytes]] = set()
     for row in checkpoints.newest_first(workspace.journal) if wanted else ():
-        if deliberate_only and row.kind in ("safety", "restored"):
+        if deliberate_only and row.kind in checkpoints.MADE_BY_RESTORE:
             continue
         for root in (row.tree, row.guarded):
             _strike_out(workspace, root, b"", wanted, visited)
@@ -126,9 +126,9 @@ def listed(changes: Iterable[Change], *, deleted: bool) -> list[str]:
     found = []
     for path, before, after in changes:
         entry, other = (before, after) if deleted else (after, before)
-        if entry is None or (
-            other is not None and other.is_directory == entry.is_directory and deleted
-        ):
+        if entry is None or entry == other:
+            continue
+        if deleted and other is not None and other.is_directory == entry.is_directory:
             continue
         if not entry.is_directory:
             found.append(text(path))

@@ -30,7 +30,7 @@ from mulligan.workspace.checkpoints import add, coverage
 from mulligan.workspace.look import Look, look
 from mulligan.workspace.move import Editor, Move, listed, prepare
 from mulligan.workspace.results import RestorePlan, RestoreResult, Skip
-from mulligan.workspace.wish import Wish, to_checkpoint, to_take_back
+from mulligan.workspace.wish import Wish, out_of_view, to_checkpoint, to_take_back
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -65,7 +65,7 @@ def undo(workspace: Workspace, *, keep_dirty: bool, preview: bool = False) -> Re
     with workspace.locked():
         step = next_undo(lambda up_to: operations.newest_change(workspace.journal, up_to))
         if step is None:
-            raise NothingToUndo("There is nothing to undo: no operation has changed anything.")
+            raise NothingToUndo("There is nothing (more) to undo.")
         return _take_back(workspace, "undo", step.number, keep_dirty=keep_dirty, preview=preview)
 
 
@@ -169,6 +169,13 @@ def _perform(
         # What the disk holds is stored for good before anything is decided about it.
         writer.commit()
         wish = wishing(seen)
+        hidden = out_of_view(workspace, seen, wish)
+        if hidden:
+            # Ignored now, and to be overwritten: what they hold must be in the store first.
+            seen = look(workspace, writer, hidden)
+            covered = writer.put(seen.coverage.encode())
+            writer.commit()
+            wish = wishing(seen)
         move = prepare(workspace, writer, seen, wish, keep_dirty=keep_dirty)
         changes = move.changes
         # An undo counts as done even if somebody has put everything back already.

@@ -12,6 +12,7 @@ from mulligan.core.view import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, UsageError
 from mulligan.files.watch_socket import connect
 from mulligan.journal import checkpoints, operations
+from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store import gc as collector
 from mulligan.store import verify as verifier
 from mulligan.store.reach import Root, reachable
@@ -84,7 +85,7 @@ def forget(
         needed = _needed(workspace)
         chosen = set()
         if keep_last is not None:
-            chosen |= {row.id for row in rows[max(1, keep_last) :]}
+            chosen |= _older_than_the_last(rows, max(1, keep_last))
         if older_than is not None:
             limit = time.time_ns() - int(older_than * 1e9)
             chosen |= {row.id for row in rows if nanoseconds(row.created_at) < limit}
@@ -95,6 +96,12 @@ def forget(
             with workspace.journal.writing() as db:
                 checkpoints.delete(db, dropped)
     return Forgotten(tuple(dropped), len(rows) - len(dropped), dry_run)
+
+
+def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[str]:
+    """Everything older than the last so many checkpoints that somebody took."""
+    taken = [at for at, row in enumerate(rows) if row.kind not in checkpoints.MADE_BY_RESTORE]
+    return {row.id for row in rows[taken[count - 1] + 1 :]} if len(taken) >= count else set()
 
 
 def doctor(workspace: Workspace) -> list[Finding]:
@@ -125,8 +132,8 @@ def _journal_problems(workspace: Workspace) -> list[str]:
 
 
 def _needed(workspace: Workspace) -> set[str | None]:
-    latest = checkpoints.latest(workspace.journal)
-    needed: set[str | None] = {latest.id} if latest else set()
+    last = (checkpoints.latest(workspace.journal), checkpoints.last_taken(workspace.journal))
+    needed: set[str | None] = {row.id for row in last if row is not None}
     for search in (next_undo, next_redo):
         step = search(lambda up_to: operations.newest_change(workspace.journal, up_to))
         operation = operations.by_number(workspace.journal, step.number) if step else None

@@ -6,6 +6,7 @@ paths it would have named but for a reason to spare them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -111,6 +112,22 @@ def to_take_back(
     return settled(workspace, seen, Wish(kind, before, main, guarded, spared, undoes=number))
 
 
+def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
+    """Files that are to be written where something lies that the look did not cover."""
+    found = []
+    for path, entry in wish.main.items():
+        if entry is None or entry.is_directory or seen.coverage.reason_for(path):
+            continue
+        if any(
+            tree.find(root, path, workspace.load) is not None for root in (seen.tree, seen.guarded)
+        ):
+            continue
+        full = os.path.join(workspace.project.root, path)
+        if os.path.isfile(full) or os.path.islink(full):
+            found.append(path)
+    return found
+
+
 def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
     """The wish without what could only come true at the cost of something that is to stay.
 
@@ -171,7 +188,9 @@ def _check_named(workspace: Workspace, seen: Look, target: CheckpointRow, path: 
     for root in (target.tree, target.guarded, seen.tree, seen.guarded):
         if tree.find(root, path, workspace.load) is not None:
             return
-    raise NotFound(f"{text(path)} is neither in checkpoint {target.id} nor on disk.")
+    raise NotFound(
+        f"{text(path)} is not in checkpoint {target.id}, and not among what is covered on disk."
+    )
 
 
 def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes, bool], str | None]:
