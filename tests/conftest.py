@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # The same examples at every run, so that a failure is the change's and not the day's; `long`
 # looks for new ones. Neither judges by the clock: other work may share the machine.
 _PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", _PATIENT, derandomize=True)
+# Without shrinking: a failure in an everyday run is to be seen soon; `long` makes it small.
+_QUICK = tuple(phase for phase in Phase if phase not in (Phase.shrink, Phase.explain))
+settings.register_profile("ci", _PATIENT, derandomize=True, phases=_QUICK)
 settings.register_profile("long", _PATIENT, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

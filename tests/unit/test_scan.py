@@ -492,15 +492,16 @@ def test_a_path_asked_for_by_name_is_kept_from_then_on(
     assert not (project / "build" / "deep" / "other").exists()
 
 
-def test_a_restore_keeps_what_was_asked_for_by_name_only_later(
+def test_a_restore_removes_what_was_asked_for_by_name_later_and_undo_brings_it_back(
     project: Path, workspace: mulligan.Workspace
 ) -> None:
-    """The first checkpoint could not see it, so it cannot say that it was not there."""
+    """What an agent's tool wrote goes when one returns to before it, ignored or not."""
     write(project, "a", "build/kept")
     first = workspace.checkpoint()
     workspace.checkpoint(include=["build/kept"])
     (project / "a").write_text("changed")
-    workspace.restore(first.id)
+    assert workspace.restore(first.id).deleted == ("build/kept",)
+    workspace.undo()
     assert (project / "build" / "kept").read_text() == "content of build/kept"
 
 

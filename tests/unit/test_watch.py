@@ -119,7 +119,9 @@ def test_a_chmod_of_the_root_names_the_root(root: bytes, watcher: Watcher) -> No
     assert found.paths == {b""} and not found.lost
 
 
-def test_git_and_our_own_temporary_files_are_not_reported(root: bytes, watcher: Watcher) -> None:
+def test_our_own_temporary_files_are_not_reported_and_git_only_as_the_folder_it_is_in(
+    root: bytes, watcher: Watcher
+) -> None:
     write(root, b"sub/file")
     watcher.add(b"sub")
 
@@ -130,7 +132,7 @@ def test_git_and_our_own_temporary_files_are_not_reported(root: bytes, watcher: 
             os.rename(root + b"/" + place + b".mulligan-tmp-1", root + b"/" + place + b"file")
             os.rmdir(root + b"/" + place + b".git")
 
-    assert changes(watcher, work).paths == {b"file", b"sub/file"}
+    assert changes(watcher, work).paths == {b"file", b"sub", b"sub/file"}
 
 
 def test_each_reader_gets_what_is_new_to_them(root: bytes, watcher: Watcher) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, size, uncovered
+from mulligan.cli.output import Output, plural, shown, size, uncovered
 
 
 @command(
@@ -31,6 +33,9 @@ def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
     changes = taken.changes
     assert changes is not None
     out.line(taken.id)
+    for path in include:
+        if not os.path.lexists(os.path.join(out.base, path)):
+            out.say(f"  {shown(path)} is not there yet; it will be kept once it is.")
     parts = [
         f"{count:,} {word}"
         for word, count in (

@@ -35,10 +35,10 @@ def diff(out: Output, names: tuple[str, ...], stat: bool) -> None:
     """
     with out.workspace() as workspace:
         named, paths = _split(out, workspace, names)
-        before = named[0] if named else "@"
+        before = named[0] if named else None
         after = named[1] if len(named) > 1 else None
         found = workspace.diff(before, after, out.paths(paths))
-        from_id = workspace.find(before).id
+        from_id = workspace.find(before).id if before else workspace.status().checkpoint
         to_id = workspace.find(after).id if after else None
     if out.as_json:
         out.data({"from": from_id, "to": to_id, "files": [each.as_json() for each in found]})

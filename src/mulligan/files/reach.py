@@ -107,6 +107,14 @@ def exists(parent: int, name: bytes) -> bool:
     return True
 
 
+def can_see(parent: int, name: bytes) -> bool:
+    """Whether a name is there, as far as we may know."""
+    try:
+        return exists(parent, name)
+    except OSError:
+        return False
+
+
 def mode_of(parent: int, name: bytes) -> int:
     return os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode & 0o7777
 

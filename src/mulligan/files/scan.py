@@ -21,7 +21,7 @@ from mulligan.files import gitfiles
 from mulligan.files.contents import Contents, Job, Sink, is_racy
 from mulligan.files.ignore import Reason, Scope, root_scope
 from mulligan.files.index import Cache, Left, Node, Seen
-from mulligan.files.reach import OPEN_DIRECTORY, count_files, exists, opened, read_small
+from mulligan.files.reach import OPEN_DIRECTORY, can_see, count_files, opened, read_small
 from mulligan.files.wanted import Wanted, tracked_but_left_out
 from mulligan.files.way import Place, Way
 
@@ -207,7 +207,7 @@ class Scan:
         if whole or not wanted.nothing:
             below = join(path, name)
             reason = wanted.overrule(below, reason, whole)
-            partial = is_directory and bool(reason) and below in wanted.above
+            partial = is_directory and bool(reason) and wanted.is_above(below, reason)
         if is_directory and (partial or not reason):
             home: dict[bytes, object] = node.dirs  # type: ignore[assignment]
             child = node.dirs.get(name)
@@ -391,7 +391,7 @@ class Scan:
                 for each in IGNORE_FILES
             )
         else:
-            repository = exists(fd, b".git")
+            repository = can_see(fd, b".git")
         gitignore, mulliganignore = (
             read_small(fd, each) if there else None
             for each, there in zip(IGNORE_FILES, present, strict=True)

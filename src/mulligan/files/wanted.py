@@ -18,11 +18,20 @@ class Wanted:
     def __init__(
         self, forced: Iterable[bytes], tracked: Iterable[bytes], hidden: Iterable[bytes]
     ) -> None:
-        self.forced = frozenset(forced)
+        self.forced = frozenset(path for path in forced if b".git" not in path.split(b"/"))
         self.tracked = frozenset(tracked)
         self.hidden = frozenset(hidden)
         self.above = _directories_above(self.forced | self.tracked)
+        self._above_forced = _directories_above(self.forced)
         self.nothing = not (self.forced or self.tracked or self.hidden)
+
+    def is_above(self, directory: bytes, reason: Reason) -> bool:
+        """Whether a directory that the rules leave out must be entered for what lies in it."""
+        if reason == Reason.ALWAYS:
+            return False
+        if reason == Reason.MULLIGANIGNORE:
+            return directory in self._above_forced
+        return directory in self.above
 
     def overrule(self, path: bytes, reason: Reason, whole: bool) -> Reason:
         """What counts for a path of which the ignore rules say this; `whole`: all of its folder."""

@@ -290,9 +290,14 @@ class Watcher:
                 self._touch(directory)
 
     def _touch(self, path: bytes) -> None:
-        name = path[path.rfind(b"/") + 1 :]
-        if name == b".git" or name.startswith(b".mulligan-tmp-"):
+        directory, _slash, name = path.rpartition(b"/")
+        if name.startswith(b".mulligan-tmp-"):
             return
+        if name == b".git":
+            # What is in it does not matter, but that a folder is a repository does.
+            if not directory:
+                return
+            path = directory
         self._number += 1
         self._remembered.pop(path, None)  # so that the latest is the last
         self._remembered[path] = self._number

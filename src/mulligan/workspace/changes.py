@@ -12,7 +12,8 @@ from mulligan.core.diff import compare, is_binary, quoted, split_lines
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import LINK, Change, Entry, Load
 from mulligan.errors import Busy, NotFound, OutOfSpace
-from mulligan.journal import checkpoints
+from mulligan.journal import checkpoints, operations
+from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.writer import Writer
 from mulligan.workspace.look import Look, look, look_only
 from mulligan.workspace.results import FileChange, Status
@@ -26,7 +27,7 @@ Read = Callable[[bytes], bytes]
 
 def status(workspace: Workspace) -> Status:
     """Every change since the last checkpoint, those made by commands included."""
-    row = checkpoints.resolve(workspace.journal, "@")
+    row = baseline(workspace)
     seen, load, read = _present(workspace)
     found = _files(tree.differences(row.tree, seen.tree, load), seen.coverage, workspace)
     rows = tuple(_describe(change, read) for change in found)
@@ -34,10 +35,12 @@ def status(workspace: Workspace) -> Status:
 
 
 def diff(
-    workspace: Workspace, before: str, after: str | None, paths: tuple[bytes, ...]
+    workspace: Workspace, before: str | None, after: str | None, paths: tuple[bytes, ...]
 ) -> list[FileChange]:
     """Differences with full patches; renamed files are shown as one."""
-    old = checkpoints.resolve(workspace.journal, before)
+    old = baseline(workspace)
+    if before is not None:
+        old = checkpoints.resolve(workspace.journal, before)
     if after is not None:
         new_tree = checkpoints.resolve(workspace.journal, after).tree
         load: Load = workspace.load
@@ -55,6 +58,19 @@ def diff(
         if not paths or any(within(change.path, path) for path in paths)
     ]
     return list(_with_renames(list(_apart(found)), read))
+
+
+def baseline(workspace: Workspace) -> CheckpointRow:
+    """What the project is compared with: the last checkpoint that was taken, or the one that all
+    of it was restored to since."""
+    latest = checkpoints.latest(workspace.journal)
+    if latest is not None and latest.kind == "restored":
+        operation = operations.newest_first(workspace.journal, 1)[0]
+        target = checkpoints.by_id(workspace.journal, operation.target or "")
+        whole = target is not None and target.tree == latest.tree
+        if operation.after == latest.id and operation.kind != "undo" and whole:
+            return latest
+    return checkpoints.resolve(workspace.journal, "@")
 
 
 def within(path: bytes, folder: bytes) -> bool:

@@ -82,9 +82,6 @@ def add(
 def force(workspace: Workspace, include: Iterable[bytes]) -> None:
     """From now on these paths are kept even where an ignore rule leaves them out."""
     new = [(path,) for path in include if path]
-    for (path,) in new:
-        if not os.path.lexists(os.path.join(workspace.project.root, path)):
-            raise NotFound(f"There is no {text(path)} to include; nothing was done.")
     if new:
         with workspace.journal.writing() as db:
             db.executemany("INSERT OR IGNORE INTO forced VALUES (?)", new)

@@ -170,9 +170,12 @@ class Workspace:
         return changes.status(self)
 
     def diff(
-        self, before: str = "@", after: str | None = None, paths: Sequence[str] = ()
+        self, before: str | None = None, after: str | None = None, paths: Sequence[str] = ()
     ) -> list[FileChange]:
-        """The differences from one checkpoint to another, or to the disk; renames are paired."""
+        """The differences from one checkpoint to another, or to the disk; renames are paired.
+
+        Without `before`, from the checkpoint that `status` compares with.
+        """
         return changes.diff(self, before, after, self.paths(paths))
 
     def plan_restore(
