@@ -103,6 +103,7 @@ class Project(RuleBasedStateMachine):
         self.taken: dict[str, Taken] = {}
         self.order: list[str] = []
         self.forced: set[bytes] = set()
+        self.restored_to: set[str] = set()
         self.undoable: list[Step] = []
         self.redoable: list[Step] = []
         self.workspace = self.open()
@@ -186,10 +187,6 @@ class Project(RuleBasedStateMachine):
         if include and data.draw(st.integers(0, 2)) == 0:
             paths = [self.some_path(data, path)]
         disk = read_disk(self.root)
-        if paths and not os.path.lexists(self.full(paths[0])):
-            with pytest.raises(NotFound):
-                self.workspace.checkpoint(include=[os.fsdecode(paths[0])])
-            return
         self.forced.update(paths)
         seen = split(disk, self.forced)
         before = self.taken[self.order[-1]].main if self.order else {}
@@ -211,10 +208,13 @@ class Project(RuleBasedStateMachine):
     def status(self) -> None:
         disk = read_disk(self.root)
         status = self.workspace.status()
-        latest = [id for id in self.order if self.taken[id].by_hand][-1]
-        assert status.checkpoint == latest
+        by_hand = [id for id in self.order if self.taken[id].by_hand]
+        latest = self.order[-1]
+        assert status.checkpoint in (by_hand[-1], latest)
+        if latest not in self.restored_to:
+            assert status.checkpoint == by_hand[-1]
         found = {os.fsencode(each.path): each.status for each in status.changed_files}
-        changed = difference(self.taken[latest].main, split(disk, self.forced).main)
+        changed = difference(self.taken[status.checkpoint].main, split(disk, self.forced).main)
         # What is there and only ignored now is not deleted.
         assert found == {
             path: how
@@ -244,6 +244,8 @@ class Project(RuleBasedStateMachine):
         assert read_disk(self.root) == disk
         result = self.workspace.restore(id, given, keep_dirty=keep_dirty)
         self.check_move(disk, seen, main, guarded, either, result, plan, keep_dirty=keep_dirty)
+        if result.new_checkpoint is not None:
+            self.restored_to.add(result.new_checkpoint)
         if result.operation is not None and self.workspace.operations(1)[0].changed:
             self.redoable.clear()
             self.undoable.append(self.step(result))
@@ -386,6 +388,8 @@ class Project(RuleBasedStateMachine):
         if result.operation is not None:
             steps.pop()
             others.append(self.step(result))
+            if result.kind == "redo":
+                self.restored_to.add(others[-1].after)
 
     def check_move(
         self,
