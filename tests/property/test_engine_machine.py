@@ -237,13 +237,13 @@ class Project(RuleBasedStateMachine):
                 return
             paths = [data.draw(st.sampled_from(known), label="path")]
         given = [os.fsdecode(each) for each in paths]
-        main, guarded, either = self.wish_of(seen, target, paths)
+        main, guarded = self.wish_of(seen, target, paths)
         seen = self.seen_for(disk, seen, main)
-        main, guarded, either = self.wish_of(seen, target, paths)
+        main, guarded = self.wish_of(seen, target, paths)
         plan = self.workspace.plan_restore(id, given, keep_dirty=keep_dirty)
         assert read_disk(self.root) == disk
         result = self.workspace.restore(id, given, keep_dirty=keep_dirty)
-        self.check_move(disk, seen, main, guarded, either, result, plan, keep_dirty=keep_dirty)
+        self.check_move(disk, seen, main, guarded, result, plan, keep_dirty=keep_dirty)
         if result.new_checkpoint is not None:
             self.restored_to.add(result.new_checkpoint)
         if result.operation is not None and self.workspace.operations(1)[0].changed:
@@ -300,22 +300,18 @@ class Project(RuleBasedStateMachine):
 
     # How it is judged
 
-    def wish_of(
-        self, seen: Scope, target: Taken, paths: list[bytes]
-    ) -> tuple[Wish, Wish, set[bytes]]:
-        """What a restore should put where, and the paths that it may spare or not."""
+    def wish_of(self, seen: Scope, target: Taken, paths: list[bytes]) -> tuple[Wish, Wish]:
+        """What a restore should put where."""
         then = {**target.main, **target.guarded}
         main: dict[bytes, Thing | None] = {}
-        either = set()
         for path in seen.main.keys() | target.main.keys():
             now, wanted = seen.main.get(path), target.main.get(path)
             if now == wanted or not (not paths or self.is_named(path, paths, now, wanted)):
                 continue
             if wanted is None:
                 assert now is not None
-                if any(within(path, each) for each in self.forced):
-                    either.add(path)
-                elif ignored(then, path, now.is_directory):
+                asked_for = any(within(path, each) for each in self.forced)
+                if not asked_for and ignored(then, path, now.is_directory):
                     continue
             main[path] = wanted
         guarded = {
@@ -324,7 +320,7 @@ class Project(RuleBasedStateMachine):
             if path not in seen.main
             and (path in paths if path in seen.guarded else not paths or self.below(path, paths))
         }
-        return main, guarded, either
+        return main, guarded
 
     def seen_for(self, disk: Picture, seen: Scope, main: Wish) -> Scope:
         """With what is out of scope and stands where a file shall be: it is kept before it goes."""
@@ -384,7 +380,7 @@ class Project(RuleBasedStateMachine):
         assert read_disk(self.root) == disk
         result = verb(keep_dirty=keep_dirty)
         assert result.undoes == step.number
-        self.check_move(disk, seen, main, guarded, set(), result, preview, keep_dirty=keep_dirty)
+        self.check_move(disk, seen, main, guarded, result, preview, keep_dirty=keep_dirty)
         if result.operation is not None:
             steps.pop()
             others.append(self.step(result))
@@ -397,7 +393,6 @@ class Project(RuleBasedStateMachine):
         seen: Scope,
         main: Wish,
         guarded: Wish,
-        either: set[bytes],
         result: RestoreResult,
         plan: RestorePlan | RestoreResult,
         *,
@@ -406,7 +401,6 @@ class Project(RuleBasedStateMachine):
         """That the disk is what was wished for, and that the result says just what was done."""
         now = read_disk(self.root)
         skipped = {os.fsencode(skip.path) for skip in result.skipped}
-        main = {path: thing for path, thing in main.items() if path not in either & skipped}
         main, wanted = _settled(disk, seen, main, guarded, skipped)
         dirty = {
             path

@@ -692,3 +692,16 @@ def test_very_deep_folders_are_kept_or_named(project: Path, workspace: mulligan.
     (project / "a").write_text("changed")
     workspace.restore(taken.id)
     assert (deep / "file").read_text() == "deep"
+
+
+def test_a_deletion_is_listed_although_something_else_has_the_name_now(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    write(project, "a", "d/x", "build")
+    workspace.checkpoint()
+    (project / "build").unlink()
+    write(project, "build/ignored")
+    (project / "d").rename(project / "e")
+    (project / "d").symlink_to("e")
+    found = {each.path: each.status for each in workspace.status().changed_files}
+    assert found == {"build": "deleted", "d": "added", "d/x": "deleted", "e/x": "added"}

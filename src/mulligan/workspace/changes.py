@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from mulligan.core.diff import compare, is_binary, quoted, split_lines
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import LINK, Change, Entry, Load
 from mulligan.errors import Busy, NotFound, OutOfSpace
+from mulligan.files.reach import Directories
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.writer import Writer
@@ -120,11 +122,23 @@ def _files(
             continue
         if after is None and covered.skipped and covered.reason_for(change.path):
             continue
-        if change.after is None and on_disk is not None:
-            root = on_disk.project.root
-            if os.path.lexists(os.path.join(root, change.path)):
-                continue
+        if change.after is None and on_disk is not None and is_file(on_disk, change.path):
+            continue
         yield Change(change.path, before, after)
+
+
+def is_file(workspace: Workspace, path: bytes) -> bool:
+    """Whether a file or link is on the disk at this path itself, not behind some link."""
+    directory, _slash, name = path.rpartition(b"/")
+    with Directories(workspace.project.root) as directories:
+        parent = directories.open_if_there(directory)
+        try:
+            status = None
+            if parent is not None:
+                status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except OSError:
+            return False
+    return status is not None and not stat.S_ISDIR(status.st_mode)
 
 
 def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:

@@ -6,7 +6,6 @@ paths it would have named but for a reason to spare them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +17,7 @@ from mulligan.errors import NotFound
 from mulligan.files import gitfiles
 from mulligan.files.ignore import Reason, Scope, root_scope
 from mulligan.journal.checkpoints import CheckpointRow
-from mulligan.workspace.changes import within
+from mulligan.workspace.changes import is_file, within
 from mulligan.workspace.checkpoints import coverage
 from mulligan.workspace.look import Look, forced_paths
 
@@ -122,8 +121,7 @@ def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
             tree.find(root, path, workspace.load) is not None for root in (seen.tree, seen.guarded)
         ):
             continue
-        full = os.path.join(workspace.project.root, path)
-        if os.path.isfile(full) or os.path.islink(full):
+        if is_file(workspace, path):
             found.append(path)
     return found
 
