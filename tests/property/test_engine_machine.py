@@ -10,9 +10,11 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
@@ -586,3 +588,140 @@ def test_whatever_is_done_in_whatever_order_nothing_is_lost() -> None:
         phases = (Phase.explicit, Phase.reuse, Phase.generate)
         chosen_settings = settings(max_examples=30, stateful_step_count=30, phases=phases)
     run_state_machine_as_test(Project, settings=chosen_settings)
+
+
+# What chance meets rarely
+
+
+@pytest.fixture
+def workspace(project: Path) -> Iterator[mulligan.Workspace]:
+    with mulligan.open(project) as workspace:
+        yield workspace
+
+
+def test_a_dirty_file_in_a_folder_that_should_become_a_file_is_kept(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    (project / "x").write_text("a file")
+    first = workspace.checkpoint()
+    (project / "x").unlink()
+    (project / "x").mkdir()
+    (project / "x" / "new").write_text("precious")
+    result = workspace.restore(first.id, keep_dirty=True)
+    assert (project / "x" / "new").read_text() == "precious"
+    assert result.dirty == ("x/new",)
+    assert {skip.path for skip in result.skipped} == {"x", "x/new"}
+    assert (result.restored, result.deleted) == ((), ())
+
+
+def test_a_dirty_file_that_should_become_a_folder_is_kept(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    (project / "d").mkdir()
+    (project / "d" / "a").write_text("in a folder")
+    first = workspace.checkpoint()
+    shutil.rmtree(project / "d")
+    (project / "d").write_text("precious")
+    result = workspace.restore(first.id, keep_dirty=True)
+    assert (project / "d").read_text() == "precious"
+    assert {"d", "d/a"} <= {skip.path for skip in result.skipped}
+    assert (result.restored, result.deleted) == ((), ())
+
+
+def test_what_a_checkpoint_could_not_see_stays_although_its_folder_was_a_file_then(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    (project / ".gitignore").write_text("*.tmp\n")
+    (project / "x").write_text("a file")
+    first = workspace.checkpoint()
+    (project / ".gitignore").unlink()
+    (project / "x").unlink()
+    (project / "x").mkdir()
+    (project / "x" / "n.tmp").write_text("precious")
+    result = workspace.restore(first.id)
+    assert (project / "x" / "n.tmp").read_text() == "precious"
+    assert result.restored == (".gitignore",)
+    assert result.deleted == ()
+
+
+def test_undo_keeps_new_work_in_a_folder_that_the_restore_made(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    (project / "x").mkdir()
+    (project / "x" / "a").write_text("in a folder")
+    first = workspace.checkpoint()
+    shutil.rmtree(project / "x")
+    (project / "x").write_text("a file")
+    workspace.checkpoint()
+    workspace.restore(first.id)
+    (project / "x" / "new").write_text("work")
+    workspace.undo()
+    assert (project / "x" / "new").read_text() == "work"
+
+
+def test_undo_goes_on_past_what_somebody_put_back_by_hand(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    for name in ("a", "b"):
+        (project / name).write_text("one")
+    first = workspace.checkpoint()
+    for name in ("a", "b"):
+        (project / name).write_text("two")
+        workspace.restore(first.id)
+    (project / "b").write_text("two")
+    workspace.undo()
+    workspace.undo()
+    assert (project / "a").read_text() == "two"
+    assert (project / "b").read_text() == "two"
+
+
+def test_undo_and_redo_go_forth_and_back_between_guarded_and_not(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    root = os.fsencode(project)
+    (project / "a").write_text("one")
+    (project / "a").chmod(0o600)
+    first = workspace.checkpoint()
+    (project / ".gitignore").write_text("a\n")
+    (project / "a").write_text("two")
+    workspace.checkpoint()
+    before = read_disk(root)
+    workspace.restore(first.id)
+    after = read_disk(root)
+    assert after == {b"a": Thing("file", 0o600, b"one")}
+    for _ in range(2):
+        workspace.undo()
+        assert read_disk(root) == before
+        workspace.redo()
+        assert read_disk(root) == after
+    assert workspace.verify().clean
+
+
+def test_gc_keeps_guarded_files_links_empty_folders_and_safety_checkpoints(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    root = os.fsencode(project)
+    (project / ".gitignore").write_text(".env\n")
+    (project / ".env").write_text("a key that is nowhere else")
+    (project / "link").symlink_to("a target that is nowhere else")
+    (project / "empty").mkdir()
+    (project / "large").write_bytes(LARGE[0])
+    first = workspace.checkpoint()
+    before = read_disk(root)
+    for path in (".env", "link", "large"):
+        (project / path).unlink()
+    (project / "empty").rmdir()
+    (project / "never kept").write_text("seen by status alone " * 9)
+    workspace.status()
+    (project / "never kept").unlink()
+    (project / "dirty").write_text("kept by the safety checkpoint alone")
+    result = workspace.restore(first.id)
+    assert workspace.gc().removed
+    assert workspace.verify().clean
+    assert read_disk(root) == before
+    assert result.safety_checkpoint is not None
+    assert workspace.read(result.safety_checkpoint, "dirty").startswith(b"kept by the safety")
+    for path in (".env", "link"):
+        (project / path).unlink()
+    workspace.restore(first.id)
+    assert read_disk(root) == before

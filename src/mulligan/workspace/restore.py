@@ -21,7 +21,7 @@ from mulligan.core.coverage import text
 from mulligan.core.times import just_after
 from mulligan.core.tree import Change
 from mulligan.core.view import next_redo, next_undo
-from mulligan.errors import MulliganError, NotFound, NothingToUndo
+from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo
 from mulligan.files import apply
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
@@ -161,7 +161,12 @@ def _take_back(
 
 
 def _perform(
-    workspace: Workspace, wishing: Callable[[Look], Wish], *, keep_dirty: bool, preview: bool
+    workspace: Workspace,
+    wishing: Callable[[Look], Wish],
+    *,
+    keep_dirty: bool,
+    preview: bool,
+    mended: bool = False,
 ) -> RestoreResult:
     with Writer(workspace.store) as writer:
         seen = look(workspace, writer)
@@ -184,7 +189,12 @@ def _perform(
             return _not_done(wish, move, preview=preview)
         writer.commit()
     if _mend(workspace, changes):
-        return _perform(workspace, wishing, keep_dirty=keep_dirty, preview=preview)
+        if mended:
+            raise Corrupt(
+                "What is on the disk cannot be kept safe: the store gives back something else than "
+                "was put in. Nothing was changed; the disk under the store may be failing."
+            )
+        return _perform(workspace, wishing, keep_dirty=keep_dirty, preview=preview, mended=True)
     latest = checkpoints.latest(workspace.journal)
     with workspace.journal.writing() as db:
         safety = latest
