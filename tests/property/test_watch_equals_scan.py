@@ -480,3 +480,25 @@ def test_a_checkpoint_by_a_command_beside_a_running_watch_is_right(
             assert workspace.read("@", "d/x") == str(number).encode()
             assert workspace.read("@", f"d/y/new {number}") == str(number).encode()
             assert not workspace.status().changed_files
+
+
+def test_a_full_look_is_due_now_and_then_whoever_made_the_last_one(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The moment of the last full look is saved, so that it counts for other processes too."""
+    from mulligan.files import index
+    from mulligan.files.scan import Scan
+
+    looks: list[str] = []
+    full = Scan.full
+    monkeypatch.setattr(Scan, "full", lambda scan: (looks.append("full"), full(scan))[1])
+    (project / "f").write_text("x")
+    with mulligan.open(project, watch=True) as workspace:
+        workspace.checkpoint()
+        workspace.checkpoint()
+        assert looks == ["full"]
+        saved = index.load(workspace.project.path("index"), workspace.project.root)
+        assert saved.full_at == workspace.cache().full_at > 0
+        workspace.cache().full_at -= 3600
+        workspace.checkpoint()
+        assert looks == ["full", "full"]

@@ -135,7 +135,7 @@ def test_links_are_kept_as_links_wherever_they_point(
 
 
 AS_ANOTHER = """
-import json, os, sys, tempfile
+import json, os, shutil, sys, tempfile
 import mulligan
 
 def both(root, home):
@@ -153,6 +153,8 @@ if os.geteuid() == 0:
     with mulligan.open(place, home=place + "-home") as warm:
         os.unlink(place + "/a")
         warm.restore("@")
+    shutil.rmtree(place)
+    shutil.rmtree(place + "-home")
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)

@@ -131,7 +131,10 @@ def load(path: str, root: bytes) -> Cache:
         offset += length
         try:
             head, nodes = marshal.loads(payload)
-            of, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits = head
+            (
+                of, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits,
+                cache.full_at,
+            ) = head  # fmt: skip
             if of != root:
                 return Cache()
             for value in nodes:
@@ -154,7 +157,10 @@ def save(path: str, root: bytes, cache: Cache) -> None:
         return
     whole = mark is None or mark != cache.stamp or _is_mostly_history(cache.root, mark[1])
     nodes = list(cache.root.walk()) if whole else touched
-    head = (root, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits)
+    head = (
+        root, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits,
+        cache.full_at,
+    )  # fmt: skip
     content: Any = (head, [_dump(at, node) for at, node in nodes])
     payload = marshal.dumps(content)
     record = RECORD.pack(len(payload), crc32(payload)) + payload

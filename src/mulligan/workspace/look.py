@@ -99,7 +99,7 @@ def _look(
             watcher.add_many([path for path, _node in cache.root.walk()])
         scan.full()
         cache.token = token
-        cache.full_at = time.monotonic()
+        cache.full_at = time.time()
     root = cache.root
     assert root is not None
 
@@ -124,7 +124,8 @@ def _look_at_changes(scan: Scan, cache: Cache, watcher: Watcher | RemoteWatcher 
     """Looks only where the watcher saw something, if that can be trusted to be all."""
     if watcher is None or cache.token is None:
         return False
-    if cache.full_at and time.monotonic() - cache.full_at > FULL_EVERY_SECONDS:
+    # By the clock on the wall, for the last full look may have been another process's.
+    if not 0 <= time.time() - cache.full_at <= FULL_EVERY_SECONDS:
         return False
     seen = watcher.since(cache.token)
     if seen.lost or not scan.at(seen.paths):
