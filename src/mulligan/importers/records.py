@@ -1,0 +1,79 @@
+"""What importers yield, and where they find what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from mulligan.core.entries import NewEntry
+
+
+class Source(NamedTuple):
+    """One log: a file, or for a database one session in it (`part`)."""
+
+    path: str
+    part: str = ""
+
+
+class Session(NamedTuple):
+    """The session that the following entries belong to; may come again, to add what was unknown.
+
+    `directory` is where the agent worked, which decides the project. `compacted_before` hides what
+    came before an entry, by the agent's own account.
+    """
+
+    id: str
+    directory: str | None = None
+    title: str | None = None
+    model: str | None = None
+    mode: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    forked_from: str | None = None
+
+
+class Ended(NamedTuple):
+    """A tool call, seen before, has ended. `call` is the agent's own id of it."""
+
+    call: str
+    status: str
+    output: str | None = None
+    duration: float | None = None
+
+
+class Compacted(NamedTuple):
+    """Everything on the path before the entry with this id was compacted."""
+
+    before: str
+
+
+class Leaf(NamedTuple):
+    """Where the session stands, if it is not at the last entry that was not aside."""
+
+    id: str | None
+
+
+class Problem(NamedTuple):
+    """A line that could not be taken, and why. The rest is read on."""
+
+    path: str
+    line: int
+    reason: str
+
+
+Record = Session | NewEntry | Ended | Compacted | Leaf | Problem
+
+Find = Callable[[str, Mapping[str, str]], Iterator[Source]]
+"""Finds the logs of a user, given the home directory and the environment."""
+
+Read = Callable[[Source], Iterator[Record]]
+"""Reads one log from its beginning."""
+
+
+class Importer(NamedTuple):
+    """An agent whose logs can be read. `agent` is the name that its sessions bear."""
+
+    agent: str
+    find: Find
+    read: Read
+    where: str

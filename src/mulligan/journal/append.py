@@ -1,0 +1,238 @@
+"""Appending entries to sessions, and the few things of an entry that can change later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import apsw
+
+from mulligan.core.entries import CALL_STATES, ENDED, LEAF, TOOL_CALL, TYPES, NewEntry
+from mulligan.core.times import just_after, nanoseconds
+from mulligan.errors import NotFound, UsageError
+
+MOVED_NANOSECONDS = 1_000_000_000
+LONGEST = 64 << 20
+
+
+class Place(NamedTuple):
+    """Where an entry is in its session's tree."""
+
+    seq: int
+    branch: int
+    aside: bool
+
+
+class Appender:
+    """Appends entries to one session, inside the caller's transaction.
+
+    It reads where the session stands once, so that many entries cost little more than their rows.
+    """
+
+    def __init__(
+        self,
+        db: apsw.Connection,
+        session: int,
+        *,
+        new_id: Callable[[], str],
+        now: Callable[[], int],
+        lenient: bool = False,
+    ) -> None:
+        """`lenient` puts an entry with an unknown parent below the leaf, as imports need it."""
+        self._db, self._session = db, session
+        self._new_id, self._now, self._lenient = new_id, now, lenient
+        found: Any = db.execute("SELECT agent, leaf FROM sessions WHERE number = ?", (session,))
+        self._agent, leaf = found.fetchone()
+        first, last = session << 32, (session + 1) << 32
+        newest = db.execute(
+            "SELECT seq, created_at FROM entries WHERE number > ? AND number < ? "
+            "ORDER BY number DESC LIMIT 1",
+            (first, last),
+        ).fetchone()
+        self.seq: int = newest[0] if newest else 0
+        self.last_time: str | None = newest[1] if newest else None
+        self.leaf = self._place(leaf) if leaf is not None else None
+        self._tips: dict[int, int] = {}
+
+    def append(self, entry: NewEntry) -> Place:
+        """Adds one entry; it becomes the leaf unless it is aside."""
+        if entry.type not in TYPES:
+            raise UsageError(f"There is no entry of type {entry.type!r}.")
+        parent = self._parent(entry)
+        self.seq += 1
+        moment, data = self._moment(entry)
+        branch = self.seq
+        if parent is not None and parent.aside == entry.aside:
+            branch = parent.branch if self._tip(parent.branch) == parent.seq else self.seq
+        place = Place(self.seq, branch, entry.aside)
+        number = (self._session << 32) | self.seq
+        self._db.execute(
+            "INSERT INTO entries (number, session, seq, id, parent, branch, type, created_at, "
+            "content, data, model, checkpoint, plan_item, is_compacted, aside) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                number, self._session, self.seq, entry.id or self._new_id(),
+                parent.seq if parent else None, branch, entry.type, moment, _clean(entry.content),
+                None if data is None else _dump(data), entry.model, entry.checkpoint,
+                entry.plan_item, entry.is_compacted, entry.aside,
+            ),
+        )  # fmt: skip
+        if entry.type == TOOL_CALL:
+            self._note_call(number, moment, data or {})
+        self._tips[branch] = self.seq
+        self.last_time = moment
+        if not entry.aside:
+            self.leaf = place
+        return place
+
+    def finish(self) -> None:
+        """Writes down where the session stands now."""
+        leaf = self.leaf.seq if self.leaf else None
+        self._db.execute(
+            "UPDATE sessions SET leaf = ?, updated_at = max(updated_at, ?) WHERE number = ?",
+            (leaf, self.last_time or "", self._session),
+        )
+
+    def stand_at(self, id: str | None) -> None:
+        """Moves the leaf, for the entries to come."""
+        self.leaf = None if id is None else self.find(id)
+
+    def find(self, id: str) -> Place | None:
+        """Where the entry with this id is, if there is one."""
+        sql = "SELECT seq, branch, aside FROM entries WHERE session = ? AND id = ?"
+        row = self._db.execute(sql, (self._session, id)).fetchone()
+        return Place(row[0], row[1], bool(row[2])) if row else None
+
+    def _parent(self, entry: NewEntry) -> Place | None:
+        if entry.parent is None:
+            return None
+        if entry.parent == LEAF:
+            return self.leaf
+        found = self.find(entry.parent)
+        if found is None and not self._lenient:
+            raise NotFound(f"There is no entry {entry.parent!r} in this session.")
+        return found or self.leaf
+
+    def _moment(self, entry: NewEntry) -> tuple[str, dict[str, Any] | None]:
+        """The time, moved just past the one before if need be; by much, and it is written down."""
+        if entry.created_at is None:
+            return just_after(self.last_time, self._now()), entry.data
+        moment = just_after(self.last_time, nanoseconds(entry.created_at))
+        if nanoseconds(moment) - nanoseconds(entry.created_at) < MOVED_NANOSECONDS:
+            return moment, entry.data
+        return moment, (entry.data or {}) | {"at": entry.created_at}
+
+    def _tip(self, branch: int) -> int:
+        if branch not in self._tips:
+            sql = "SELECT max(number) FROM entries WHERE session = ? AND branch = ?"
+            row: Any = self._db.execute(sql, (self._session, branch)).fetchone()
+            self._tips[branch] = row[0] & 0xFFFFFFFF
+        return self._tips[branch]
+
+    def _place(self, seq: int) -> Place:
+        sql = "SELECT seq, branch, aside FROM entries WHERE number = ?"
+        row: Any = self._db.execute(sql, ((self._session << 32) | seq,)).fetchone()
+        return Place(row[0], row[1], bool(row[2]))
+
+    def _note_call(self, number: int, moment: str, data: dict[str, Any]) -> None:
+        state = data.get("status")
+        self._db.execute(
+            "INSERT INTO tool_events (entry, session, agent, tool, created_at, success, duration, "
+            "error_type) VALUES (?,?,?,?,?,?,?,?)",
+            (
+                number, self._session, self._agent, str(data.get("name", "")), moment,
+                *_outcome(state, data.get("duration")),
+            ),
+        )  # fmt: skip
+
+
+def end_call(
+    db: apsw.Connection,
+    session: int,
+    call: str,
+    *,
+    status: str,
+    output: str | None = None,
+    duration: float | None = None,
+) -> bool:
+    """A running tool call has come to its end, or says that it runs; an ended one stays as it is.
+
+    `call` is the agent's own id of the call, or the entry's. Gives whether anything changed.
+    """
+    if status not in CALL_STATES:
+        raise UsageError(
+            f"A tool call cannot be {status!r}; it is one of {', '.join(CALL_STATES)}."
+        )
+    sql = (
+        "SELECT number, data FROM entries WHERE session = ? AND type = 'tool_call' "
+        "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1"
+    )
+    row = db.execute(sql, (session, call)).fetchone()
+    if row is None:
+        sql = "SELECT number, data FROM entries WHERE session = ? AND id = ? AND type = 'tool_call'"
+        row = db.execute(sql, (session, call)).fetchone()
+    if row is None:
+        return False
+    number, data = row[0], json.loads(row[1] or "{}")
+    if data.get("status") in ENDED or data.get("status") == status:
+        return False
+    data["status"] = status
+    if output is not None:
+        data["output"] = _clean(output)
+    if duration is not None:
+        data["duration"] = duration
+    db.execute("UPDATE entries SET data = ? WHERE number = ?", (_dump(data), number))
+    db.execute(
+        "UPDATE tool_events SET success = ?, duration = ?, error_type = ? WHERE entry = ?",
+        (*_outcome(status, duration), number),
+    )
+    return True
+
+
+def link(db: apsw.Connection, session: int, seq: int, **values: Any) -> bool:
+    """Sets the links of an entry or its compaction flag, and nothing else."""
+    names = {"checkpoint", "plan_item", "is_compacted"}
+    if set(values) - names:
+        raise ValueError(f"Only {', '.join(sorted(names))} of an entry can change.")
+    if not values:
+        return False
+    sets = ", ".join(f"{name} = ?" for name in values)
+    number = (session << 32) | seq
+    db.execute(f"UPDATE entries SET {sets} WHERE number = ?", (*values.values(), number))
+    return db.changes() > 0
+
+
+def mark_compacted(db: apsw.Connection, session: int, before: int) -> int:
+    """Hides what came before an entry; gives how many were not hidden already."""
+    db.execute(
+        "UPDATE entries SET is_compacted = 1 WHERE number > ? AND number < ? AND NOT is_compacted",
+        (session << 32, (session << 32) | max(0, min(before, 0xFFFFFFFF))),
+    )
+    return db.changes()
+
+
+def set_label(db: apsw.Connection, session: int, seq: int, label: str | None) -> None:
+    number = (session << 32) | seq
+    if label:
+        db.execute("INSERT OR REPLACE INTO labels VALUES (?, ?)", (number, label))
+    else:
+        db.execute("DELETE FROM labels WHERE entry = ?", (number,))
+
+
+def _outcome(status: str | None, duration: Any) -> tuple[bool | None, float | None, str | None]:
+    if status not in ENDED:
+        return None, None, None
+    took = float(duration) if isinstance(duration, int | float) else None
+    return status == ENDED[0], took, None if status == ENDED[0] else "tool_error"
+
+
+def _dump(data: dict[str, Any]) -> str:
+    return json.dumps(data, separators=(",", ":"))
+
+
+def _clean(content: str) -> str:
+    """Text that any database takes: half of a character, as some logs have it, becomes a mark."""
+    if len(content) > LONGEST:
+        raise UsageError(f"An entry of {len(content):,} characters is longer than is kept.")
+    return content if content.isascii() else content.encode("utf-8", "replace").decode()

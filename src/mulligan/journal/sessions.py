@@ -1,0 +1,157 @@
+"""Sessions: one conversation with one agent about the project, each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import apsw
+
+from mulligan.errors import Ambiguous, NotFound
+from mulligan.journal.db import Database
+
+COLUMNS = (
+    "number, id, agent, title, model, mode, directory, status, process, leaf, memory, "
+    "auto_approve_commands, auto_approve_sensitive_edits, sensitive_file_patterns, forked_from, "
+    "source, created_at, updated_at"
+)
+CHANGEABLE = frozenset(COLUMNS.split(", ")) - {"number", "id", "created_at"}
+
+
+class SessionRow(NamedTuple):
+    """A session as the journal keeps it. `leaf` is the `seq` of the entry where it stands.
+
+    `process` says who runs it, if that is known; `source` is the log that it was imported from.
+    """
+
+    number: int
+    id: str
+    agent: str
+    title: str
+    model: str | None
+    mode: str | None
+    directory: str | None
+    status: str
+    process: str | None
+    leaf: int | None
+    memory: str
+    auto_approve_commands: bool
+    auto_approve_sensitive_edits: bool
+    sensitive_file_patterns: dict[str, bool]
+    forked_from: str | None
+    source: str | None
+    created_at: str
+    updated_at: str
+
+
+def insert(db: apsw.Connection, id: str, created_at: str, values: Mapping[str, Any]) -> int:
+    """Adds a session, inside the caller's transaction; gives its number."""
+    given = _stored(values) | {"id": id, "created_at": created_at}
+    given.setdefault("updated_at", created_at)
+    names = ", ".join(given)
+    marks = ", ".join("?" * len(given))
+    db.execute(f"INSERT INTO sessions ({names}) VALUES ({marks})", tuple(given.values()))
+    return db.last_insert_rowid()
+
+
+def update(db: apsw.Connection, number: int, values: Mapping[str, Any]) -> None:
+    """Changes some columns of a session. Times only ever go forward."""
+    given = _stored(values)
+    sets = ", ".join(
+        f"{name} = max({name}, ?)" if name == "updated_at" else f"{name} = ?" for name in given
+    )
+    db.execute(f"UPDATE sessions SET {sets} WHERE number = ?", (*given.values(), number))
+
+
+def delete(db: apsw.Connection, number: int) -> None:
+    """Drops a session with all that belongs to it."""
+    db.execute("DELETE FROM sessions WHERE number = ?", (number,))
+
+
+def newest_first(
+    db: Database,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+    after: tuple[str, int] | None = None,
+    status: str | None = None,
+    agent: str | None = None,
+) -> list[SessionRow]:
+    """The sessions by the time of their last change. `after` is a cursor: time and number."""
+    where: list[str] = ["1"]
+    values: list[str | int] = []
+    for name, value in (("status", status), ("agent", agent)):
+        if value is not None:
+            where.append(f"{name} = ?")
+            values.append(value)
+    if after is not None:
+        where.append("(updated_at, number) < (?, ?)")
+        values += after
+    sql = (
+        f"SELECT {COLUMNS} FROM sessions WHERE {' AND '.join(where)} "
+        "ORDER BY updated_at DESC, number DESC LIMIT ? OFFSET ?"
+    )
+    return [_row(row) for row in db.rows(sql, *values, -1 if limit is None else limit, offset)]
+
+
+def count(db: Database) -> int:
+    return int(db.row("SELECT count(*) FROM sessions")[0])
+
+
+def by_id(db: Database, id: str) -> SessionRow | None:
+    return _one(db.row(f"SELECT {COLUMNS} FROM sessions WHERE id = ?", id))
+
+
+def by_number(db: Database, number: int) -> SessionRow | None:
+    return _one(db.row(f"SELECT {COLUMNS} FROM sessions WHERE number = ?", number))
+
+
+def resolve(db: Database, name: str) -> SessionRow:
+    """The session with this id, an unambiguous prefix of it, or `@`: the one changed last."""
+    if name.startswith("@"):
+        steps = name[1:] or "0"
+        if steps.isascii() and steps.isdigit() and len(steps) < 10:
+            found = newest_first(db, limit=1, offset=int(steps))
+            if found:
+                return found[0]
+        raise NotFound(f"There is no session {name!r} here; `mulligan sessions` lists them.")
+    exact = by_id(db, name)
+    if exact is not None:
+        return exact
+    sql = f"SELECT {COLUMNS} FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 3"
+    rows = db.rows(sql, len(name), name) if name else []
+    if len(rows) == 1:
+        return _row(rows[0])
+    if rows:
+        few = ", ".join(row[1] for row in rows)
+        raise Ambiguous(f"Session {name} matches several ({few}…); give more characters.")
+    raise NotFound(f"There is no session {name!r} here; `mulligan sessions` lists them.")
+
+
+def with_process(db: Database, statuses: Iterable[str]) -> list[SessionRow]:
+    """Those in one of these states that say which process runs them."""
+    chosen = tuple(statuses)
+    marks = ", ".join("?" * len(chosen))
+    sql = f"SELECT {COLUMNS} FROM sessions WHERE status IN ({marks}) AND process IS NOT NULL"
+    return [_row(row) for row in db.rows(sql, *chosen)]
+
+
+def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = set(values) - CHANGEABLE
+    if unknown:
+        raise ValueError(f"A session has no {', '.join(sorted(unknown))} to change.")
+    stored = dict(values)
+    if "sensitive_file_patterns" in stored:
+        stored["sensitive_file_patterns"] = json.dumps(stored["sensitive_file_patterns"])
+    return stored
+
+
+def _one(row: Any) -> SessionRow | None:
+    return _row(row) if row else None
+
+
+def _row(row: Any) -> SessionRow:
+    commands, edits, patterns = row[11:14]
+    values = (*row[:11], bool(commands), bool(edits), json.loads(patterns), *row[14:])
+    return SessionRow(*values)
