@@ -7,9 +7,12 @@ damaged counts as absent, and the answer is made of what is left.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+
+_COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class GitSources(NamedTuple):
@@ -84,6 +87,20 @@ def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
     ):
         return gitdir, commondir
     return None
+
+
+def head(root: bytes) -> str | None:
+    """The commit that the repository of a folder stands at; `None` before the first one."""
+    found = _work_tree(os.path.realpath(root))
+    if found is None:
+        return None
+    _top, (gitdir, commondir) = found
+    content = (_read(os.path.join(gitdir, b"HEAD")) or b"").strip()
+    for _step in range(5):
+        if not content.startswith(b"ref: "):
+            break
+        content = _reference(gitdir, commondir, content[5:].strip())
+    return content.decode("ascii") if _COMMIT.fullmatch(content) else None
 
 
 def info_exclude(directory: bytes) -> bytes | None:
@@ -183,6 +200,21 @@ def _shared_index(data: bytes, at: int, hash_size: int) -> bytes | None:
             return shared.hex().encode() if any(shared) else None
         at += 8 + int.from_bytes(data[at + 4 : at + 8])
     return None
+
+
+def _reference(gitdir: bytes, commondir: bytes, name: bytes) -> bytes:
+    """What a reference says, loose or packed; empty for one that is not there."""
+    if b".." in name.split(b"/"):
+        return b""
+    for folder in (gitdir, commondir):
+        content = _read(os.path.join(folder, name))
+        if content is not None:
+            return content.strip()
+    for line in (_read(os.path.join(commondir, b"packed-refs")) or b"").splitlines():
+        commit, _space, packed = line.partition(b" ")
+        if packed == name:
+            return commit
+    return b""
 
 
 def _uses_sha256(gitdir: bytes) -> bool:

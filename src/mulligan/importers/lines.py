@@ -56,16 +56,18 @@ def json_lines(path: str) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
                 yield number, Problem(path, number, HALF_WRITTEN)
 
 
-def json_file(path: str) -> dict[str, Any] | Problem:
-    """A file that is one JSON object as a whole.
+def json_file(path: str, *, list_as: str | None = None) -> dict[str, Any] | Problem:
+    """A file that is one JSON object as a whole; a bare list becomes its only field, `list_as`.
 
     Raises OSError when the file itself cannot be read.
     """
     with open_log(path) as file:
-        content = file.read(LINE_LIMIT + 1)
+        content = file.read(LINE_LIMIT + 1).removeprefix(b"\xef\xbb\xbf")
     if len(content) > LINE_LIMIT:
         return Problem(path, 1, f"The file is larger than {LINE_LIMIT >> 20} MiB.")
-    value = parse(content.removeprefix(b"\xef\xbb\xbf"))
+    if list_as is not None and content.lstrip().startswith(b"["):
+        content = b'{"%b": %b}' % (list_as.encode(), content)
+    value = parse(content)
     return value if isinstance(value, dict) else Problem(path, 1, value)
 
 
@@ -120,6 +122,21 @@ def moment(value: object) -> str | None:
         return None
     # Older than the epoch or beyond four-digit years: not a time, and it would not sort as text.
     return rfc3339(since) if 0 < since < _LATEST else None
+
+
+def string(value: object) -> str:
+    """The value if it is text, else the empty text."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
 
 
 _UNITS: Final = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000), (1e20, 1))

@@ -11,7 +11,8 @@ from mulligan.journal.db import Database
 
 Id = bytes
 MADE_BY_RESTORE = ("safety", "restored")
-TAKEN = "kind NOT IN ('safety', 'restored')"
+MADE_ON_THE_WAY = (*MADE_BY_RESTORE, "step")
+TAKEN = "kind NOT IN ('safety', 'restored', 'step')"
 COLUMNS = (
     "id, tree, guarded, coverage, complete, kind, message, created_at, files, bytes, session, entry"
 )
@@ -47,7 +48,8 @@ def latest(db: Database) -> CheckpointRow | None:
 def last_taken(db: Database, back: int = 0) -> CheckpointRow | None:
     """The latest checkpoint that somebody took, or so many before it.
 
-    Those that a restore makes, of what was there and of what it arrived at, do not count.
+    Those that are made on the way do not count: what was there before a restore, what it arrived
+    at, and what a turn arrived at.
     """
     sql = f"SELECT {COLUMNS} FROM checkpoints WHERE {TAKEN} ORDER BY seq DESC LIMIT 1 OFFSET ?"
     return _one(db.row(sql, back))

@@ -111,14 +111,14 @@ JOURNAL = (
       session INTEGER NOT NULL REFERENCES sessions(number) ON DELETE CASCADE,
       operation INTEGER NOT NULL REFERENCES operations(number),
       round INTEGER NOT NULL,
-      approved BLOB NOT NULL,      -- the tree without what is pending
-      written BLOB NOT NULL,       -- the tree without what others changed within what is pending
+      approved BLOB,               -- the tree without what is pending; null if nothing is
+      written BLOB,                -- the tree without what others changed within what is pending
       base BLOB,                   -- the tree without what the open turn did; null if none is open
-      approved_checkpoint TEXT,
       PRIMARY KEY (session, operation)
     ) WITHOUT ROWID;
     CREATE INDEX views_operation ON views(operation);
-    ALTER TABLE operations ADD COLUMN head TEXT;  -- the commit that git stood at
+    ALTER TABLE operations ADD COLUMN head TEXT;    -- the commit that git stood at
+    ALTER TABLE operations ADD COLUMN intent TEXT;  -- what it means for the sessions' views
     CREATE INDEX checkpoints_session ON checkpoints(session) WHERE session IS NOT NULL;
     CREATE INDEX operations_session ON operations(session) WHERE session IS NOT NULL;
 

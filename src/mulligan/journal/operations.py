@@ -18,7 +18,7 @@ from mulligan.journal.db import Database
 Id = bytes
 COLUMNS = (
     "number, kind, state, changed, created_at, session, undoes, target, before, after, "
-    "plan_tree, plan_guarded, summary"
+    "plan_tree, plan_guarded, summary, head, intent"
 )
 
 
@@ -38,6 +38,8 @@ class OperationRow(NamedTuple):
     plan_tree: Id | None
     plan_guarded: Id | None
     summary: dict[str, Any]
+    head: str | None
+    intent: dict[str, Any]
 
 
 def plan(
@@ -51,13 +53,17 @@ def plan(
     target: str | None = None,
     undoes: int | None = None,
     session: str | None = None,
+    intent: dict[str, Any] | None = None,
 ) -> int:
     """Writes down what is about to be done; gives the operation's number."""
     db.execute(
         "INSERT INTO operations (kind, state, changed, created_at, session, undoes, target, before,"
-        " plan_tree, plan_guarded) VALUES (?, 'planned', 1, ?, ?, ?, ?, ?, ?, ?)",
-        (kind, created_at, session, undoes, target, before, plan_tree, plan_guarded),
-    )
+        " plan_tree, plan_guarded, intent) VALUES (?, 'planned', 1, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            kind, created_at, session, undoes, target, before, plan_tree, plan_guarded,
+            json.dumps(intent or {}),
+        ),
+    )  # fmt: skip
     return db.last_insert_rowid()
 
 
@@ -67,24 +73,42 @@ def record(
     kind: str,
     created_at: str,
     after: str,
+    before: str | None = None,
     session: str | None = None,
+    changed: bool = False,
+    undoes: int | None = None,
+    head: str | None = None,
+    summary: dict[str, Any] | None = None,
+    intent: dict[str, Any] | None = None,
 ) -> int:
-    """An operation that changed no file, such as taking a checkpoint."""
+    """An operation that changes no file itself, such as taking a checkpoint or keeping a hunk.
+
+    `changed` says that it counts for undo.
+    """
     db.execute(
-        "INSERT INTO operations (kind, state, changed, created_at, session, after) "
-        "VALUES (?, 'applied', 0, ?, ?, ?)",
-        (kind, created_at, session, after),
-    )
+        "INSERT INTO operations (kind, state, changed, created_at, session, before, after, undoes, "
+        "head, summary, intent) VALUES (?, 'applied', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            kind, changed, created_at, session, before, after, undoes, head,
+            json.dumps(summary or {}), json.dumps(intent or {}),
+        ),
+    )  # fmt: skip
     return db.last_insert_rowid()
 
 
 def finish(
-    db: apsw.Connection, number: int, *, after: str, changed: bool, summary: dict[str, Any]
+    db: apsw.Connection,
+    number: int,
+    *,
+    after: str,
+    changed: bool,
+    summary: dict[str, Any],
+    head: str | None = None,
 ) -> None:
     db.execute(
-        "UPDATE operations SET state = 'applied', after = ?, changed = ?, summary = ? "
+        "UPDATE operations SET state = 'applied', after = ?, changed = ?, summary = ?, head = ? "
         "WHERE number = ? AND state = 'planned'",
-        (after, changed, json.dumps(summary), number),
+        (after, changed, json.dumps(summary), head, number),
     )
 
 
@@ -114,6 +138,26 @@ def newest_first(
     return [_row(row) for row in db.rows(sql, top, -1 if limit is None else limit)]
 
 
+def last_applied(db: Database) -> OperationRow | None:
+    """The newest one that is done: its `after` is how the disk was last seen."""
+    sql = (
+        f"SELECT {COLUMNS} FROM operations WHERE state = 'applied' AND after IS NOT NULL "
+        "ORDER BY number DESC LIMIT 1"
+    )
+    row = db.row(sql)
+    return _row(row) if row else None
+
+
+def of_session(db: Database, session: str, kinds: tuple[str, ...]) -> list[OperationRow]:
+    """A session's operations of some kinds, oldest first."""
+    marks = ", ".join("?" * len(kinds))
+    sql = (
+        f"SELECT {COLUMNS} FROM operations WHERE session = ? AND state = 'applied' "
+        f"AND kind IN ({marks}) ORDER BY number"
+    )
+    return [_row(row) for row in db.rows(sql, session, *kinds)]
+
+
 def newest_change(db: Database, up_to: int | None) -> Step | None:
     """The newest operation up to a number that changed something, for undo and redo."""
     sql = (
@@ -125,6 +169,7 @@ def newest_change(db: Database, up_to: int | None) -> Step | None:
 
 
 def _row(row: Any) -> OperationRow:
-    number, kind, state, changed, *more, summary = row
-    values = (number, kind, state, bool(changed), *more, json.loads(summary))
+    number, kind, state, changed, *more, summary, head, intent = row
+    told = json.loads(intent) if intent else {}
+    values = (number, kind, state, bool(changed), *more, json.loads(summary), head, told)
     return OperationRow(*values)

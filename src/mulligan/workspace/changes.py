@@ -36,6 +36,12 @@ def status(workspace: Workspace) -> Status:
     return Status(row.id, rows, seen.coverage)
 
 
+def described(workspace: Workspace, before: bytes, seen: Look) -> tuple[FileChange, ...]:
+    """Every file that differs between a tree and what was just seen, as `status` gives it."""
+    found = _files(tree.differences(before, seen.tree, workspace.load), seen.coverage, workspace)
+    return tuple(_describe(change, workspace.store.get) for change in found)
+
+
 def diff(
     workspace: Workspace, before: str | None, after: str | None, paths: tuple[bytes, ...]
 ) -> list[FileChange]:

@@ -17,8 +17,7 @@ from mulligan.errors import NotFound
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
-from mulligan.store.writer import Writer
-from mulligan.workspace.look import Look, look
+from mulligan.workspace.look import Look
 from mulligan.workspace.results import Changes, Checkpoint, Operation, TreeEntry
 
 if TYPE_CHECKING:
@@ -35,20 +34,20 @@ def take(
 ) -> Checkpoint:
     """Objects first, then the checkpoint and its operation in one transaction."""
     message = raw(message).decode("utf-8", "replace")
+    from mulligan.workspace.observe import observing
+
     with workspace.locked():
         force(workspace, include)
-        with Writer(workspace.store) as writer:
-            seen = look(workspace, writer)
-            covered = writer.put(seen.coverage.encode())
-            writer.commit()
-        before = checkpoints.latest(workspace.journal)
-        changes = Changes(added=seen.files)
-        if before is not None:
-            # Before it counts: a store that cannot be read makes no checkpoint.
-            changes = count(tree.differences(before.tree, seen.tree, workspace.load))
-        with workspace.journal.writing() as db:
-            row = add(db, before, seen, covered, kind=kind, message=message)
-            operations.record(db, kind="checkpoint", created_at=row.created_at, after=row.id)
+        with observing(workspace) as now:
+            now.commit()
+            before = checkpoints.latest(workspace.journal)
+            changes = Changes(added=now.seen.files)
+            if before is not None:
+                # Before it counts: a store that cannot be read makes no checkpoint.
+                changes = count(tree.differences(before.tree, now.seen.tree, workspace.load))
+            with workspace.journal.writing() as db:
+                row = now.checkpoint(db, kind=kind, message=message)
+                now.record(db, kind="checkpoint", after=row)
         workspace.save_cache()
     return result(workspace, row, changes)
 
@@ -61,10 +60,12 @@ def add(
     *,
     kind: str,
     message: str,
+    session: str | None = None,
+    entry: str | None = None,
 ) -> CheckpointRow:
     """Adds a checkpoint of a look, inside the caller's transaction."""
     row = CheckpointRow(
-        id="".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH)),
+        id=new_id(),
         tree=seen.tree,
         guarded=seen.guarded,
         coverage=covered,
@@ -74,9 +75,16 @@ def add(
         created_at=just_after(before.created_at if before else None, time.time_ns()),
         files=seen.files,
         bytes=seen.bytes,
+        session=session,
+        entry=entry,
     )
     checkpoints.insert(db, row)
     return row
+
+
+def new_id() -> str:
+    """A new name for a checkpoint, a session or an entry: short, and not to be guessed."""
+    return "".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH))
 
 
 def force(workspace: Workspace, include: Iterable[bytes]) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.core import tree
 from mulligan.core.coverage import text
-from mulligan.core.tree import Change, Entry, Tree
+from mulligan.core.tree import Change, Entry
 from mulligan.journal import checkpoints
-from mulligan.store.writer import Writer
 from mulligan.workspace.look import Look
+from mulligan.workspace.trees import Trees
 from mulligan.workspace.wish import Wanted, Wish, settled
 
 if TYPE_CHECKING:
@@ -44,17 +44,16 @@ class Move(NamedTuple):
 
 
 def prepare(
-    workspace: Workspace, writer: Writer, seen: Look, wish: Wish, *, keep_dirty: bool
+    workspace: Workspace, trees: Trees, seen: Look, wish: Wish, *, keep_dirty: bool
 ) -> Move:
-    """The move that fulfils a wish, from what the disk holds; the caller commits the writer."""
-    editor = Editor(workspace, writer)
+    """The move that fulfils a wish, from what the disk holds; the caller commits what is made."""
     before = (seen.tree, seen.guarded)
-    move = editor.move(before, wish.main, wish.guarded)
+    move = moved(trees, before, wish.main, wish.guarded)
     dirty = find_dirty(workspace, move.changes, deliberate_only=keep_dirty)
     if keep_dirty and dirty:
         reason = "it is in no checkpoint yet, and was to be kept"
         wish = settled(workspace, seen, wish.without(dict.fromkeys(dirty, reason)))
-        move = editor.move(before, wish.main, wish.guarded)
+        move = moved(trees, before, wish.main, wish.guarded)
     return Move(
         move.tree, move.guarded, move.main_changes, move.guarded_changes, tuple(dirty), wish.spared
     )
@@ -67,32 +66,15 @@ def between(workspace: Workspace, before: tuple[Id, Id], after: tuple[Id, Id]) -
     return Move(*after, tuple(main), _files(guarded))
 
 
-class Editor:
-    """Edits trees, storing each new folder and knowing it before it is committed."""
-
-    def __init__(self, workspace: Workspace, writer: Writer) -> None:
-        self._workspace = workspace
-        self._writer = writer
-        self._made: dict[bytes, Tree] = {}
-
-    def move(self, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> Move:
-        new = tree.edit(before[0], main, self.load, self._save)
-        kept = tree.edit(before[1], guarded, self.load, self._save)
-        return Move(
-            new,
-            kept,
-            tuple(tree.differences(before[0], new, self.load)),
-            _files(tree.differences(before[1], kept, self.load)),
-        )
-
-    def load(self, id: bytes) -> Tree:
-        found = self._made.get(id)
-        return found if found is not None else self._workspace.load(id)
-
-    def _save(self, data: bytes, old: bytes | None, entries: Tree) -> bytes:
-        id = self._writer.put(data, base=old)
-        self._made[id] = entries
-        return id
+def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> Move:
+    """The move that sets these paths, and leaves all others alone."""
+    new, kept = trees.edit(before[0], main), trees.edit(before[1], guarded)
+    return Move(
+        new,
+        kept,
+        tuple(trees.differences(before[0], new)),
+        _files(trees.differences(before[1], kept)),
+    )
 
 
 def find_dirty(

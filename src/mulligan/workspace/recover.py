@@ -61,16 +61,7 @@ def _end(workspace: Workspace, row: OperationRow) -> None:
         return
     applied = apply.apply(root, tag, changes, workspace.store.stream)
     applied.rescued += rescued
-    complete(
-        workspace,
-        row.number,
-        kind=row.kind,
-        target=row.target,
-        undoes=row.undoes,
-        safety=safety,
-        move=move,
-        applied=applied,
-    )
+    complete(workspace, row, safety=safety, move=move, applied=applied)
 
 
 def _abandon(workspace: Workspace, row: OperationRow, reason: str) -> None:

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import apsw
 
 from mulligan.core.coverage import text
 from mulligan.core.times import just_after
@@ -23,23 +25,32 @@ from mulligan.core.tree import Change
 from mulligan.core.view import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo
 from mulligan.files import apply
-from mulligan.journal import checkpoints, operations
+from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.journal.operations import OperationRow
+from mulligan.journal.views import View
 from mulligan.store.writer import Writer
 from mulligan.workspace.checkpoints import add, coverage
 from mulligan.workspace.look import Look, look
-from mulligan.workspace.move import Editor, Move, listed, prepare
+from mulligan.workspace.move import Move, listed, moved, prepare
+from mulligan.workspace.observe import Observation, observed
 from mulligan.workspace.results import RestorePlan, RestoreResult, Skip
+from mulligan.workspace.standing import carried_on, taken_back
+from mulligan.workspace.taking_out import to_take_out, without_the_users
+from mulligan.workspace.trees import Trees
 from mulligan.workspace.wish import Wish, out_of_view, to_checkpoint, to_take_back
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 
+Planned = Callable[[apsw.Connection, Observation, Move], dict[str, Any]]
+
+
 def plan(
-    workspace: Workspace, name: str, paths: tuple[bytes, ...], *, keep_dirty: bool
+    workspace: Workspace, name: str, paths: tuple[bytes, ...], *, keep_dirty: bool, force: bool
 ) -> RestorePlan:
-    done = restore(workspace, name, paths, keep_dirty=keep_dirty, preview=True)
+    done = restore(workspace, name, paths, keep_dirty=keep_dirty, force=force, preview=True)
     return RestorePlan(done.target, done.restored, done.deleted, done.skipped, done.dirty)
 
 
@@ -48,169 +59,108 @@ def restore(
     name: str,
     paths: tuple[bytes, ...],
     *,
-    keep_dirty: bool,
+    keep_dirty: bool = False,
+    force: bool = False,
     preview: bool = False,
 ) -> RestoreResult:
     with workspace.locked():
         target = checkpoints.resolve(workspace.journal, name)
-        return _perform(
+        return perform(
             workspace,
-            lambda seen: to_checkpoint(workspace, seen, target, paths),
+            lambda now: to_checkpoint(workspace, now.seen, target, paths),
             keep_dirty=keep_dirty,
+            force=force,
             preview=preview,
         )
 
 
-def undo(workspace: Workspace, *, keep_dirty: bool, preview: bool = False) -> RestoreResult:
+def undo(
+    workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+) -> RestoreResult:
     with workspace.locked():
         step = next_undo(lambda up_to: operations.newest_change(workspace.journal, up_to))
         if step is None:
             raise NothingToUndo("There is nothing (more) to undo.")
-        return _take_back(workspace, "undo", step.number, keep_dirty=keep_dirty, preview=preview)
+        return _take_back(
+            workspace, "undo", step.number, keep_dirty=keep_dirty, force=force, preview=preview
+        )
 
 
-def redo(workspace: Workspace, *, keep_dirty: bool, preview: bool = False) -> RestoreResult:
+def redo(
+    workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+) -> RestoreResult:
     with workspace.locked():
         step = next_redo(lambda up_to: operations.newest_change(workspace.journal, up_to))
         if step is None:
             raise NothingToUndo("There is nothing to redo: the last change was not an undo.")
-        return _take_back(workspace, "redo", step.number, keep_dirty=keep_dirty, preview=preview)
-
-
-def complete(
-    workspace: Workspace,
-    number: int,
-    *,
-    kind: str,
-    target: str | None,
-    undoes: int | None,
-    safety: CheckpointRow,
-    move: Move,
-    applied: apply.Applied,
-) -> RestoreResult:
-    """Reads everything back, and marks the operation with what it really arrived at."""
-    wrong = apply.verify(workspace.project.root, applied.done)
-    done = [change for change in applied.done if change.path not in wrong]
-    spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, apply.MEANWHILE)
-    new, kept = move.tree, move.guarded
-    if len(done) < len(move.changes):
-        paths = {change.path for change in done}
-        with Writer(workspace.store) as writer:
-            arrived = Editor(workspace, writer).move(
-                (safety.tree, safety.guarded),
-                {each.path: each.after for each in move.main_changes if each.path in paths},
-                {each.path: each.after for each in move.guarded_changes if each.path in paths},
-            )
-            writer.commit()
-        new, kept = arrived.tree, arrived.guarded
-    entries = workspace.load(new)
-    arrived_at = Look(
-        new,
-        kept,
-        coverage(workspace, safety),
-        sum(entry.files for entry in entries),
-        sum(entry.size for entry in entries),
-    )
-    skipped = tuple(Skip(text(path), reason) for path, reason in sorted(spared.items()))
-    result = RestoreResult(
-        kind=kind,
-        operation=number,
-        safety_checkpoint=safety.id,
-        new_checkpoint=None,
-        target=target,
-        undoes=undoes,
-        restored=tuple(listed(done, deleted=False)),
-        deleted=tuple(listed(done, deleted=True)),
-        skipped=skipped,
-        dirty=tuple(text(path) for path in move.dirty),
-        rescued=tuple(text(path) for path in applied.rescued),
-        verified=not wrong,
-    )
-    message = f"Restored to {target}" if undoes is None else f"{kind} of operation {undoes}"
-    with workspace.journal.writing() as db:
-        latest = checkpoints.latest(workspace.journal)
-        row = add(
-            db, latest, arrived_at, safety.coverage, kind="restored", message=message.capitalize()
+        return _take_back(
+            workspace, "redo", step.number, keep_dirty=keep_dirty, force=force, preview=preview
         )
-        content = result.as_json()
-        names = ("restored", "deleted", "skipped", "dirty", "rescued")
-        summary = {name: content[name] for name in names}
-        changed = bool(done) or undoes is not None
-        operations.finish(db, number, after=row.id, changed=changed, summary=summary)
-    workspace.save_cache()
-    return result._replace(new_checkpoint=row.id)
 
 
-def _take_back(
-    workspace: Workspace, kind: str, number: int, *, keep_dirty: bool, preview: bool
-) -> RestoreResult:
-    """Moves the paths that an operation changed back to what they were before it."""
-    operation = operations.by_number(workspace.journal, number)
-    before = after = None
-    if operation is not None and operation.before and operation.after:
-        before = checkpoints.by_id(workspace.journal, operation.before)
-        after = checkpoints.by_id(workspace.journal, operation.after)
-    if before is None or after is None:
-        raise NotFound(f"Operation {number} cannot be taken back: its checkpoints were forgotten.")
-    return _perform(
-        workspace,
-        lambda seen: to_take_back(workspace, seen, kind, number, before, after),
-        keep_dirty=keep_dirty,
-        preview=preview,
-    )
-
-
-def _perform(
+def perform(
     workspace: Workspace,
-    wishing: Callable[[Look], Wish],
+    wishing: Callable[[Observation], Wish],
     *,
-    keep_dirty: bool,
-    preview: bool,
+    keep_dirty: bool = False,
+    force: bool = True,
+    preview: bool = False,
+    always: bool = False,
+    planned: Planned | None = None,
     mended: bool = False,
 ) -> RestoreResult:
+    """Makes a wish come true. The caller holds the lock.
+
+    Without `force`, files that the user changed since the last turn are left alone. With `always`
+    it counts as done even if no file had to change. `planned` writes what belongs to the plan, in
+    its transaction, and gives what more the operation means for the session.
+    """
     with Writer(workspace.store) as writer:
-        seen = look(workspace, writer)
-        covered = writer.put(seen.coverage.encode())
+        now = observed(workspace, writer, look(workspace, writer))
         # What the disk holds is stored for good before anything is decided about it.
-        writer.commit()
-        wish = wishing(seen)
-        hidden = out_of_view(workspace, seen, wish)
+        now.commit()
+        wish = wishing(now)
+        hidden = out_of_view(workspace, now.seen, wish)
         if hidden:
             # Ignored now, and to be overwritten: what they hold must be in the store first.
-            seen = look(workspace, writer, hidden)
-            covered = writer.put(seen.coverage.encode())
-            writer.commit()
-            wish = wishing(seen)
-        move = prepare(workspace, writer, seen, wish, keep_dirty=keep_dirty)
+            now = observed(workspace, writer, look(workspace, writer, hidden))
+            now.commit()
+            wish = wishing(now)
+        if not force:
+            wish = without_the_users(workspace, now.seen, wish)
+        move = prepare(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
         changes = move.changes
         # An undo counts as done even if somebody has put everything back already.
-        if preview or not (changes or wish.undoes):
+        if preview or not (changes or wish.undoes or always):
             workspace.save_cache()
             return _not_done(wish, move, preview=preview)
-        writer.commit()
-    if _mend(workspace, changes):
-        if mended:
-            raise Corrupt(
-                "What is on the disk cannot be kept safe: the store gives back something else than "
-                "was put in. Nothing was changed; the disk under the store may be failing."
+        now.commit()
+        if _mend(workspace, changes):
+            if mended:
+                raise Corrupt(
+                    "What is on the disk cannot be kept safe: the store gives back something else "
+                    "than was put in. Nothing was changed; the disk under the store may be failing."
+                )
+            return perform(
+                workspace, wishing, keep_dirty=keep_dirty, force=force, preview=preview,
+                always=always, planned=planned, mended=True,
+            )  # fmt: skip
+        with workspace.journal.writing() as db:
+            safety = now.safety(db, f"Before {wish.kind} to {wish.target or 'an earlier state'}")
+            now.note(db, safety)
+            intent = dict(wish.intent) | (planned(db, now, move) if planned else {})
+            number = operations.plan(
+                db,
+                kind=wish.kind,
+                created_at=just_after(safety.created_at, time.time_ns()),
+                before=safety.id,
+                plan_tree=move.tree,
+                plan_guarded=move.guarded,
+                target=wish.target,
+                undoes=wish.undoes,
+                session=wish.session,
+                intent=intent,
             )
-        return _perform(workspace, wishing, keep_dirty=keep_dirty, preview=preview, mended=True)
-    latest = checkpoints.latest(workspace.journal)
-    with workspace.journal.writing() as db:
-        safety = latest
-        if safety is None or (safety.tree, safety.guarded) != (seen.tree, seen.guarded):
-            message = f"Before {wish.kind} to {wish.target.id}"
-            safety = add(db, latest, seen, covered, kind="safety", message=message)
-        number = operations.plan(
-            db,
-            kind=wish.kind,
-            created_at=just_after(safety.created_at, time.time_ns()),
-            before=safety.id,
-            plan_tree=move.tree,
-            plan_guarded=move.guarded,
-            target=wish.target.id,
-            undoes=wish.undoes,
-        )
     try:
         applied = apply.apply(
             workspace.project.root,
@@ -223,16 +173,137 @@ def _perform(
         with workspace.journal.writing() as db:
             operations.abandon(db, number, str(problem))
         raise
-    return complete(
-        workspace,
-        number,
-        kind=wish.kind,
-        target=wish.target.id,
-        undoes=wish.undoes,
-        safety=safety,
-        move=move,
-        applied=applied,
+    operation = operations.by_number(workspace.journal, number)
+    assert operation is not None
+    return complete(workspace, operation, safety=safety, move=move, applied=applied)
+
+
+def complete(
+    workspace: Workspace,
+    operation: OperationRow,
+    *,
+    safety: CheckpointRow,
+    move: Move,
+    applied: apply.Applied,
+) -> RestoreResult:
+    """Reads everything back, and marks the operation with what it really arrived at."""
+    wrong = apply.verify(workspace.project.root, applied.done)
+    done = [change for change in applied.done if change.path not in wrong]
+    spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, apply.MEANWHILE)
+    new, kept = move.tree, move.guarded
+    with Writer(workspace.store) as writer:
+        trees = Trees(workspace, writer)
+        if len(done) < len(move.changes):
+            paths = {change.path for change in done}
+            arrived = moved(
+                trees,
+                (safety.tree, safety.guarded),
+                {each.path: each.after for each in move.main_changes if each.path in paths},
+                {each.path: each.after for each in move.guarded_changes if each.path in paths},
+            )
+            new, kept = arrived.tree, arrived.guarded
+        stand = _standing_after(workspace, trees, operation, safety.tree, new)
+        writer.commit()
+    entries = workspace.load(new)
+    arrived_at = Look(
+        new,
+        kept,
+        coverage(workspace, safety),
+        sum(entry.files for entry in entries),
+        sum(entry.size for entry in entries),
     )
+    skipped = tuple(Skip(text(path), reason) for path, reason in sorted(spared.items()))
+    result = RestoreResult(
+        kind=operation.kind,
+        operation=operation.number,
+        safety_checkpoint=safety.id,
+        new_checkpoint=None,
+        target=operation.target,
+        undoes=operation.undoes,
+        restored=tuple(listed(done, deleted=False)),
+        deleted=tuple(listed(done, deleted=True)),
+        skipped=skipped,
+        dirty=tuple(text(path) for path in move.dirty),
+        rescued=tuple(text(path) for path in applied.rescued),
+        verified=not wrong,
+    )
+    with workspace.journal.writing() as db:
+        latest = checkpoints.latest(workspace.journal)
+        row = add(
+            db, latest, arrived_at, safety.coverage, kind="restored", message=_words(operation),
+            session=operation.session,
+        )  # fmt: skip
+        content = result.as_json()
+        names = ("restored", "deleted", "skipped", "dirty", "rescued")
+        summary = {name: content[name] for name in names} | operation.intent.get("summary", {})
+        means_more = "round" in operation.intent or "leaf" in operation.intent
+        changed = bool(done) or operation.undoes is not None or means_more
+        head = workspace.head() if stand else None
+        operations.finish(
+            db, operation.number, after=row.id, changed=changed, summary=summary, head=head
+        )
+        for session, view in stand.items():
+            views.insert(db, operation.number, session, view)
+        _stand_elsewhere(db, operation)
+    workspace.save_cache()
+    return result._replace(new_checkpoint=row.id)
+
+
+def _standing_after(
+    workspace: Workspace, trees: Trees, operation: OperationRow, before: bytes, after: bytes
+) -> dict[int, View]:
+    """The views once the disk is where the operation has brought it."""
+    known = views.live(workspace.journal)
+    row = sessions.by_id(workspace.journal, operation.session) if operation.session else None
+    owner = row.number if row is not None else None
+    if owner is not None and owner not in known:
+        # Whatever this brings is the session's work, to be approved or not.
+        view = views.of_session(workspace.journal, owner) or View()
+        known[owner] = view._replace(approved=before, written=before)
+    stand = carried_on(trees, known, before, after, lambda path: owner) if known else {}
+    if operation.undoes is not None:
+        stand = taken_back(workspace, trees, stand, operation.undoes, after)
+    if owner is not None and "round" in operation.intent:
+        view = stand.get(owner) or views.of_session(workspace.journal, owner) or View()
+        stand[owner] = view._replace(round=operation.intent["round"])
+    return stand
+
+
+def _stand_elsewhere(db: apsw.Connection, operation: OperationRow) -> None:
+    """Moves a session's leaf along with its files, as the operation means it."""
+    if "leaf" in operation.intent:
+        db.execute(
+            "UPDATE sessions SET leaf = ? WHERE id = ?",
+            (operation.intent["leaf"], operation.session),
+        )
+
+
+def _words(operation: OperationRow) -> str:
+    if operation.undoes is not None:
+        return f"{operation.kind.capitalize()} of operation {operation.undoes}"
+    if operation.kind == "restore":
+        return f"Restored to {operation.target}"
+    return f"After {operation.kind}"
+
+
+def _take_back(
+    workspace: Workspace, kind: str, number: int, *, keep_dirty: bool, force: bool, preview: bool
+) -> RestoreResult:
+    """Moves the paths that an operation changed back to what they were before it."""
+    operation = operations.by_number(workspace.journal, number)
+    before = after = None
+    if operation is not None and operation.before and operation.after:
+        before = checkpoints.by_id(workspace.journal, operation.before)
+        after = checkpoints.by_id(workspace.journal, operation.after)
+    if operation is None or before is None or after is None:
+        raise NotFound(f"Operation {number} cannot be taken back: its checkpoints were forgotten.")
+
+    def wishing(now: Observation) -> Wish:
+        if operation.session is None:
+            return to_take_back(workspace, now.seen, kind, number, before, after)
+        return to_take_out(workspace, now, kind, operation, (after.tree, before.tree), force=force)
+
+    return perform(workspace, wishing, keep_dirty=keep_dirty, preview=preview)
 
 
 def _mend(workspace: Workspace, changes: list[Change]) -> bool:
@@ -261,7 +332,7 @@ def _not_done(wish: Wish, move: Move, *, preview: bool) -> RestoreResult:
         operation=None,
         safety_checkpoint=None,
         new_checkpoint=None,
-        target=wish.target.id,
+        target=wish.target,
         undoes=wish.undoes,
         restored=tuple(listed(move.changes, deleted=False)),
         deleted=tuple(listed(move.changes, deleted=True)),

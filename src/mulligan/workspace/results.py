@@ -48,7 +48,7 @@ class Checkpoint(NamedTuple):
             "coverage": self.coverage.as_json(),
         }
         if self.changes is not None:
-            found["changes"] = _plain(self.changes)
+            found["changes"] = plain(self.changes)
         return found
 
 
@@ -63,7 +63,7 @@ class TreeEntry(NamedTuple):
     guarded: bool
 
     def as_json(self) -> dict[str, Any]:
-        return _plain(self)
+        return plain(self)
 
 
 class FileChange(NamedTuple):
@@ -83,7 +83,7 @@ class FileChange(NamedTuple):
     patch: bytes = b""
 
     def as_json(self) -> dict[str, Any]:
-        found = _plain(self)
+        found = plain(self)
         del found["patch"]
         return found
 
@@ -120,7 +120,7 @@ class RestorePlan(NamedTuple):
     dirty: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return _plain(self) | {"preview": True}
+        return plain(self) | {"preview": True}
 
 
 class RestoreResult(NamedTuple):
@@ -144,7 +144,7 @@ class RestoreResult(NamedTuple):
     preview: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        return _plain(self)
+        return plain(self)
 
 
 class Operation(NamedTuple):
@@ -163,7 +163,7 @@ class Operation(NamedTuple):
     summary: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        found = _plain(self)
+        found = plain(self)
         found["operation"] = found.pop("number")
         return found
 
@@ -182,7 +182,7 @@ class Verified(NamedTuple):
         return not self.problems
 
     def as_json(self) -> dict[str, Any]:
-        return _plain(self) | {"clean": self.clean}
+        return plain(self) | {"clean": self.clean}
 
 
 class Collected(NamedTuple):
@@ -194,7 +194,7 @@ class Collected(NamedTuple):
     dry_run: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        return _plain(self)
+        return plain(self)
 
 
 class Forgotten(NamedTuple):
@@ -205,7 +205,7 @@ class Forgotten(NamedTuple):
     dry_run: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        return _plain(self)
+        return plain(self)
 
 
 class Finding(NamedTuple):
@@ -217,16 +217,17 @@ class Finding(NamedTuple):
     mend: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        return _plain(self)
+        return plain(self)
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def plain(value: Any) -> dict[str, Any]:
+    """A value's fields, down to what JSON knows."""
     return {name: _simple(each) for name, each in zip(value._fields, value, strict=True)}
 
 
 def _simple(value: Any) -> Any:
     if hasattr(value, "_fields"):
-        return _plain(value)
+        return plain(value)
     if isinstance(value, tuple):
         return [_simple(each) for each in value]
     return value

@@ -11,7 +11,7 @@ from mulligan.core.times import nanoseconds
 from mulligan.core.view import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, UsageError
 from mulligan.files.watch_socket import connect
-from mulligan.journal import checkpoints, operations
+from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store import gc as collector
 from mulligan.store import verify as verifier
@@ -82,7 +82,7 @@ def forget(
         raise UsageError("Say what to forget: by count, by age or by size. Nothing was dropped.")
     with workspace.locked():
         rows = checkpoints.newest_first(workspace.journal)
-        needed = _needed(workspace)
+        keep = needed(workspace)
         chosen = set()
         if keep_last is not None:
             chosen |= _older_than_the_last(rows, max(1, keep_last))
@@ -91,16 +91,17 @@ def forget(
             chosen |= {row.id for row in rows if nanoseconds(row.created_at) < limit}
         if max_bytes is not None:
             chosen |= _over_budget(workspace, max_bytes)
-        dropped = [row.id for row in reversed(rows) if row.id in chosen and row.id not in needed]
+        dropped = [row.id for row in reversed(rows) if row.id in chosen and row.id not in keep]
         if dropped and not dry_run:
             with workspace.journal.writing() as db:
                 checkpoints.delete(db, dropped)
+                views.forget(db)
     return Forgotten(tuple(dropped), len(rows) - len(dropped), dry_run)
 
 
 def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[str]:
     """Everything older than the last so many checkpoints that somebody took."""
-    taken = [at for at, row in enumerate(rows) if row.kind not in checkpoints.MADE_BY_RESTORE]
+    taken = [at for at, row in enumerate(rows) if row.kind not in checkpoints.MADE_ON_THE_WAY]
     return {row.id for row in rows[taken[count - 1] + 1 :]} if len(taken) >= count else set()
 
 
@@ -116,6 +117,8 @@ def _roots(workspace: Workspace) -> Iterator[Root]:
         yield Root(name, row.tree, True)
         yield Root(f"{name} (guarded)", row.guarded, True)
         yield Root(f"{name} (coverage)", row.coverage, False)
+    for name, tree in views.trees(workspace.journal):
+        yield Root(name, tree, True)
     for operation in operations.unfinished(workspace.journal):
         for id in (operation.plan_tree, operation.plan_guarded):
             if id is not None:
@@ -131,17 +134,21 @@ def _journal_problems(workspace: Workspace) -> list[str]:
     return problems
 
 
-def _needed(workspace: Workspace) -> set[str | None]:
+def needed(workspace: Workspace) -> set[str | None]:
+    """The checkpoints that must stay: the latest ones, and what the next undo and redo need."""
     last = (checkpoints.latest(workspace.journal), checkpoints.last_taken(workspace.journal))
-    needed: set[str | None] = {row.id for row in last if row is not None}
+    keep: set[str | None] = {row.id for row in last if row is not None}
+    seen = operations.last_applied(workspace.journal)
+    if seen is not None:
+        keep.add(seen.after)
     for search in (next_undo, next_redo):
         step = search(lambda up_to: operations.newest_change(workspace.journal, up_to))
         operation = operations.by_number(workspace.journal, step.number) if step else None
         if operation is not None:
-            needed |= {operation.before, operation.after}
+            keep |= {operation.before, operation.after}
     for operation in operations.unfinished(workspace.journal):
-        needed.add(operation.before)
-    return needed
+        keep.add(operation.before)
+    return keep
 
 
 def _over_budget(workspace: Workspace, max_bytes: int) -> set[str]:

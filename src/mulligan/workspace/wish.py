@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core import tree
 from mulligan.core.coverage import text
@@ -28,14 +29,19 @@ Wanted = Mapping[bytes, Entry | None]
 
 
 class Wish(NamedTuple):
-    """`main` speaks of the project's tree, `guarded` of the ignored files that are kept."""
+    """`main` speaks of the project's tree, `guarded` of the ignored files that are kept.
+
+    `session` is whose doing it is, `None` for the user's; `intent` what it means for views.
+    """
 
     kind: str
-    target: CheckpointRow
+    target: str | None
     main: Wanted
     guarded: Wanted
     spared: Mapping[bytes, str]
     undoes: int | None = None
+    session: str | None = None
+    intent: Mapping[str, Any] = MappingProxyType({})
 
     def without(self, spared: Mapping[bytes, str]) -> Wish:
         """The wish but for some paths, which are to stay as they are, each for a reason."""
@@ -80,7 +86,8 @@ def to_checkpoint(
     }
     for path in paths:
         _check_named(workspace, seen, target, path)
-    return settled(workspace, seen, Wish("restore", target, main, guarded, spared))
+    wish = Wish("restore", target.id, main, guarded, spared, session=target.session)
+    return settled(workspace, seen, wish)
 
 
 def to_take_back(
@@ -108,7 +115,7 @@ def to_take_back(
         for change in tree.differences(after.guarded, before.guarded, workspace.load)
         if change.after is not None and not change.after.is_directory
     }
-    return settled(workspace, seen, Wish(kind, before, main, guarded, spared, undoes=number))
+    return settled(workspace, seen, Wish(kind, before.id, main, guarded, spared, undoes=number))
 
 
 def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:

@@ -14,12 +14,12 @@ from mulligan.core import tree
 from mulligan.core.coverage import raw
 from mulligan.core.tree import EMPTY, EMPTY_ID, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, UsageError
-from mulligan.files import index
+from mulligan.files import gitfiles, index
 from mulligan.files.index import Cache
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.store.objects import Store
-from mulligan.workspace import changes, checkpoints, recover, restore, upkeep
+from mulligan.workspace import changes, checkpoints, recover, restore, turns, upkeep
 from mulligan.workspace.home import Project, find_project, home_directory, register
 from mulligan.workspace.lock import WAIT_SECONDS, locked
 from mulligan.workspace.results import (
@@ -36,6 +36,8 @@ from mulligan.workspace.results import (
     TreeEntry,
     Verified,
 )
+from mulligan.workspace.review_verbs import ReviewVerbs
+from mulligan.workspace.session_verbs import SessionVerbs
 from mulligan.workspace.settings import read_limits
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def open_workspace(
     return Workspace(project, base, watch=watch, wait=wait, progress=progress)
 
 
-class Workspace:
+class Workspace(SessionVerbs, ReviewVerbs):
     """One project. Use it as a context manager, or `close` it. Safe to share between threads."""
 
     def __init__(
@@ -179,10 +181,15 @@ class Workspace:
         return changes.diff(self, before, after, self.paths(paths))
 
     def plan_restore(
-        self, checkpoint: str, paths: Sequence[str] = (), *, keep_dirty: bool = False
+        self,
+        checkpoint: str,
+        paths: Sequence[str] = (),
+        *,
+        keep_dirty: bool = False,
+        force: bool = False,
     ) -> RestorePlan:
         """What `restore` would do; changes nothing."""
-        return restore.plan(self, checkpoint, self.paths(paths), keep_dirty=keep_dirty)
+        return restore.plan(self, checkpoint, self.paths(paths), keep_dirty=keep_dirty, force=force)
 
     def restore(
         self,
@@ -195,19 +202,29 @@ class Workspace:
         """Brings the project, or some paths of it, back to a checkpoint.
 
         The state before is in a safety checkpoint, and `undo` returns to it. Files whose content
-        is in no checkpoint yet are listed as dirty; `keep_dirty` leaves those alone.
+        is in no checkpoint yet are listed as dirty; `keep_dirty` leaves those alone. Files that the
+        user is known to have changed since the last turn are left alone, unless `force`.
         """
         if force and keep_dirty:
             raise UsageError("To keep dirty files and to overwrite them are two different wishes.")
-        return restore.restore(self, checkpoint, self.paths(paths), keep_dirty=keep_dirty)
+        return restore.restore(
+            self, checkpoint, self.paths(paths), keep_dirty=keep_dirty, force=force
+        )
 
-    def undo(self, *, keep_dirty: bool = False, preview: bool = False) -> RestoreResult:
-        """Takes back the last operation that changed something; again, one further back."""
-        return restore.undo(self, keep_dirty=keep_dirty, preview=preview)
+    def undo(
+        self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+    ) -> RestoreResult:
+        """Takes back the last operation that changed something; again, one further back.
 
-    def redo(self, *, keep_dirty: bool = False, preview: bool = False) -> RestoreResult:
+        What others did since in the same files stays, line by line, unless `force`.
+        """
+        return turns.undo(self, keep_dirty=keep_dirty, force=force, preview=preview)
+
+    def redo(
+        self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+    ) -> RestoreResult:
         """Takes back the last undo."""
-        return restore.redo(self, keep_dirty=keep_dirty, preview=preview)
+        return restore.redo(self, keep_dirty=keep_dirty, force=force, preview=preview)
 
     def operations(self, limit: int | None = None) -> list[Operation]:
         """The log of operations, newest first."""
@@ -260,6 +277,10 @@ class Workspace:
             if not full.startswith(start):
                 raise UsageError(f"{given} is outside of the project {self.root}.")
         return full[len(start) :]
+
+    def head(self) -> str | None:
+        """The commit that the project's git repository stands at, if there is one."""
+        return gitfiles.head(self.project.root)
 
     def paths(self, given: Sequence[str]) -> tuple[bytes, ...]:
         return tuple(self.path(each) for each in given)

@@ -1,0 +1,232 @@
+"""What a single line of a Claude Code log says, as entries that have no place yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from mulligan.core.entries import (
+    ASSISTANT_OUTPUT,
+    ERROR,
+    FILE_EDIT,
+    PENDING,
+    SUCCESS,
+    SYSTEM_MESSAGE,
+    TOOL_CALL,
+    TOOL_RESULT,
+    USER_INPUT,
+    NewEntry,
+)
+from mulligan.importers import changes
+from mulligan.importers.lines import mapping, sequence, string
+from mulligan.importers.records import Ended
+from mulligan.importers.shapes import number, present
+
+
+class Call(NamedTuple):
+    """A tool call that was seen: its entry, and what was asked for."""
+
+    entry: str
+    name: str
+    input: dict[str, Any]
+
+
+class Unknown(NamedTuple):
+    """A part of a line that nobody knows how to take."""
+
+    reason: str
+
+
+Draft = NewEntry | Ended | Unknown
+
+
+def drafts(line: dict[str, Any], calls: Mapping[str, Call]) -> Iterator[Draft]:
+    """The entries in a line, in order; none in lines that are not part of the conversation."""
+    kind = line.get("type")
+    content = mapping(line.get("message")).get("content")
+    if kind == "assistant":
+        yield from _said_by_assistant(line, content)
+    elif kind == "user":
+        yield from _results(line, content, calls)
+        yield from _said_by_user(line, text_of(content))
+    elif kind == "system":
+        yield from _said_by_system(line)
+    elif kind == "attachment":
+        attachment = mapping(line.get("attachment"))
+        typed = attachment.get("commandMode", "prompt") == "prompt"
+        # What was typed while the agent was at work reaches it as an attachment.
+        if typed and attachment.get("type") == "queued_command":
+            yield from _said_by_user({}, text_of(attachment.get("prompt")))
+
+
+def text_of(content: object) -> str:
+    """The text of a message or a result; what is not text is named in brackets."""
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(filter(None, (_block_text(block) for block in sequence(content))))
+
+
+def _block_text(block: object) -> str:
+    if isinstance(block, str):
+        return block
+    block = mapping(block)
+    match block.get("type"):
+        case "text":
+            return string(block.get("text"))
+        case "image" | "document":
+            media = string(mapping(block.get("source")).get("media_type"))
+            return f"[{block['type']} {media}]" if media else f"[{block['type']}]"
+        case "tool_reference":
+            return f"[tool {string(block.get('tool_name'))}]"
+        case _:
+            return ""
+
+
+def _said_by_assistant(line: dict[str, Any], content: object) -> Iterator[Draft]:
+    model = string(mapping(line.get("message")).get("model")) or None
+    synthetic = model == "<synthetic>"  # the program's own words in the assistant's place
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        yield Unknown("The assistant's message has no content.")
+        return
+    for block in map(mapping, content):
+        match block.get("type"):
+            case "text":
+                text = string(block.get("text"))
+                if line.get("isApiErrorMessage") is True:
+                    yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "error"})
+                elif text and synthetic:
+                    yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "synthetic"})
+                elif text:
+                    yield NewEntry(ASSISTANT_OUTPUT, text, model=model)
+            case "thinking":
+                # Without text it is only a signature, for the model's eyes.
+                if text := string(block.get("thinking")):
+                    yield NewEntry(ASSISTANT_OUTPUT, text, {"kind": "reasoning"}, model=model)
+            case "tool_use" | "server_tool_use" | "mcp_tool_use":
+                data = {
+                    "name": string(block.get("name")),
+                    "input": block.get("input"),
+                    "status": PENDING,
+                    "call": string(block.get("id")),
+                }
+                yield NewEntry(TOOL_CALL, "", data, model=model)
+            case "redacted_thinking" | "fallback":
+                pass
+            case kind if isinstance(kind, str) and kind.endswith("_tool_result"):
+                yield from _result(block | {"content": _results_text(block)}, {}, {})
+            case kind:
+                shown = kind[:40] if isinstance(kind, str) else "none"
+                yield Unknown(f"Unknown type of content: {shown}.")
+
+
+def _results_text(block: dict[str, Any]) -> str:
+    """What a tool that ran at the model's side found: titles and addresses."""
+    found = map(mapping, sequence(block.get("content")))
+    lines = (f"{string(one.get('title'))} {string(one.get('url'))}".strip() for one in found)
+    return "\n".join(filter(None, lines))
+
+
+def _said_by_user(line: dict[str, Any], text: str) -> Iterator[Draft]:
+    if not text.strip():
+        return
+    if command := _COMMAND.search(text):
+        arguments = _ARGUMENTS.search(text)
+        words = [command[1].strip(), arguments[1].strip() if arguments else ""]
+        yield NewEntry(USER_INPUT, " ".join(words).strip(), {"kind": "command"})
+    elif shell := _SHELL.fullmatch(text):
+        yield NewEntry(USER_INPUT, "!" + shell[1].strip(), {"kind": "command"})
+    elif text.startswith("[Request interrupted by user"):
+        yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "interrupted"})
+    elif notice := _NOTICE.match(text):
+        stripped = _TAGS.sub("", text).strip()
+        # The caveat tells the model that it was not asked anything, for every command again.
+        if stripped and notice[1] != "local-command-caveat":
+            yield NewEntry(SYSTEM_MESSAGE, stripped, {"kind": notice[1]})
+    elif line.get("isMeta") is True:
+        yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "meta"})
+    else:
+        yield NewEntry(USER_INPUT, text)
+
+
+def _said_by_system(line: dict[str, Any]) -> Iterator[Draft]:
+    text = string(line.get("content"))
+    subtype = string(line.get("subtype")) or "system"
+    if subtype == "local_command":
+        yield from _said_by_user({}, text)
+    elif text.strip():
+        yield NewEntry(SYSTEM_MESSAGE, text, {"kind": subtype})
+
+
+def _results(line: dict[str, Any], content: object, calls: Mapping[str, Call]) -> Iterator[Draft]:
+    results = [
+        block for block in map(mapping, sequence(content)) if block.get("type") == "tool_result"
+    ]
+    # There is one detailed result a line: with several in one, nobody could tell whose it is.
+    details = mapping(line.get("toolUseResult")) if len(results) == 1 else {}
+    for block in results:
+        yield from _result(block, details, calls)
+
+
+def _result(
+    block: dict[str, Any], details: dict[str, Any], calls: Mapping[str, Call]
+) -> Iterator[Draft]:
+    id = string(block.get("tool_use_id"))
+    failed = block.get("is_error") is True
+    call = calls.get(id)
+    duration = number(details.get("durationMs", details.get("totalDurationMs")))
+    yield Ended(id, ERROR if failed else SUCCESS, duration=duration)
+    text = text_of(block.get("content"))
+    data = present(call=id, name=call.name if call else None, is_error=failed)
+    yield NewEntry(TOOL_RESULT, text, data)
+    if not failed and (edit := _edit(details, call, text)):
+        yield NewEntry(FILE_EDIT, "", edit)
+
+
+def _edit(details: dict[str, Any], call: Call | None, text: str) -> dict[str, Any] | None:
+    """The change of a file that a result tells of."""
+    path = string(details.get("filePath"))
+    if path and isinstance(details.get("structuredPatch"), list):
+        # An edit of an empty file and one that makes a file look alike but for the type.
+        created = details.get("type") == "create" or details.get("originalFile", "") is None
+        if created and isinstance(details.get("content"), str):
+            return changes.created(path, details["content"])
+        operation = "create" if created else "modify"
+        diff = _unified(details["structuredPatch"])
+        if not diff:
+            return {"path": path, "operation": operation}
+        return changes.unified(path, operation, changes.heads(path, operation) + diff)
+    if call is None or details:
+        return None
+    # Without details there is only what was asked for.
+    path = string(call.input.get("file_path"))
+    if path and call.name == "Write":
+        content = string(call.input.get("content"))
+        made = changes.created if "created" in text else changes.overwritten
+        return made(path, content)
+    if path and call.name == "Edit":
+        old, new = string(call.input.get("old_string")), string(call.input.get("new_string"))
+        return changes.replaced(path, [(old, new)])
+    return None
+
+
+def _unified(hunks: list[Any]) -> str:
+    """Hunks as unified text; those that are not well formed are left out."""
+    text: list[str] = []
+    for hunk in map(mapping, hunks):
+        spans = [hunk.get(name) for name in ("oldStart", "oldLines", "newStart", "newLines")]
+        if all(isinstance(span, int) for span in spans):
+            text.append("@@ -{},{} +{},{} @@\n".format(*spans))
+            text += [f"{line}\n" for line in sequence(hunk.get("lines")) if isinstance(line, str)]
+    return "".join(text)
+
+
+_COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_ARGUMENTS: Final = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_SHELL: Final = re.compile(r"\s*<bash-input>(.*?)</bash-input>\s*", re.DOTALL)
+_NOTICE: Final = re.compile(
+    r"\s*<(local-command-\w+|bash-std\w+|task-notification|system-reminder)>"
+)
+_TAGS: Final = re.compile(r"</?(?:local-command-\w+|bash-std\w+|task-notification)>")

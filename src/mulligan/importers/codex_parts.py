@@ -1,0 +1,226 @@
+"""What the parts of a Codex log say: kinds of lines, texts, outputs of tools, changes of files."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from mulligan.core.diff import compare
+from mulligan.importers import changes
+from mulligan.importers.lines import mapping, parse, sequence, string
+from mulligan.importers.shapes import number
+
+# What is about the program, or told by other lines as well.
+SILENT_LINES: Final = frozenset({"world_state", "token_usage_record", "state"})
+SILENT_EVENTS: Final = frozenset(
+    {
+        *("task_started", "task_complete", "turn_started", "turn_complete", "token_count"),
+        *("session_configured", "thread_settings_applied", "thread_goal_updated"),
+        *("context_compacted", "item_started", "patch_apply_updated", "exec_command_begin"),
+        *("exec_command_output_delta", "mcp_tool_call_begin", "web_search_begin", "web_search_end"),
+        *("view_image_tool_call", "image_generation_begin", "image_generation_end", "turn_diff"),
+        *("agent_reasoning_section_break", "agent_message_delta", "agent_reasoning_delta"),
+        *("entered_review_mode", "exited_review_mode", "plan_update", "background_event"),
+        *("guardian_assessment", "undo_started", "undo_completed", "shutdown_complete"),
+        *("hook_started", "hook_completed", "deprecation_notice", "mcp_startup_complete"),
+        *("collab_agent_spawn_begin", "collab_agent_spawn_end", "collab_waiting_end"),
+        *("collab_agent_interaction_end", "collab_close_end", "collab_resume_end"),
+        *("dynamic_tool_call_request", "dynamic_tool_call_response", "sub_agent_activity"),
+    }
+)
+SILENT_ITEMS: Final = frozenset(
+    {
+        *("WebSearch", "ImageView", "ImageGeneration", "ContextCompaction", "HookPrompt"),
+        *("EnteredReviewMode", "ExitedReviewMode", "CollabAgentToolCall", "SubAgentActivity"),
+        *("DynamicToolCall", "Sleep"),
+    }
+)
+SILENT_RESPONSES: Final = frozenset(
+    {
+        *("ghost_snapshot", "compaction", "compaction_summary", "context_compaction"),
+        *("additional_tools", "other"),
+    }
+)
+CALLS: Final = frozenset(
+    {
+        *("function_call", "custom_tool_call", "local_shell_call", "tool_search_call"),
+        *("web_search_call", "image_generation_call"),
+    }
+)
+OUTPUTS: Final = frozenset(
+    {
+        *("function_call_output", "custom_tool_call_output", "tool_search_output"),
+        "mcp_tool_call_output",
+    }
+)
+
+
+class Output(NamedTuple):
+    """What a tool gave back; whether it failed, if that can be told, and its milliseconds."""
+
+    text: str
+    failed: bool | None = None
+    duration: float | None = None
+
+
+def text_of(content: object) -> str:
+    """The text of a message or an output."""
+    if isinstance(content, str):
+        return content
+    parts = (part if isinstance(part, str) else _part_text(part) for part in sequence(content))
+    return "\n".join(filter(None, parts))
+
+
+def typed_text(content: object) -> str:
+    """What the user typed: the text of a message without what the program put in.
+
+    Pictures come between marks of their own, which are left out as the pictures are.
+    """
+    texts = [content] if isinstance(content, str) else map(_part_text, sequence(content))
+    return "\n".join(text for text in texts if text and not _PUT_IN.match(text))
+
+
+def working_directory(content: object) -> str | None:
+    """The directory that the program told the model, if a message holds it."""
+    found = _DIRECTORY.search(text_of(content))
+    return found[1].strip() if found else None
+
+
+def output_of(value: object) -> Output:
+    """An output in any of its forms: text, text with numbers in it, an object, a list."""
+    if isinstance(value, dict):
+        success = value.get("success")
+        plain = output_of(value.get("content"))
+        return plain._replace(failed=not success) if isinstance(success, bool) else plain
+    text = text_of(value)
+    if text.startswith("{") and isinstance(held := parse(text), dict) and "output" in held:
+        metadata = mapping(held.get("metadata"))
+        code, seconds = metadata.get("exit_code"), number(metadata.get("duration_seconds"))
+        return Output(
+            string(held["output"]),
+            code != 0 if isinstance(code, int) else None,
+            seconds * 1000 if seconds is not None else None,
+        )
+    head = text[:300]
+    exit_code, seconds_told = _EXIT_CODE.search(head), _WALL_TIME.search(head)
+    return Output(
+        text,
+        int(exit_code[1]) != 0 if exit_code else True if head.startswith("Script failed") else None,
+        float(seconds_told[1]) * 1000 if seconds_told else None,
+    )
+
+
+def milliseconds(value: object) -> float | None:
+    """A duration of seconds and nanoseconds."""
+    parts = mapping(value)
+    seconds, nanoseconds = number(parts.get("secs")), number(parts.get("nanos"))
+    return None if seconds is None else seconds * 1000 + (nanoseconds or 0) / 1e6
+
+
+def command_line(value: object) -> str:
+    """A command as it was given to the shell, or its words."""
+    words = [word for word in sequence(value) if isinstance(word, str)]
+    if len(words) == 3 and words[1] in ("-c", "-lc"):
+        return words[2]
+    return " ".join(words) or string(value)
+
+
+def patch_in(arguments: object) -> str | None:
+    """The patch in the arguments of a call, wherever it stands in them."""
+    if isinstance(arguments, str):
+        start = arguments.find("*** Begin Patch")
+        return arguments[start:] if start >= 0 else None
+    values = mapping(arguments)
+    held = [*values.values(), *sequence(values.get("command"))]
+    return next(filter(None, (patch_in(one) for one in held if isinstance(one, str))), None)
+
+
+def edits_in_changes(told: object) -> Iterator[dict[str, Any]]:
+    """The edits in a table of paths and changes."""
+    for path, change in mapping(told).items():
+        change = mapping(change)
+        kind = change.get("type")
+        if kind is None and len(change) == 1:  # older: {"add": {"content": …}}
+            kind, change = next(iter(change.items()))
+            change = mapping(change)
+        content = string(change.get("content"))
+        if kind == "add":
+            yield changes.created(path, content)
+        elif kind == "delete":
+            yield _deleted(path, content)
+        elif kind == "update":
+            yield _updated(path, change)
+
+
+def edits_in_patch(patch: str, directory: str | None) -> Iterator[dict[str, Any]]:
+    """The edits in a patch as the model writes it. It has no line numbers, so no true diffs."""
+    for part in re.split(r"^(?=\*\*\* (?:Add|Update|Delete) File: )", patch, flags=re.MULTILINE):
+        header, _, body = part.partition("\n")
+        match = _PATCH_HEADER.fullmatch(header)
+        if match is None:
+            continue
+        body = body.partition("*** End Patch")[0]
+        path = _absolute(match[2].strip(), directory)
+        lines = body.split("\n")
+        if match[1] == "Add":
+            content = "".join(f"{line[1:]}\n" for line in lines if line.startswith("+"))
+            yield changes.created(path, content)
+        elif match[1] == "Delete":
+            yield _deleted(path, "")
+        else:
+            moved = _PATCH_MOVE.search(body)
+            edit: dict[str, Any] = {"path": path, "operation": "modify"}
+            if moved:
+                new = _absolute(moved[1].strip(), directory)
+                edit = {"path": new, "operation": "rename", "old_path": path}
+            edit["additions"] = sum(line.startswith("+") for line in lines)
+            edit["deletions"] = sum(line.startswith("-") for line in lines)
+            yield edit
+
+
+_EXIT_CODE: Final = re.compile(r"(?:Exit code: |Process exited with code )(-?\d{1,9})\b")
+_WALL_TIME: Final = re.compile(r"Wall time:? (\d{1,9}(?:\.\d{1,9})?) seconds")
+_DIRECTORY: Final = re.compile(r"<cwd>(.*?)</cwd>|Current working directory: (.*)")
+_PATCH_HEADER: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*)")
+_PATCH_MOVE: Final = re.compile(r"^\*\*\* Move to: (.*)$", re.MULTILINE)
+_PUT_IN: Final = re.compile(
+    r"\s*(?:# AGENTS\.md instructions|</?image\b[^>]*>\s*$|<(?:environment_context|"
+    r"user_instructions|INSTRUCTIONS|permissions instructions|turn_aborted|skill|"
+    r"user_shell_command|subagent_notification|hook_prompt|apps_instructions|"
+    r"skills_instructions|plugins_instructions|collaboration_mode|personality_spec|"
+    r"model_switch|token_budget|user_action|recommended_plugins)\b)"
+)
+
+
+def _part_text(part: object) -> str:
+    part = mapping(part)
+    if part.get("type") in ("input_image", "image", "local_image"):
+        return "[image]"
+    return string(part.get("text"))
+
+
+def _updated(path: str, change: dict[str, Any]) -> dict[str, Any]:
+    hunks, moved = string(change.get("unified_diff")), string(change.get("move_path"))
+    told = {"operation": "rename", "old_path": path} if moved else {"operation": "modify"}
+    if not hunks:
+        return {"path": moved or path, **told, "additions": 0, "deletions": 0}
+    old, new = changes.heads(path, "modify"), changes.heads(moved or path, "modify")
+    heads = old.partition("\n")[0] + "\n" + new.partition("\n")[2]
+    return changes.unified(moved or path, "modify", heads + hunks) | told
+
+
+def _deleted(path: str, content: str) -> dict[str, Any]:
+    if not content:
+        return {"path": path, "operation": "delete"}
+    name = b"a/" + path.lstrip("/").encode()
+    diff, additions, deletions = compare(
+        content.encode(), b"", old_name=name, new_name=b"/dev/null"
+    )
+    counts = {"additions": additions, "deletions": deletions}
+    return {"path": path, "operation": "delete", "diff": diff.decode(), **counts}
+
+
+def _absolute(path: str, directory: str | None) -> str:
+    return os.path.normpath(os.path.join(directory, path)) if directory else path

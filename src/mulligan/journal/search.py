@@ -1,0 +1,388 @@
+"""Search: an index of what entries say, derived from the journal and kept in a file of its own.
+
+Appending entries costs nothing here: before a search the index catches up with the journal's
+events. It holds no text, only where which words stand, so what a hit says is read from the
+journal. An index that is damaged, of another format or about another journal is made again; that
+loses nothing. FTS5 does the work, with the tokenizer `porter unicode61`: "run" finds "running".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import apsw
+
+from mulligan.core.entries import TOOL_CALL
+from mulligan.errors import Corrupt, NewerFormat
+from mulligan.journal.db import Database
+from mulligan.journal.texts import Columns, columns_of, kind
+
+FORMAT = 1
+TOKENIZER = "porter unicode61"
+SCHEMA = f"""
+    CREATE VIRTUAL TABLE words USING fts5(content, tool, path, diff, kind,
+      content='', contentless_delete=1, tokenize='{TOKENIZER}');
+    -- What is collected in memory before it is written: merging many small parts takes longer.
+    INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);
+    CREATE TABLE state (
+      format INTEGER NOT NULL,
+      event INTEGER,               -- the last event that was taken in; null before the first walk
+      mark TEXT,                   -- what that event was, to tell another journal from this one
+      walked INTEGER               -- how far the first walk through all entries is; null after it
+    );
+    INSERT INTO state (format) VALUES ({FORMAT});
+"""
+WEIGHTS = "10.0, 2.0, 4.0, 1.0, 0.0"
+RANKED = 10_000
+"""So many of the newest matches are ranked: a word that is in every entry says little anyway."""
+
+SCANNED = 10_000
+"""So many of the newest entries are looked at for text without a word in it, such as `=>`."""
+
+BATCH_ENTRIES = 2_000
+BATCH_BYTES = 16 << 20
+
+Progress = Callable[[str, int, int | None], None]
+Alone = Callable[[], AbstractContextManager[None]]
+Answer = TypeVar("Answer")
+
+
+class State(NamedTuple):
+    """How far the index has come. `event` is `None` before anything was read."""
+
+    event: int | None
+    mark: str | None
+    walked: int | None
+
+
+def with_index(path: str, alone: Alone, work: Callable[[Index], Answer]) -> Answer:
+    """Does some work with the index at a path; one that turns out damaged is made again first.
+
+    `alone` holds whatever keeps other processes from opening or replacing it at the same time.
+    """
+    index = Index(path, alone)
+    try:
+        try:
+            return work(index)
+        except _Damaged:
+            index.replace()
+            return work(index)
+    except _Damaged as problem:
+        raise Corrupt(f"{path} was damaged twice in a row ({problem}); look at the disk.") from None
+    finally:
+        index.close()
+
+
+class Index:
+    """The index of one journal, opened."""
+
+    def __init__(self, path: str, alone: Alone) -> None:
+        self.path, self._alone = path, alone
+        with alone():
+            self._open()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def replace(self) -> None:
+        """Makes the index anew, unless another process has done so since this one opened it."""
+        with self._alone():
+            self._db.close()
+            if _inode(self.path) == self._inode:
+                _remove(self.path)
+            self._open()
+
+    def clear(self) -> None:
+        """Forgets everything; the next `catch_up` begins at the beginning."""
+        with self._own(), self._db.writing() as db:
+            db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+            db.execute("UPDATE state SET event = NULL, mark = NULL, walked = NULL")
+
+    def catch_up(self, journal: Database, progress: Progress) -> None:
+        """Takes in what happened in the journal since the last time.
+
+        In batches, each committed with how far it goes: what is interrupted goes on from there,
+        and two processes that do this at once share the work.
+        """
+        total: int | None = None
+        done = 0
+        while True:
+            state = self._state()
+            if state.event is None or not _is_about(state, journal):
+                self._begin(journal, state)
+                continue
+            if state.walked is not None:
+                if total is None:
+                    total = int(journal.row("SELECT count(*) FROM entries")[0])
+                numbers, after = _walk(journal, state)
+                gone: set[int] = set()
+            else:
+                numbers, gone, after = _follow(journal, state)
+                if after == state:
+                    return
+            rows = list(_read(journal, numbers))
+            missing = set(numbers) - {number for number, _, _ in rows}
+            self._take_in(state, after, rows, missing, gone)
+            done += len(numbers)
+            progress("Indexing", done, max(total, done) if total is not None else None)
+
+    def matches(
+        self, expression: str, sessions: Mapping[int, tuple[int, int]] | None
+    ) -> list[tuple[int, float]]:
+        """The newest entries that match, each with its score: more is better.
+
+        `sessions` limits them to some sessions, and there to numbers from one to before another.
+        """
+        where, values = "", []
+        if sessions is not None and len(sessions) == 1:
+            low, high = next(iter(sessions.values()))
+            where, values = "AND rowid >= ? AND rowid < ?", [low, high]
+        with self._own():
+            if sessions is not None and len(sessions) != 1:
+                self._choose(sessions)
+                where = (
+                    "AND EXISTS (SELECT 1 FROM temp.chosen c WHERE c.session = words.rowid >> 32 "
+                    "AND words.rowid >= c.low AND words.rowid < c.high)"
+                )
+            sql = (
+                f"SELECT rowid, -bm25(words, {WEIGHTS}) FROM words WHERE words MATCH ? {where} "
+                "ORDER BY rowid DESC LIMIT ?"
+            )
+            return [(row[0], row[1]) for row in self._db.rows(sql, expression, *values, RANKED)]
+
+    def _open(self) -> None:
+        try:
+            self._db = _opened(self.path)
+        except (Corrupt, NewerFormat, apsw.SQLError):
+            _remove(self.path)
+            self._db = _opened(self.path)
+        self._inode = _inode(self.path)
+
+    def _state(self) -> State:
+        with self._own():
+            row = self._db.row("SELECT event, mark, walked FROM state")
+        return State(*row)
+
+    def _begin(self, journal: Database, before: State) -> None:
+        """From here on events count; what was there before them is found by a walk."""
+        if before.event is not None:
+            self.clear()
+            before = State(None, None, None)
+        sql = "SELECT number, kind, session, subject FROM events ORDER BY number DESC LIMIT 1"
+        newest = journal.row(sql)
+        after = State(newest[0], _mark(newest), 0) if newest else State(0, None, 0)
+        self._take_in(before, after, (), (), ())
+
+    def _take_in(
+        self,
+        before: State,
+        after: State,
+        rows: Iterable[tuple[int, str, Columns]],
+        missing: Iterable[int],
+        gone: Iterable[int],
+    ) -> None:
+        """One batch, unless another process has gone on from the same state meanwhile."""
+        sql = (
+            "INSERT OR REPLACE INTO words (rowid, content, tool, path, diff, kind) "
+            "VALUES (?,?,?,?,?,?)"
+        )
+        with self._own(), self._db.writing() as db:
+            if db.execute("SELECT event, mark, walked FROM state").fetchone() != before:
+                return
+            for session in gone:
+                low, high = session << 32, (session + 1) << 32
+                db.execute("DELETE FROM words WHERE rowid >= ? AND rowid < ?", (low, high))
+            db.executemany("DELETE FROM words WHERE rowid = ?", [(number,) for number in missing])
+            db.executemany(sql, ((number, *columns, kind(type)) for number, type, columns in rows))
+            db.execute("UPDATE state SET event = ?, mark = ?, walked = ?", after)
+
+    def _choose(self, sessions: Mapping[int, tuple[int, int]]) -> None:
+        self._db.rows(
+            "CREATE TEMP TABLE IF NOT EXISTS chosen (session INTEGER PRIMARY KEY, low, high)"
+        )
+        self._db.rows("DELETE FROM temp.chosen")
+        chosen = json.dumps([(number, *limits) for number, limits in sessions.items()])
+        self._db.rows(
+            "INSERT INTO temp.chosen "
+            "SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)",
+            chosen,
+        )
+
+    @contextmanager
+    def _own(self) -> Iterator[None]:
+        """Tells damage to the index from damage to the journal, which is not ours to mend."""
+        try:
+            yield
+        except (Corrupt, apsw.SQLError) as problem:
+            raise _Damaged(str(problem)) from problem
+
+
+def containing(
+    journal: Database, literal: str, sessions: Mapping[int, tuple[int, int]] | None
+) -> list[tuple[int, float]]:
+    """The newest entries that hold exactly this text; for text that has no word to look up."""
+    escaped = json.dumps(literal)[1:-1]
+    sql = (
+        "SELECT number FROM (SELECT number, content, data FROM entries WHERE number >= ? "
+        "AND number < ? ORDER BY number DESC LIMIT ?) "
+        "WHERE instr(content, ?) OR instr(data, ?) ORDER BY number DESC"
+    )
+    found: list[tuple[int, float]] = []
+    limits = [(0, 1 << 62)] if sessions is None else sorted(sessions.values(), reverse=True)
+    left = SCANNED
+    for low, high in limits:
+        found += [(row[0], 0.0) for row in journal.rows(sql, low, high, left, literal, escaped)]
+        left -= high - low
+        if left <= 0:
+            break
+    return found
+
+
+def first_at(journal: Database, session: int, moment: str) -> int:
+    """The number of a session's first entry that is not before a moment."""
+    sql = (
+        "SELECT number, created_at FROM entries WHERE number >= ? AND number < ? "
+        "ORDER BY number LIMIT 1"
+    )
+    last = journal.row("SELECT max(number) FROM entries WHERE number < ?", (session + 1) << 32)[0]
+    low, high = session << 32, last + 1
+    while low < high:
+        middle = (low + high) // 2
+        row = journal.row(sql, middle, high)
+        if row is None or row[1] >= moment:
+            high = middle
+        else:
+            low = row[0] + 1
+    return low
+
+
+class Returns:
+    """The checkpoints of some sessions' entries, and which of them is nearest to an entry."""
+
+    def __init__(self, journal: Database, chosen: set[int]) -> None:
+        self._journal = journal
+        # By the index of checkpoints alone: most entries have none.
+        sql = (
+            "SELECT number, branch, checkpoint FROM entries INDEXED BY entries_checkpoint "
+            "WHERE checkpoint IS NOT NULL AND number >> 32 IN (SELECT value FROM json_each(?))"
+        )
+        self._branches: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
+        for number, branch, checkpoint in journal.rows(sql, json.dumps(sorted(chosen))):
+            self._branches[number >> 32, branch].append((number & 0xFFFFFFFF, checkpoint))
+        for marks in self._branches.values():
+            marks.sort()
+        self._sessions = {session for session, _ in self._branches}
+
+    def nearest(self, session: int, branch: int, seq: int) -> str | None:
+        """The checkpoint of the entry itself, or of the nearest one before it on its path."""
+        sql = (
+            "SELECT p.branch, p.seq FROM entries f "
+            "JOIN entries p ON p.number = (f.session << 32) | f.parent WHERE f.number = ?"
+        )
+        while session in self._sessions:
+            marks = self._branches.get((session, branch), [])
+            place = bisect_right(marks, seq, key=lambda mark: mark[0])
+            if place:
+                return marks[place - 1][1]
+            above = self._journal.row(sql, (session << 32) | branch)
+            if above is None:
+                return None
+            branch, seq = above
+        return None
+
+
+def _opened(path: str) -> Database:
+    db = Database(path, (SCHEMA,))
+    # Nothing is lost with the last commits: the journal still has what they were made from.
+    db.rows("PRAGMA synchronous = NORMAL")
+    row = db.row("SELECT format FROM state")
+    if row is None or row[0] != FORMAT:
+        db.close()
+        raise Corrupt(f"{path} has another format.")
+    return db
+
+
+def _remove(path: str) -> None:
+    for end in ("-wal", "-shm", "-journal", ""):
+        if os.path.lexists(path + end):
+            os.unlink(path + end)
+
+
+def _inode(path: str) -> int | None:
+    return os.stat(path).st_ino if os.path.exists(path) else None
+
+
+def _is_about(state: State, journal: Database) -> bool:
+    """Whether this is the journal that the index was made from: its last event is as remembered."""
+    if state.event == 0:
+        return True
+    sql = "SELECT number, kind, session, subject FROM events WHERE number = ?"
+    row = journal.row(sql, state.event)
+    return row is not None and _mark(row) == state.mark
+
+
+def _mark(event: Sequence[Any]) -> str:
+    return json.dumps(event)
+
+
+def _walk(journal: Database, state: State) -> tuple[list[int], State]:
+    """The next entries of the first walk, in the order of their numbers."""
+    sql = (
+        "SELECT number, octet_length(content) + ifnull(octet_length(data), 0) FROM entries "
+        "WHERE number > ? ORDER BY number LIMIT ?"
+    )
+    numbers: list[int] = []
+    size = 0
+    for number, length in journal.rows(sql, state.walked, BATCH_ENTRIES):
+        numbers.append(number)
+        size += length
+        if size > BATCH_BYTES:
+            break
+    return numbers, state._replace(walked=numbers[-1] if numbers else None)
+
+
+def _follow(journal: Database, state: State) -> tuple[list[int], set[int], State]:
+    """The entries that the next events touch, and the sessions that were deleted."""
+    sql = (
+        "SELECT v.number, v.kind, v.session, v.subject, e.type, "
+        "octet_length(e.content) + ifnull(octet_length(e.data), 0) FROM events v "
+        "LEFT JOIN entries e ON v.kind IN ('entry', 'entry_changed') "
+        "AND e.number = (v.session << 32) | v.subject "
+        "WHERE v.number > ? ORDER BY v.number LIMIT ?"
+    )
+    numbers: dict[int, None] = {}
+    gone: set[int] = set()
+    size = 0
+    for *event, type, length in journal.rows(sql, state.event, BATCH_ENTRIES):
+        _, happened, session, subject = event
+        if happened == "session_deleted":
+            gone.add(session)
+        # Of an entry that changes later only a tool call's data is searched.
+        elif happened == "entry" or (happened == "entry_changed" and type == TOOL_CALL):
+            number = (session << 32) | subject
+            if number not in numbers:
+                numbers[number] = None
+                size += length or 0
+        state = state._replace(event=event[0], mark=_mark(event))
+        if size > BATCH_BYTES:
+            break
+    return list(numbers), gone, state
+
+
+def _read(journal: Database, numbers: Sequence[int]) -> Iterator[tuple[int, str, Columns]]:
+    sql = (
+        "SELECT e.number, e.type, e.content, e.data FROM json_each(?) j "
+        "JOIN entries e ON e.number = j.value"
+    )
+    for number, type, content, data in journal.rows(sql, json.dumps(numbers)):
+        yield number, type, columns_of(type, content, json.loads(data) if data else None)
+
+
+class _Damaged(Exception):
+    """The index cannot be used as it is."""

@@ -1,0 +1,138 @@
+"""A look at the disk on behalf of a verb, and the one place where what a verb did is recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from mulligan.core.times import just_after
+from mulligan.journal import checkpoints, operations, views
+from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.journal.views import View
+from mulligan.store.writer import Writer
+from mulligan.workspace.checkpoints import add
+from mulligan.workspace.look import Look, look
+from mulligan.workspace.standing import Standing, settle
+from mulligan.workspace.trees import Trees
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+class Observation:
+    """The disk as it is now, and where the sessions stand with that.
+
+    In this order: edit trees; `commit`, which puts them into the store; then, in one transaction,
+    a `checkpoint` and what to `record` about it.
+    """
+
+    def __init__(
+        self, workspace: Workspace, writer: Writer, seen: Look, covered: bytes, standing: Standing
+    ) -> None:
+        self.workspace = workspace
+        self.writer = writer
+        self.seen = seen
+        self.covered = covered
+        self.trees = Trees(workspace, writer)
+        self.standing = standing
+
+    @cached_property
+    def head(self) -> str | None:
+        """The commit that git stands at; of no interest while no session is at work."""
+        return self.workspace.head()
+
+    def view(self, session: int) -> View:
+        """Where a session stands; one that never did anything stands at its beginning."""
+        found = self.standing.views.get(session)
+        return found or views.of_session(self.workspace.journal, session) or View()
+
+    def commit(self) -> None:
+        self.writer.commit()
+
+    def checkpoint(
+        self,
+        db: apsw.Connection,
+        *,
+        kind: str,
+        message: str,
+        session: str | None = None,
+        entry: str | None = None,
+        seen: Look | None = None,
+    ) -> CheckpointRow:
+        """Adds a checkpoint of the disk, or of another state."""
+        before = checkpoints.latest(self.workspace.journal)
+        return add(
+            db, before, seen or self.seen, self.covered, kind=kind, message=message,
+            session=session, entry=entry,
+        )  # fmt: skip
+
+    def safety(self, db: apsw.Connection, message: str) -> CheckpointRow:
+        """The checkpoint of the disk as it is: the latest, if that is the same, else a new one."""
+        latest = checkpoints.latest(self.workspace.journal)
+        if latest is not None and (latest.tree, latest.guarded) == (
+            self.seen.tree,
+            self.seen.guarded,
+        ):
+            return latest
+        return self.checkpoint(db, kind="safety", message=message)
+
+    def note(self, db: apsw.Connection, after: CheckpointRow) -> None:
+        """Writes down what happened to the disk since it was last seen, if it matters to anyone.
+
+        Apart from what the verb does: undoing the verb must not undo what others did before it.
+        """
+        if not self.standing.moved:
+            return
+        number = operations.record(
+            db,
+            kind="observed",
+            created_at=self.moment(after),
+            after=after.id,
+            head=self.head,
+            summary=dict(self.standing.summary or {}),
+        )
+        for session, view in self.standing.views.items():
+            views.insert(db, number, session, view)
+
+    def record(
+        self,
+        db: apsw.Connection,
+        *,
+        kind: str,
+        after: CheckpointRow,
+        changes: Mapping[int, View] | None = None,
+        **more: Any,
+    ) -> int:
+        """Notes what others did, then the operation, with the views that it gives to sessions."""
+        self.note(db, after)
+        head = self.head if changes or self.standing.views else None
+        number = operations.record(
+            db, kind=kind, created_at=self.moment(after), after=after.id, head=head, **more
+        )
+        for session, view in (changes or {}).items():
+            views.insert(db, number, session, view)
+        return number
+
+    def moment(self, after: CheckpointRow) -> str:
+        return max(after.created_at, just_after(None, time.time_ns()))
+
+
+@contextmanager
+def observing(workspace: Workspace) -> Iterator[Observation]:
+    """Looks at the disk. The caller holds the lock."""
+    with Writer(workspace.store) as writer:
+        seen = look(workspace, writer)
+        yield observed(workspace, writer, seen)
+
+
+def observed(workspace: Workspace, writer: Writer, seen: Look) -> Observation:
+    """What a look means for the sessions."""
+    covered = writer.put(seen.coverage.encode())
+    found = Observation(workspace, writer, seen, covered, Standing({}, moved=False))
+    found.standing = settle(workspace, found.trees, seen)
+    return found

@@ -1,0 +1,254 @@
+"""The verbs on sessions, as a workspace has them. Each is a line: what they do is elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from mulligan.core.entries import FILE_EDIT, NewEntry
+from mulligan.workspace import edits, navigate, sessions, turns
+from mulligan.workspace.session_results import (
+    Branch,
+    Edit,
+    Entry,
+    EntryPage,
+    FileDifference,
+    ModifiedFile,
+    Navigation,
+    Session,
+    SessionPage,
+    Step,
+    Turn,
+)
+from mulligan.workspace.sessions import PAGE
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+class SessionVerbs:
+    """Sessions are named by id, by an unambiguous prefix, or by `@` for the one changed last."""
+
+    def new_session(
+        self,
+        *,
+        id: str | None = None,
+        agent: str = "",
+        title: str = "",
+        checkpoint: bool = True,
+        **values: Any,
+    ) -> Session:
+        """Begins a session, with an initial checkpoint. More `values`: model, mode, memory, …"""
+        values |= {"agent": agent, "title": title}
+        return sessions.create(self._self, id=id, checkpoint=checkpoint, values=values)
+
+    def session(self, name: str) -> Session:
+        return sessions.get(self._self, name)
+
+    def sessions(
+        self,
+        *,
+        limit: int = PAGE,
+        offset: int = 0,
+        cursor: str | None = None,
+        status: str | None = None,
+        agent: str | None = None,
+    ) -> SessionPage:
+        """The sessions, newest first, in pages: go on with its cursor or its offset."""
+        return sessions.listed(
+            self._self, limit=limit, offset=offset, cursor=cursor, status=status, agent=agent
+        )
+
+    def change_session(self, name: str, **values: Any) -> Session:
+        """Sets title, model, mode, status, memory, approval toggles, sensitive-file patterns."""
+        return sessions.change(self._self, name, values)
+
+    def delete_session(self, name: str) -> Session:
+        """Drops a session with all that belongs to it; `gc` frees the space."""
+        return sessions.delete(self._self, name)
+
+    def delete_all_sessions(self) -> int:
+        return sessions.delete_all(self._self)
+
+    def fork(self, name: str, entry: str | None = None, *, title: str | None = None) -> Session:
+        """A new session with the path to the leaf, or to an entry; all objects are shared."""
+        return navigate.fork(self._self, name, entry, title=title)
+
+    def append(self, session: str, *new: NewEntry) -> list[Entry]:
+        """Appends entries to a session, at its leaf or where each says."""
+        return sessions.add(self._self, session, new)
+
+    def end_call(
+        self,
+        session: str,
+        call: str,
+        *,
+        status: str = "success",
+        output: str | None = None,
+        duration: float | None = None,
+    ) -> bool:
+        """A running tool call, named by the agent's id of it or by its entry's, has ended."""
+        return sessions.end_call(
+            self._self, session, call, status=status, output=output, duration=duration
+        )
+
+    def transcript(
+        self,
+        session: str,
+        *,
+        types: Sequence[str] = (),
+        since: int = 0,
+        limit: int = PAGE,
+        include_compacted: bool = False,
+    ) -> EntryPage:
+        """Entries of all branches after a `seq`, in the order in which they were appended."""
+        return sessions.transcript(
+            self._self, session, types=types, since=since, limit=limit,
+            include_compacted=include_compacted,
+        )  # fmt: skip
+
+    def recent(
+        self,
+        session: str,
+        *,
+        limit: int = PAGE,
+        before: int | None = None,
+        include_compacted: bool = False,
+    ) -> EntryPage:
+        """The last entries, in order; its `next_seq` as `before` leads further back."""
+        return sessions.recent(
+            self._self, session, limit=limit, before=before, include_compacted=include_compacted
+        )
+
+    def conversation(
+        self,
+        session: str,
+        *,
+        leaf: str | None = None,
+        types: Sequence[str] = (),
+        before: int | None = None,
+        since: int = 0,
+        limit: int | None = None,
+        newest: bool = False,
+    ) -> list[Entry]:
+        """The entries from the root to the leaf: the session as it stands, without other branches.
+
+        With a `limit`, `newest` gives the last ones; `before` and `since` are cursors.
+        """
+        return sessions.path(
+            self._self, session, leaf=leaf, types=types, before=before, since=since, limit=limit,
+            newest=newest,
+        )  # fmt: skip
+
+    def count_entries(self, session: str, *, include_compacted: bool = True) -> int:
+        return sessions.count(self._self, session, include_compacted=include_compacted)
+
+    def branches(self, session: str) -> list[Branch]:
+        """The session's tree, as its unforked stretches."""
+        return sessions.branches(self._self, session)
+
+    def entry(self, name: str, session: str | None = None) -> Entry:
+        """An entry by id, prefix or label; by `#` and its seq if the session is named."""
+        return sessions.entry(self._self, name, session)
+
+    def link_entry(self, name: str, session: str | None = None, **links: Any) -> bool:
+        """Sets `checkpoint`, `plan_item` or `is_compacted` of an entry, and nothing else."""
+        return sessions.link(self._self, name, session, links)
+
+    def label(self, entry: str, label: str | None, session: str | None = None) -> Entry:
+        """Gives an entry a name to return to, or takes it away."""
+        return sessions.label(self._self, entry, label, session)
+
+    def compact(
+        self, session: str, before: str | int | None = None, *, summary: str | None = None
+    ) -> tuple[int, Entry]:
+        """Hides what came before an entry, and leaves a marker; gives how many were hidden."""
+        return sessions.compact(self._self, session, before, summary)
+
+    def mark_compacted(self, session: str, before: int) -> int:
+        return sessions.mark_compacted(self._self, session, before)
+
+    def entries_of(
+        self, *, checkpoint: str | None = None, plan_item: str | None = None
+    ) -> list[Entry]:
+        """The entries that belong to a checkpoint, or to a plan item."""
+        return sessions.linked_to(self._self, checkpoint=checkpoint, plan_item=plan_item)
+
+    def file_edits(self, session: str, *, since: int = 0, limit: int = 1000) -> EntryPage:
+        return sessions.transcript(
+            self._self, session, types=(FILE_EDIT,), since=since, limit=limit,
+            include_compacted=True,
+        )  # fmt: skip
+
+    def begin_turn(
+        self,
+        session: str,
+        message: str,
+        *,
+        id: str | None = None,
+        include: Sequence[str] = (),
+        data: dict[str, Any] | None = None,
+    ) -> Turn:
+        """Checkpoint, entry of the message, operation. No tool may run before this returns."""
+        return turns.begin(
+            self._self, session, message, id=id, include=self._self.paths(include), data=data
+        )
+
+    def end_turn(
+        self, session: str, *, status: str = "waiting_input", interrupted: bool = False
+    ) -> Step:
+        """One more tree, and what the turn changed, if it changed anything."""
+        return turns.end(self._self, session, status=status, interrupted=interrupted)
+
+    def observe(self) -> None:
+        """Puts what happened to the disk to account now, while it is known whose doing it is."""
+        turns.observe(self._self)
+
+    def start_edit(self, session: str, paths: Sequence[str]) -> Edit:
+        """An agent's tool is about to write these files: what they hold now is kept."""
+        return edits.start(self._self, session, self._self.paths(paths))
+
+    def finalize_edit(self, edit: Edit) -> list[Entry]:
+        """The tool has written: file edits with their differences, and the ledger of its writes."""
+        return edits.finalize(self._self, edit)
+
+    def abort_edit(self, edit: Edit) -> tuple[str, ...]:
+        """Puts bytes, modes and absence back as they were at `start_edit`."""
+        return edits.abort(self._self, edit)
+
+    def goto(
+        self,
+        entry: str,
+        *,
+        session: str | None = None,
+        skip_files: bool = False,
+        summarize: bool = False,
+        summary: str | None = None,
+        preview: bool = False,
+        force: bool = False,
+    ) -> Navigation:
+        """Moves a session's leaf to an entry, and the files with it unless `skip_files`."""
+        return navigate.goto(
+            self._self, entry, session=session, skip_files=skip_files, summarize=summarize,
+            summary=summary, preview=preview, force=force,
+        )  # fmt: skip
+
+    def modified_files(
+        self, session: str, from_entry: str | None = None, to_entry: str | None = None
+    ) -> list[ModifiedFile]:
+        """What differs between two entries of a session: a row a file, with its earliest turn."""
+        return navigate.modified_files(self._self, session, from_entry, to_entry)
+
+    def file_diff(
+        self,
+        session: str,
+        path: str,
+        from_entry: str | None = None,
+        to_entry: str | None = None,
+    ) -> FileDifference | None:
+        """One file between two entries of a session; `None` if it is in neither."""
+        return navigate.file_diff(self._self, session, self._self.path(path), from_entry, to_entry)
+
+    @property
+    def _self(self) -> Workspace:
+        return cast("Workspace", self)

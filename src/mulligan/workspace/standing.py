@@ -1,0 +1,282 @@
+"""Where the sessions stand: what of the disk is whose, kept right while anybody changes it.
+
+A session's pending work is the difference from its `approved` tree to the disk. So whenever the
+disk goes from one tree to another, the change must be put to somebody's account. What the session
+itself did leaves `approved` as it is: it is pending now. What anybody else did joins `approved`
+where it does not touch pending work, line by line: nobody is asked to approve the work of others,
+or their own. Where it does touch, `approved` stays and so does `written`, the disk as the session
+left it: what differs between `written` and the disk is exactly what others changed within it.
+
+What is always true: `approved` and the pending hunks together are the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mulligan.core.diff import is_binary
+from mulligan.core.hunks import apply_hunks, hunks
+from mulligan.core.merge import fold
+from mulligan.core.renames import Candidate, exact_renames
+from mulligan.core.tree import FILE, Change, Entry
+from mulligan.journal import checkpoints, operations, sessions, views
+from mulligan.journal.views import View
+from mulligan.workspace.look import Look
+from mulligan.workspace.trees import Trees
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+Id = bytes
+Author = Callable[[bytes], int | None]
+"""Gives the session whose work a change of a path is, or `None` for the user's own."""
+
+LINES_UP_TO = 16 << 20
+"""Larger files are compared whole."""
+
+
+class Standing(NamedTuple):
+    """The views as they are with the disk as it is now, and whether that must be written down."""
+
+    views: dict[int, View]
+    moved: bool
+    summary: Mapping[str, Any] | None = None
+
+
+def settle(workspace: Workspace, trees: Trees, seen: Look) -> Standing:
+    """The views, with whatever happened to the disk since it was last seen put to account."""
+    known = views.live(workspace.journal)
+    if not known:
+        return Standing({}, moved=False)
+    last = last_seen(workspace)
+    if last is None or last == seen.tree:
+        return Standing(known, moved=False)
+    author = authors(workspace, known)
+    trees.commit()
+    return Standing(carried_on(trees, known, last, seen.tree, author), moved=True)
+
+
+def last_seen(workspace: Workspace) -> Id | None:
+    """The tree that the disk held when it was last looked at for good."""
+    last = operations.last_applied(workspace.journal)
+    row = checkpoints.by_id(workspace.journal, last.after) if last and last.after else None
+    return row.tree if row is not None else None
+
+
+def authors(workspace: Workspace, known: Mapping[int, View]) -> Author:
+    """Whose a change is that was just found: the open turn's, or without one the user's.
+
+    With several open turns it is the one that has written the path by its own account, else the
+    one with a running tool call, else the one that said something last.
+    """
+    working = [number for number, view in known.items() if view.base is not None]
+    if len(working) <= 1:
+        only = working[0] if working else None
+        return lambda path: only
+    marks = ", ".join("?" * len(working))
+    wrote = {
+        path: number
+        for number, path in workspace.journal.rows(
+            f"SELECT session, path FROM ledger WHERE session IN ({marks}) ORDER BY created_at",
+            *working,
+        )
+    }
+    busiest: int = workspace.journal.row(
+        f"SELECT s.number FROM sessions s WHERE s.number IN ({marks}) ORDER BY EXISTS (SELECT 1 "
+        "FROM tool_events t WHERE t.session = s.number AND t.success IS NULL) DESC, "
+        "s.updated_at DESC LIMIT 1",
+        *working,
+    )[0]
+    return lambda path: wrote.get(path, busiest)
+
+
+def carried_on(
+    trees: Trees, known: Mapping[int, View], before: Id, after: Id, author: Author
+) -> dict[int, View]:
+    """The views after the disk went from one tree to another."""
+    changes = trees.differences(before, after)
+    found = {}
+    for number, view in known.items():
+        mine = [change for change in changes if author(change.path) == number]
+        others = [change for change in changes if author(change.path) != number]
+        moved = _with_others(trees, view, others, after if not mine else None, before)
+        moved = _with_own(trees, moved, mine, after if not others else None, before)
+        found[number] = quiet(moved, after)
+    return found
+
+
+def quiet(view: View, present: Id) -> View:
+    """The view, which names no trees once nothing is pending."""
+    if view.base is None and view.approved == present:
+        return view._replace(approved=None, written=None)
+    return view
+
+
+def same(one: Entry | None, other: Entry | None) -> bool:
+    """Whether a path holds the same; of a folder only that it is one, and its mode, count."""
+    if one is None or other is None:
+        return one is other
+    if one.is_directory and other.is_directory:
+        return one.mode == other.mode
+    return one[:5] == other[:5]
+
+
+def as_lines(entry: Entry | None, trees: Trees) -> bytes | None:
+    """The content of a file that can be compared line by line, else `None`."""
+    if entry is None or entry.kind != FILE or entry.size > LINES_UP_TO:
+        return None
+    content = trees.read(entry)
+    return None if is_binary(content) else content
+
+
+def taken_back(
+    workspace: Workspace, trees: Trees, known: dict[int, View], number: int, present: Id
+) -> dict[int, View]:
+    """The views without what an operation did to the one of its own session.
+
+    What it did to the disk has been put to account already; this is about what it approved.
+    """
+    operation = operations.by_number(workspace.journal, number)
+    owner = operation and operation.session and sessions.by_id(workspace.journal, operation.session)
+    if not operation or not owner:
+        return known
+    given = views.at(workspace.journal, owner.number, number)
+    before = views.of_session(workspace.journal, owner.number, before=number)
+    view = known.get(owner.number) or views.of_session(workspace.journal, owner.number)
+    if given is None or before is None or view is None:
+        return known
+    if given.round != before.round:
+        view = view._replace(round=before.round)
+    if given.approved != before.approved:
+        old = _tree_of(workspace, operation.before) or present
+        new = _tree_of(workspace, operation.after) or present
+        view = view._replace(
+            approved=_moved_by(
+                trees, view.approved or present, given.approved or new, before.approved or old
+            ),
+            written=_moved_by(
+                trees, view.written or present, given.written or new, before.written or old
+            ),
+        )
+    return known | {owner.number: quiet(view, present)}
+
+
+def _moved_by(trees: Trees, root: Id, before: Id, after: Id) -> Id:
+    """A tree with the changes between two others; where it is in the way itself, they win."""
+    into: dict[bytes, Entry | None] = {}
+    for path, was, now in trees.differences(before, after):
+        into[path] = now
+        held = trees.find(root, path)
+        if same(held, was) or held is None or was is None or now is None:
+            continue
+        lines, old, new = (as_lines(each, trees) for each in (held, was, now))
+        if lines is not None and old is not None and new is not None:
+            folded = fold(lines, old, new)
+            if not folded.left:
+                into[path] = trees.with_content(now, folded.content)
+    return trees.edit(root, into)
+
+
+def _tree_of(workspace: Workspace, checkpoint: str | None) -> Id | None:
+    row = checkpoints.by_id(workspace.journal, checkpoint) if checkpoint else None
+    return row.tree if row is not None else None
+
+
+def _with_others(
+    trees: Trees, view: View, changes: list[Change], all_of_it: Id | None, before: Id
+) -> View:
+    """The view after somebody else changed the disk."""
+    if not changes or view.approved is None:
+        return view
+    approved, written, base = view.approved, view.written or view.approved, view.base
+    if all_of_it is not None and {approved, written, base or before} == {before}:
+        return view._replace(
+            approved=all_of_it, written=all_of_it, base=all_of_it if base is not None else None
+        )
+    into_approved: dict[bytes, Entry | None] = {}
+    into_written: dict[bytes, Entry | None] = {}
+    into_base: dict[bytes, Entry | None] = {}
+    for old, new in _renamed(changes).items():
+        present = trees.find(before, old)
+        if not same(trees.find(approved, old), present):
+            into_approved |= _moved(trees, approved, old, new)
+            into_written |= _moved(trees, written, old, new)
+        if base is not None and not same(trees.find(base, old), present):
+            into_base |= _moved(trees, base, old, new)
+    for path, was, now in changes:
+        if path not in into_approved:
+            held, wrote = trees.find(approved, path), trees.find(written, path)
+            into_approved[path], into_written[path] = _joined(trees, held, wrote, was, now)
+        if base is not None and path not in into_base:
+            held = trees.find(base, path)
+            into_base[path], _written = _joined(trees, held, held, was, now)
+    return view._replace(
+        approved=trees.edit(approved, into_approved),
+        written=trees.edit(written, into_written),
+        base=trees.edit(base, into_base) if base is not None else None,
+    )
+
+
+def _with_own(
+    trees: Trees, view: View, changes: list[Change], all_of_it: Id | None, before: Id
+) -> View:
+    """The view after the session's own agent changed the disk."""
+    if not changes or view.approved is None:
+        return view
+    written = view.written or view.approved
+    if all_of_it is not None and written == before:
+        return view._replace(written=all_of_it)
+    into: dict[bytes, Entry | None] = {}
+    for path, was, now in changes:
+        wrote = trees.find(written, path)
+        into[path] = now
+        if same(wrote, was) or wrote is None or was is None or now is None:
+            continue
+        old, mine, new = (as_lines(each, trees) for each in (was, wrote, now))
+        if old is not None and mine is not None and new is not None:
+            # What others changed within the pending work, and is still there, is still theirs.
+            into[path] = trees.with_content(now, fold(new, old, mine).content)
+    return view._replace(written=trees.edit(written, into))
+
+
+def _joined(
+    trees: Trees, held: Entry | None, wrote: Entry | None, was: Entry | None, now: Entry | None
+) -> tuple[Entry | None, Entry | None]:
+    """What is approved and what is written at a path that somebody else changed."""
+    if same(held, was) or same(held, now):
+        return now, now
+    if now is None:
+        # They deleted the file with all the pending work in it: there is nothing left to review.
+        return None, None
+    base, old, new = (as_lines(each, trees) for each in (held, was, now))
+    if held is None or was is None or base is None or old is None or new is None:
+        return held, wrote
+    edits = hunks(old, new)
+    folded = fold(base, old, new, edits=edits)
+    mode = now.mode if held.mode == was.mode else held.mode
+    approved = trees.with_content(held, folded.content)._replace(mode=mode)
+    mine = as_lines(wrote, trees)
+    if wrote is None or mine is None:
+        return approved, wrote
+    left = set(folded.left)
+    taken = apply_hunks(old, [edit for edit in edits if edit not in left])
+    mode = now.mode if wrote.mode == was.mode else wrote.mode
+    return approved, trees.with_content(wrote, fold(mine, old, taken).content)._replace(mode=mode)
+
+
+def _moved(trees: Trees, root: Id, old: bytes, new: bytes) -> dict[bytes, Entry | None]:
+    held = trees.find(root, old)
+    name = new.rpartition(b"/")[2]
+    return {old: None, new: held._replace(name=name) if held is not None else None}
+
+
+def _renamed(changes: Iterable[Change]) -> dict[bytes, bytes]:
+    """Files that are now elsewhere, unchanged: from where to where."""
+    gone, came = [], []
+    for path, was, now in changes:
+        if was is not None and was.kind == FILE and now is None:
+            gone.append(Candidate(path, was.id, was.size))
+        elif now is not None and now.kind == FILE and was is None:
+            came.append(Candidate(path, now.id, now.size))
+    return dict(exact_renames(gone, came)) if gone and came else {}

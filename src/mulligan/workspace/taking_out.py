@@ -1,0 +1,97 @@
+"""Taking one session's work out of the disk, and leaving everybody else's in it, line by line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mulligan.core import tree
+from mulligan.core.merge import take_back
+from mulligan.core.tree import Change, Entry
+from mulligan.journal import operations, views
+from mulligan.journal.operations import OperationRow
+from mulligan.workspace.observe import Observation
+from mulligan.workspace.standing import as_lines, last_seen, same
+from mulligan.workspace.trees import Trees
+from mulligan.workspace.wish import Wish, settled
+
+if TYPE_CHECKING:
+    from mulligan.workspace.look import Look
+    from mulligan.workspace.workspace import Workspace
+
+Id = bytes
+THE_USERS = "you changed it since the last turn; --force overwrites it"
+SOME_LINES = "some of its lines were changed since: those stay; --force overwrites them"
+CHANGED_SINCE = "it was changed since; --force overwrites it"
+DELETED_SINCE = "it was deleted since; --force brings it back"
+
+
+def to_take_out(
+    workspace: Workspace,
+    now: Observation,
+    kind: str,
+    operation: OperationRow,
+    between: tuple[Id, Id],
+    *,
+    force: bool,
+) -> Wish:
+    """To have what led to the first tree as in the second, without what others did since.
+
+    With `force` their work goes too; it is in the safety checkpoint.
+    """
+    main: dict[bytes, Entry | None] = {}
+    spared: dict[bytes, str] = {}
+    for change in now.trees.differences(*between):
+        reason = now.seen.coverage.reason_for(change.path)
+        if reason is None:
+            wanted, reason = without(now.trees, change, now.trees.find(now.seen.tree, change.path))
+            main[change.path] = change.after if force else wanted
+        if reason is not None and not force:
+            spared[change.path] = reason
+    intent = {}
+    if "leaf" in operation.intent:
+        # It moved the session along with the files: both return.
+        intent = {"leaf": operation.intent["leaf_before"], "leaf_before": operation.intent["leaf"]}
+    wish = Wish(
+        kind, operation.before, main, {}, spared, undoes=operation.number,
+        session=operation.session, intent=intent,
+    )  # fmt: skip
+    return settled(workspace, now.seen, wish)
+
+
+def without(trees: Trees, change: Change, present: Entry | None) -> tuple[Entry | None, str | None]:
+    """What should be at a path once a change is taken back, and why not all of it could be.
+
+    The change leads from what somebody made of the path to what it was before.
+    """
+    _path, after, before = change
+    if same(present, after) or same(present, before):
+        return before, None
+    if present is None:
+        return None, DELETED_SINCE
+    lines, made, old = (as_lines(each, trees) for each in (present, after, before))
+    if before is None or after is None or lines is None or made is None or old is None:
+        return present, CHANGED_SINCE
+    folded = take_back(lines, made, old)
+    mode = before.mode if present.mode == after.mode else present.mode
+    entry = trees.with_content(present, folded.content)._replace(mode=mode)
+    return entry, SOME_LINES if folded.left else None
+
+
+def without_the_users(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
+    """The wish, but for files that the user has changed since the last turn.
+
+    Where nobody can tell the user's bytes from an agent's, it stays as it is.
+    """
+    last = operations.last_applied(workspace.journal)
+    then = last_seen(workspace)
+    if last is None or last.session is None or then is None or then == seen.tree:
+        return wish
+    if any(view.base is not None for view in views.live(workspace.journal).values()):
+        return wish
+    theirs = {
+        path: THE_USERS
+        for path, was, now in tree.differences(then, seen.tree, workspace.load)
+        if path in wish.main
+        and not any(each is not None and each.is_directory for each in (was, now))
+    }
+    return settled(workspace, seen, wish.without(theirs)) if theirs else wish

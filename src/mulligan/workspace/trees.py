@@ -1,0 +1,57 @@
+"""Trees and contents, read and made: what is made can be read before it is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mulligan.core import tree
+from mulligan.core.tree import Change, Entry, Tree
+from mulligan.store.writer import Writer
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+Id = bytes
+
+
+class Trees:
+    """What the store holds, and what a writer is about to add to it."""
+
+    def __init__(self, workspace: Workspace, writer: Writer) -> None:
+        self._workspace = workspace
+        self._writer = writer
+        self._made: dict[Id, Tree] = {}
+        self._contents: dict[Id, bytes] = {}
+
+    def commit(self) -> None:
+        """Whatever was put into the store so far can be read from now on."""
+        self._writer.commit()
+
+    def load(self, id: Id) -> Tree:
+        found = self._made.get(id)
+        return found if found is not None else self._workspace.load(id)
+
+    def find(self, root: Id, path: bytes) -> Entry | None:
+        return tree.find(root, path, self.load)
+
+    def read(self, entry: Entry) -> bytes:
+        found = self._contents.get(entry.id)
+        return found if found is not None else self._workspace.store.get(entry.id)
+
+    def with_content(self, entry: Entry, content: bytes) -> Entry:
+        """The entry of a file with another content, which is put into the store."""
+        id = self._writer.put(content, base=entry.id)
+        self._contents[id] = content
+        return entry._replace(id=id, size=len(content))
+
+    def edit(self, root: Id, changes: Mapping[bytes, Entry | None]) -> Id:
+        return tree.edit(root, changes, self.load, self._save) if changes else root
+
+    def differences(self, before: Id, after: Id) -> list[Change]:
+        return list(tree.differences(before, after, self.load))
+
+    def _save(self, data: bytes, old: Id | None, entries: Tree) -> Id:
+        id = self._writer.put(data, base=old)
+        self._made[id] = entries
+        return id

@@ -1,0 +1,276 @@
+"""Turns: from a user's message to the agent's stop.
+
+Before anything may happen there is a checkpoint, the entry of the message and an operation, in
+this order and in one transaction; at the end one more tree, and what the turn changed if it
+changed anything. A turn whose end never came is ended by the next one that begins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from mulligan.core.coverage import raw, text
+from mulligan.core.entries import STEP_SNAPSHOT, USER_INPUT, NewEntry
+from mulligan.core.tree import EMPTY_ID, Change
+from mulligan.errors import UsageError
+from mulligan.journal import checkpoints, entries, operations, sessions, views
+from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.journal.sessions import SessionRow
+from mulligan.journal.views import View
+from mulligan.workspace import restore
+from mulligan.workspace.checkpoints import force, new_id
+from mulligan.workspace.look import Look
+from mulligan.workspace.observe import Observation, observing
+from mulligan.workspace.session_results import Step, Turn
+from mulligan.workspace.sessions import appending
+from mulligan.workspace.standing import quiet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mulligan.workspace.results import RestoreResult
+    from mulligan.workspace.workspace import Workspace
+
+SHOWN = 50
+Paths = dict[str, tuple[str, ...]]
+
+
+def begin(
+    workspace: Workspace,
+    name: str,
+    message: str,
+    *,
+    id: str | None = None,
+    include: Iterable[bytes] = (),
+    data: dict[str, Any] | None = None,
+) -> Turn:
+    """Begins a turn. Nothing that an agent does may come before this has returned."""
+    message = raw(message).decode("utf-8", "replace")
+    with workspace.locked():
+        session = sessions.resolve(workspace.journal, name)
+        force(workspace, include)
+        entry = id or new_id()
+        with observing(workspace) as now:
+            view = now.view(session.number)
+            left = _work(now, view) if view.base is not None else None
+            present = now.seen.tree
+            opened = view._replace(
+                approved=view.approved or present, written=view.written or present, base=present
+            )
+            now.commit()
+            with workspace.journal.writing() as db:
+                if left is not None:
+                    _close(now, db, session, view, left, interrupted=True)
+                row = now.checkpoint(
+                    db, kind="turn", message=f"Before user message: {shortened(message)}",
+                    session=session.id, entry=entry,
+                )  # fmt: skip
+                appender = appending(db, session.number)
+                place = appender.append(
+                    NewEntry(USER_INPUT, message, data, id=entry, checkpoint=row.id)
+                )
+                appender.finish()
+                number = now.record(
+                    db, kind="begin_turn", after=row, session=session.id,
+                    changes={session.number: opened},
+                    summary={"entry": entry, "round": view.round},
+                )  # fmt: skip
+                values = {"status": "running"}
+                if not session.title:
+                    values["title"] = shortened(message)
+                sessions.update(db, session.number, values)
+        workspace.save_cache()
+        index = turn_index(workspace, session.number, place.seq)
+    return Turn(session.id, round_name(view), entry, row.id, number, index)
+
+
+def end(
+    workspace: Workspace,
+    name: str,
+    *,
+    status: str = "waiting_input",
+    interrupted: bool = False,
+) -> Step:
+    """Ends a turn: records what it changed, if it changed anything."""
+    with workspace.locked():
+        session = sessions.resolve(workspace.journal, name)
+        with observing(workspace) as now:
+            view = now.view(session.number)
+            if view.base is None:
+                raise UsageError(f"Session {session.id} has no turn that could end.")
+            work = _work(now, view)
+            now.commit()
+            with workspace.journal.writing() as db:
+                step = _close(now, db, session, view, work, interrupted=interrupted)
+                sessions.update(db, session.number, {"status": status})
+        workspace.save_cache()
+    return step
+
+
+def split(workspace: Workspace) -> None:
+    """Makes an operation of what open turns have done so far, so that it can be taken back."""
+    with workspace.locked():
+        for number, known in views.live(workspace.journal).items():
+            session = sessions.by_number(workspace.journal, number)
+            if known.base is None or session is None:
+                continue
+            with observing(workspace) as now:
+                view = now.view(number)
+                work = _work(now, view)
+                if not work:
+                    continue
+                now.commit()
+                with workspace.journal.writing() as db:
+                    _close(now, db, session, view, work, goes_on=True)
+
+
+def undo(
+    workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+) -> RestoreResult:
+    """Takes back the last operation that changed something, be it an unfinished turn."""
+    with workspace.locked():
+        split(workspace)
+        return restore.undo(workspace, keep_dirty=keep_dirty, force=force, preview=preview)
+
+
+def observe(workspace: Workspace) -> None:
+    """Puts what happened to the disk to account now, while it is known whose doing it is."""
+    with workspace.locked():
+        if not views.live(workspace.journal):
+            return
+        with observing(workspace) as now:
+            if not now.standing.moved:
+                return
+            now.commit()
+            with workspace.journal.writing() as db:
+                now.note(db, now.safety(db, "Between two calls"))
+        workspace.save_cache()
+
+
+def open_turns(workspace: Workspace) -> list[int]:
+    """The sessions that have a turn going on, by number."""
+    return [
+        number for number, view in views.live(workspace.journal).items() if view.base is not None
+    ]
+
+
+def round_name(view: View) -> str:
+    """A round as it is called on the wire."""
+    return f"session_{view.round}"
+
+
+def turn_index(workspace: Workspace, session: int, seq: int) -> int:
+    """Which turn an entry belongs to, counting messages on the way to it from 0."""
+    found = 0
+    for branch, last in entries.path(workspace.journal, session, seq):
+        found += workspace.journal.row(
+            "SELECT count(*) FROM entries WHERE session = ? AND branch = ? AND number <= ? "
+            "AND type = 'user_input'",
+            session, branch, (session << 32) | last,
+        )[0]  # fmt: skip
+    return max(0, found - 1)
+
+
+def shortened(message: str) -> str:
+    return message if len(message) <= SHOWN else message[:SHOWN] + "..."
+
+
+def named(changes: Iterable[Change]) -> Paths:
+    """The files that differ, by what happened to them."""
+    found: dict[str, list[str]] = {"added": [], "modified": [], "deleted": []}
+    for path, before, after in changes:
+        was = before is not None and not before.is_directory
+        now = after is not None and not after.is_directory
+        if was or now:
+            kind = "modified" if was and now else "added" if now else "deleted"
+            found[kind].append(text(path))
+    return {kind: tuple(paths) for kind, paths in found.items()}
+
+
+def _work(now: Observation, view: View) -> list[Change]:
+    """What the open turn has changed so far, folders included."""
+    return now.trees.differences(view.base or now.seen.tree, now.seen.tree)
+
+
+def _close(
+    now: Observation,
+    db: apsw.Connection,
+    session: SessionRow,
+    view: View,
+    work: list[Change],
+    *,
+    interrupted: bool = False,
+    goes_on: bool = False,
+) -> Step:
+    """Records a turn, in the caller's transaction: its checkpoint, its entry, its operation."""
+    base = view.base or now.seen.tree
+    begun = _begun(now, session, base)
+    index = turn_index(now.workspace, session.number, session.leaf or 0) if session.leaf else 0
+    paths = named(work)
+    entry = row = None
+    closed = quiet(view._replace(base=now.seen.tree if goes_on else None), now.seen.tree)
+    if work:
+        before = begun or _without_the_turn(now, db, session, base)
+        entry = new_id()
+        row = now.checkpoint(
+            db, kind="step", message=_words(paths), session=session.id, entry=entry
+        )
+        appender = appending(db, session.number)
+        data = {
+            "baselineTreeHash": base.hex() if base != EMPTY_ID else None,
+            "snapshotTreeHash": now.seen.tree.hex(),
+            "diff": {kind: list(names) for kind, names in paths.items()},
+            "turnIndex": index,
+        }
+        if interrupted:
+            data["interrupted"] = True
+        appender.append(NewEntry(STEP_SNAPSHOT, "", data, id=entry, checkpoint=row.id))
+        appender.finish()
+    else:
+        row = before = now.safety(db, "After a turn")
+    number = now.record(
+        db, kind="turn", after=row, session=session.id, changed=bool(work), before=before.id,
+        changes={session.number: closed},
+        summary={
+            "turn": index, "round": view.round, "entry": entry,
+            **{kind: len(names) for kind, names in paths.items()},
+        },
+    )  # fmt: skip
+    # Told once: whoever records more in this transaction has nothing left to put to account.
+    now.standing = now.standing._replace(moved=False)
+    return Step(
+        session.id, round_name(view), index, number, entry, row.id if work else None, **paths
+    )
+
+
+def _begun(now: Observation, session: SessionRow, base: bytes) -> CheckpointRow | None:
+    """The checkpoint from before the turn, if nobody else has changed anything since."""
+    kinds = ("begin_turn", "turn")
+    for operation in reversed(operations.of_session(now.workspace.journal, session.id, kinds)):
+        row = checkpoints.by_id(now.workspace.journal, operation.after or "")
+        return row if row is not None and row.tree == base else None
+    return None
+
+
+def _without_the_turn(
+    now: Observation, db: apsw.Connection, session: SessionRow, base: bytes
+) -> CheckpointRow:
+    """A checkpoint of the disk without what the turn did, but with what others did meanwhile."""
+    listing = now.trees.load(base)
+    seen = Look(
+        base,
+        now.seen.guarded,
+        now.seen.coverage,
+        sum(entry.files for entry in listing),
+        sum(entry.size for entry in listing),
+    )
+    return now.checkpoint(
+        db, kind="step", message="Without the turn", session=session.id, seen=seen
+    )
+
+
+def _words(paths: Paths) -> str:
+    parts = [f"{len(names)} {kind}" for kind, names in paths.items() if names]
+    return "Turn: " + (", ".join(parts) or "folders only")
