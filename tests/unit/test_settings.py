@@ -11,7 +11,7 @@ import pytest
 import mulligan
 from mulligan.errors import UsageError
 from mulligan.files.scan import Limits
-from mulligan.workspace.settings import parse_size, read_limits
+from mulligan.workspace.settings import parse_size, read_settings
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 
@@ -71,7 +71,7 @@ def write(path: Path, text: str) -> None:
 
 
 def limits(home: Path, project: Path) -> Limits:
-    return read_limits(str(home), str(project).encode())
+    return read_settings(str(home), str(project).encode()).limits
 
 
 def test_without_files_the_defaults_hold(project: Path, mulligan_home: Path) -> None:

@@ -151,26 +151,23 @@ class _Reader:
         if isinstance(line, Problem):
             yield line
             return
-        kind = line.get("type")
-        if kind not in _SPOKEN and (not isinstance(kind, str) or kind not in _SILENT):
-            shown = kind[:40] if isinstance(kind, str) else "none"
-            yield Problem(path, number, f"Unknown type of line: {shown}.")
+        kind = string(line.get("type"))
+        if kind not in _SPOKEN and kind not in _SILENT:
+            yield Problem(path, number, f"Unknown type of line: {kind[:40] or 'none'}.")
         self._note_title(line)
-        said = kind in _SPOKEN or "attachment" in line
+        said = kind in _SPOKEN or kind == "attachment"
         if not said and not isinstance(line.get("uuid"), str):
             return
         uuid = string(line.get("uuid")) or f"{home.prefix}L{number}"
-        if uuid in self.places or uuid in self.depths:
+        waiting = self.boundary is not None and self.boundary["uuid"] == uuid
+        if uuid in self.places or uuid in self.depths or waiting:
             return
         self.time = moment(line.get("timestamp")) or self.time
-        if self.session is None and kind in _SPOKEN:
-            self.session = self._begun(line)
-            yield self.session
-        if line.get("subtype") == "compact_boundary":
+        if kind == "system" and line.get("subtype") == "compact_boundary":
             yield from self._flush_boundary(home)
             self.boundary = line | {"uuid": uuid}
             return
-        if line.get("isCompactSummary") is True:
+        if kind == "user" and line.get("isCompactSummary") is True:
             yield from self._compaction(line | {"uuid": uuid}, home)
             return
         if said:
@@ -199,6 +196,7 @@ class _Reader:
                 entry = draft._replace(
                     id=id, parent=parent, created_at=self.time, aside=chain.aside
                 )
+                yield from self._begun(line)
                 self._note(entry, id, chain)
                 parent = id
                 yield entry
@@ -256,6 +254,7 @@ class _Reader:
         if trigger := string(mapping(boundary.get("compactMetadata")).get("trigger")):
             data["trigger"] = trigger
         time = moment(boundary.get("timestamp")) or self.time
+        yield from self._begun(line)
         yield NewEntry(COMPACT_MARKER, summary, data, id, parent, time, aside=chain.aside)
         yield Compacted(id)
         self.depths[id] = 0
@@ -302,21 +301,20 @@ class _Reader:
         except OSError as error:
             yield Problem(path, 0, f"Cannot be read: {error.strerror}.")
 
-    def _begun(self, line: dict[str, Any]) -> Session:
-        """The session by its file's name, where that is an id, and else by its lines."""
+    def _begun(self, line: dict[str, Any]) -> Iterator[Record]:
+        """Before the first entry its session: by the name of the file, or by the lines."""
+        if self.session is not None:
+            return
         said = string(line.get("sessionId"))
         id = said if said and not _UUID.fullmatch(self.stem) else self.stem
-        directory = string(line.get("cwd")) or None
-        if self.main.aside:
-            return Session(id, directory)
-        # A session resumed by older versions begins with the lines of the one before it.
-        origin = string(mapping(line.get("forkedFrom")).get("sessionId")) or said
-        return Session(
-            id,
-            directory,
-            created_at=self.time,
-            forked_from=origin if origin != id else None,
-        )
+        self.session = Session(id, string(line.get("cwd")) or None)
+        if not self.main.aside:
+            # A session resumed by older versions begins with the lines of the one before it.
+            origin = string(mapping(line.get("forkedFrom")).get("sessionId")) or said or id
+            self.session = self.session._replace(
+                created_at=self.time, forked_from=origin if origin != id else None
+            )
+        yield self.session
 
     def _note_title(self, line: dict[str, Any]) -> None:
         match line.get("type"):

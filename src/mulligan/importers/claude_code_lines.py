@@ -92,7 +92,7 @@ def _said_by_assistant(line: dict[str, Any], content: object) -> Iterator[Draft]
         yield Unknown("The assistant's message has no content.")
         return
     for block in map(mapping, content):
-        match block.get("type"):
+        match string(block.get("type")):
             case "text":
                 text = string(block.get("text"))
                 if line.get("isApiErrorMessage") is True:
@@ -115,11 +115,10 @@ def _said_by_assistant(line: dict[str, Any], content: object) -> Iterator[Draft]
                 yield NewEntry(TOOL_CALL, "", data, model=model)
             case "redacted_thinking" | "fallback":
                 pass
-            case kind if isinstance(kind, str) and kind.endswith("_tool_result"):
+            case kind if kind.endswith("_tool_result"):
                 yield from _result(block | {"content": _results_text(block)}, {}, {})
             case kind:
-                shown = kind[:40] if isinstance(kind, str) else "none"
-                yield Unknown(f"Unknown type of content: {shown}.")
+                yield Unknown(f"Unknown type of content: {kind[:40] or 'none'}.")
 
 
 def _results_text(block: dict[str, Any]) -> str:

@@ -154,7 +154,7 @@ class _Reader:
             yield number, mapping(item)
 
     def _line(self, value: dict[str, Any]) -> Iterator[Record]:
-        kind, payload = value.get("type"), value.get("payload")
+        kind, payload = string(value.get("type")), value.get("payload")
         if not isinstance(payload, dict):
             yield from self._bare(value)
         elif kind == "session_meta":
@@ -174,8 +174,8 @@ class _Reader:
 
     def _bare(self, value: dict[str, Any]) -> Iterator[Record]:
         """A line of the older form, without an envelope."""
-        kind = value.get("type")
-        if kind is None and "id" in value:
+        kind = string(value.get("type"))
+        if "type" not in value and "id" in value:
             self._meta(value)
         elif value.get("record_type") == "state":
             pass
@@ -186,7 +186,7 @@ class _Reader:
 
     def _meta(self, meta: dict[str, Any]) -> None:
         # A fork's rollout goes on with a copy of the one it was forked from, its meta included.
-        if self.named:
+        if self.named or self.begun:
             return
         self.named = True
         spawned = mapping(mapping(mapping(meta.get("source")).get("subagent")).get("thread_spawn"))
@@ -200,7 +200,7 @@ class _Reader:
         self.time = self.time or self.session.created_at
 
     def _response(self, item: dict[str, Any]) -> Iterator[Record]:
-        kind = item.get("type")
+        kind = string(item.get("type"))
         if kind == "message":
             yield from self._message(item)
         elif kind == "reasoning":
@@ -215,7 +215,7 @@ class _Reader:
             yield self._unknown("item", kind)
 
     def _message(self, item: dict[str, Any]) -> Iterator[Record]:
-        role, content = item.get("role"), item.get("content")
+        role, content = string(item.get("role")), item.get("content")
         if role == "user":
             if self.session.directory is None:
                 self.session = self.session._replace(directory=working_directory(content))
@@ -234,7 +234,7 @@ class _Reader:
         call = string(item.get("call_id")) or string(item.get("id")) or self._next_id()
         status = PENDING
         if kind in ("web_search_call", "image_generation_call"):  # which have no output to come
-            status = SUCCESS if item.get("status") in (None, "completed") else ERROR
+            status = SUCCESS if item.get("status", "completed") == "completed" else ERROR
             arguments = arguments or present(prompt=item.get("revised_prompt"))
         yield from self._called(call, name, arguments, status)
 
@@ -272,7 +272,7 @@ class _Reader:
             yield Ended(id, ERROR if failed else SUCCESS, duration=duration)
 
     def _event(self, event: dict[str, Any]) -> Iterator[Record]:
-        kind = event.get("type")
+        kind = string(event.get("type"))
         match kind:
             case "user_message":
                 yield from self._said("event", USER_INPUT, typed_text(event.get("message")))
@@ -301,11 +301,11 @@ class _Reader:
                 self.session = self.session._replace(title=title)
             case "thread_rolled_back":
                 self._roll_back(event.get("num_turns"))
-            case _ if not isinstance(kind, str) or kind not in SILENT_EVENTS:
+            case _ if kind not in SILENT_EVENTS:
                 yield self._unknown("event", kind)
 
     def _item(self, item: dict[str, Any]) -> Iterator[Record]:
-        kind, id = item.get("type"), string(item.get("id"))
+        kind, id = string(item.get("type")), string(item.get("id"))
         match kind:
             case "UserMessage":
                 yield from self._said("item", USER_INPUT, typed_text(item.get("content")))
@@ -324,7 +324,7 @@ class _Reader:
                 yield from self._changed(id, item, failed)
             case "McpToolCall":
                 yield from self._mcp(id, item)
-            case _ if not isinstance(kind, str) or kind not in SILENT_ITEMS:
+            case _ if kind not in SILENT_ITEMS:
                 yield self._unknown("item", kind)
 
     def _command(self, id: str, told: dict[str, Any]) -> Iterator[Record]:
@@ -417,6 +417,5 @@ class _Reader:
     def _next_id(self) -> str:
         return f"L{self.line}:{self.made}" if self.made else f"L{self.line}"
 
-    def _unknown(self, what: str, kind: object) -> Problem:
-        shown = kind[:40] if isinstance(kind, str) else "none"
-        return Problem(self.path, self.line, f"Unknown type of {what}: {shown}.")
+    def _unknown(self, what: str, kind: str) -> Problem:
+        return Problem(self.path, self.line, f"Unknown type of {what}: {kind[:40] or 'none'}.")

@@ -190,7 +190,7 @@ class _Reader:
         elif isinstance(value.get("$set"), dict):
             self._about(value["$set"], thread)
             yield from self._shown(path, number, value["$set"].get("messages"), thread)
-        elif isinstance(value.get("id"), str):
+        elif string(value.get("id")):
             yield from self._message(path, number, value, thread)
         elif "sessionId" in value or "history" in value:
             self._about(value, thread)
@@ -242,7 +242,7 @@ class _Reader:
         id = thread.prefix + message["id"]
         first = id not in self.messages
         seen = self.messages.setdefault(id, _Message(thread.last))
-        content, kind = message.get("content"), message.get("type")
+        content, kind = message.get("content"), string(message.get("type"))
         time = moment(message.get("timestamp")) or self.time
         if first:
             self.time = time
@@ -269,8 +269,7 @@ class _Reader:
             if text.strip() and not seen.said:
                 yield from self._entry(thread, id, SYSTEM_MESSAGE, text, {"kind": kind}, time)
         elif first:
-            shown = kind[:40] if isinstance(kind, str) else "none"
-            yield Problem(path, number, f"Unknown type of message: {shown}.")
+            yield Problem(path, number, f"Unknown type of message: {kind[:40] or 'none'}.")
         seen.said = seen.said or bool(text.strip())
 
     def _call(

@@ -56,7 +56,8 @@ class Conversation:
         self._last: str | None = None
         self._firsts: dict[str, tuple[str, int]] = {}  # by message: its first entry, how many above
         self._kept_from = ""  # the message from which on a compaction keeps everything
-        self._turn: dict[str, str] = {}  # what became of files in this turn
+        self._turn: dict[str, tuple[str, str]] = {}  # what became of files in this turn
+        self._told: set[str] = set()  # of which something was said in this turn
         self._message = _Message("", {}, None)
 
     def begin(self, id: str, info: dict[str, Any], time: object) -> Iterator[Record]:
@@ -64,7 +65,7 @@ class Conversation:
         if id and id == self._reverted_to:
             self._stands = [self._last]
         if message.is_user:
-            self._turn = _changed_in_turn(info)
+            self._turn, self._told = _changed_in_turn(info), set()
         # Older versions say in the messages alone where they worked, and with which model.
         directory = self._session.directory or filled(mapping(info.get("path")).get("cwd"))
         model = self._session.model or message.model
@@ -156,17 +157,23 @@ class Conversation:
         if status == "completed" and name in EDITING:
             for count, edit in enumerate(_file_edits(name, state, metadata), 2):
                 self._message.edited.add(edit["path"])
+                self._told.add(edit["path"])
                 entry = NewEntry(FILE_EDIT, edit["path"], edit)
                 yield from self._add(f"{id}:{count}", entry, ended_at)
 
     def _patched(self, id: str, part: dict[str, Any], at: str | None) -> Iterator[Record | str]:
-        """What OpenCode found changed on the disk, commands included; its tools' own is known."""
-        others = [path for path in map(filled, sequence(part.get("files"))) if path]
-        for count, path in enumerate(sorted({*others} - self._message.edited)):
-            operation = next(
-                (what for name, what in self._turn.items() if path.endswith("/" + name)), "modify"
-            )
-            entry = NewEntry(FILE_EDIT, path, {"path": path, "operation": operation})
+        """What OpenCode found changed on the disk, by commands: of its own tools we know.
+
+        How is told for the turn as a whole, once it is over: that is the diff of this change if
+        it is the only one of the file.
+        """
+        paths = {path for path in map(filled, sequence(part.get("files"))) if path}
+        for count, path in enumerate(sorted(paths - self._message.edited)):
+            name = path.removeprefix(self._message.root.rstrip("/") + "/")
+            operation, diff = self._turn.get(name, ("modify", ""))
+            data = _edit(path, operation, "" if path in self._told else diff)
+            self._told.add(path)
+            entry = NewEntry(FILE_EDIT, path, data)
             yield from self._add(f"{id}:{count}" if count else id, entry, at)
 
 
@@ -184,6 +191,7 @@ class _Message:
         self.time = moment(times.get("created")) or moment(time)
         self.ended_at = moment(times.get("completed")) or self.time
         self.error = mapping(info.get("error"))
+        self.root = string(mapping(info.get("path")).get("root"))
         self.edited: set[str] = set()
 
 
@@ -219,10 +227,10 @@ def _edit(path: str, operation: str | None, diff: str) -> dict[str, Any]:
     return changes.unified(path, operation, changes.heads(path, operation) + diff[hunk.start() :])
 
 
-def _changed_in_turn(info: dict[str, Any]) -> dict[str, str]:
+def _changed_in_turn(info: dict[str, Any]) -> dict[str, tuple[str, str]]:
     diffs = map(mapping, sequence(mapping(info.get("summary")).get("diffs")))
     return {
-        path: OPERATIONS.get(string(diff.get("status")), "modify")
+        path: (OPERATIONS.get(string(diff.get("status")), "modify"), string(diff.get("patch")))
         for diff in diffs
         if (path := filled(diff.get("file")))
     }

@@ -271,7 +271,8 @@ class _Log:
             yield from self._file_edit(call, mapping(message.get("details")))
         ended_at = moment(message.get("timestamp")) or self._time
         duration = milliseconds(call.began_at, ended_at) if call else None
-        yield Ended(id, ERROR if is_error else SUCCESS, output, duration)
+        if id:
+            yield Ended(id, ERROR if is_error else SUCCESS, output, duration)
 
     def _file_edit(self, call: _Call, details: dict[str, Any]) -> Iterator[NewEntry]:
         path = filled(call.input.get("path"))

@@ -155,14 +155,15 @@ class _Transcript:
         ]
         about = {"id": id, "files": files, "fileCount": len(files)}
         about |= present(totalSize=number(manifest.get("totalSize")))
-        parent = string(manifest.get("transcriptEntryId"))
+        entry = string(manifest.get("transcriptEntryId"))
+        parent = entry if entry in self._ids else self._last
         self._ids.add(id)
         yield NewEntry(
             SYSTEM_MESSAGE,
             string(manifest.get("description")),
             {"restore_point": about},
             id,
-            parent if parent in self._ids else self._last,
+            parent,
             moment(manifest.get("timestamp")),
             aside=True,
         )

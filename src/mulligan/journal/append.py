@@ -190,6 +190,16 @@ def end_call(
     return True
 
 
+def end_open_calls(db: apsw.Connection, session: int) -> int:
+    """Calls of which no end was seen are errors now; gives how many."""
+    sql = (
+        "SELECT e.id FROM tool_events t JOIN entries e ON e.number = t.entry "
+        "WHERE t.session = ? AND t.success IS NULL"
+    )
+    open_ones = db.execute(sql, (session,)).fetchall()
+    return sum(end_call(db, session, str(id), status="error") for (id,) in open_ones)
+
+
 def link(db: apsw.Connection, session: int, seq: int, **values: Any) -> bool:
     """Sets the links of an entry or its compaction flag, and nothing else."""
     names = {"checkpoint", "plan_item", "is_compacted"}

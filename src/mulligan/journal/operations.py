@@ -148,6 +148,16 @@ def last_applied(db: Database) -> OperationRow | None:
     return _row(row) if row else None
 
 
+def last_head(db: Database) -> str | None:
+    """The commit that git stood at when that was last looked at."""
+    sql = (
+        "SELECT head FROM operations WHERE state = 'applied' AND head IS NOT NULL "
+        "ORDER BY number DESC LIMIT 1"
+    )
+    row = db.row(sql)
+    return row[0] if row else None
+
+
 def of_session(db: Database, session: str, kinds: tuple[str, ...]) -> list[OperationRow]:
     """A session's operations of some kinds, oldest first."""
     marks = ", ".join("?" * len(kinds))

@@ -18,7 +18,6 @@ from mulligan.errors import UsageError
 from mulligan.journal.search import TOKENIZER
 from mulligan.journal.texts import CLOSE, OPEN, Columns, clean, kind
 
-SEARCHED = "{content tool path diff}"
 SNIPPET_TOKENS = 32
 GAP = "..."
 ENDINGS = ("ing", "ed", "es", "er", "ly", "ation", "ment", "ness", "ity", "able", "ful")
@@ -73,7 +72,7 @@ class Reader:
             return Query(literal=text.strip())
         beginnings = {_beginning(token) for tokens in phrases for token in tokens}
         return Query(
-            f"{SEARCHED} : ({' AND '.join(phrases.values())})",
+            " AND ".join(phrases.values()),
             " OR ".join(phrases.values()),
             tuple(sorted(beginnings)),
         )
@@ -85,7 +84,7 @@ class Reader:
         if "\0" in text:
             raise UsageError("The query holds a NUL, which the raw syntax cannot have.")
         text = clean(text)
-        match = f"{SEARCHED} : ({text})"
+        match = f"({text})"
         # By itself too: with a bracket too many at each end it would only seem to be in brackets.
         for each in (text, match):
             try:

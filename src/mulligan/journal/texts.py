@@ -63,8 +63,8 @@ def clean(text: str) -> str:
 
 
 def kind(type: str) -> str:
-    """A type as one word of the index."""
-    return type.replace("_", "")
+    """A type as one word of the index, and one that nobody else would use."""
+    return f"mulliganentry{type.replace('_', '')}"
 
 
 def _strings(value: Any) -> list[str]:

@@ -68,7 +68,8 @@ def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False)
     above = list(_upwards(here))
     for known in above:
         project = _project(known, home)
-        if os.path.exists(project.path("project.json")):
+        # One that only logs have told of is no project yet: the folder itself decides.
+        if os.path.exists(project.path("project.json")) and not is_imported(project):
             return project
     root = here
     for marker in (b".mulligan.toml", b".git"):
@@ -84,13 +85,30 @@ def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False)
     return _moved_project(root, home) or _project(root, home)
 
 
-def register(project: Project) -> None:
-    """Writes down which directory a project's data is about."""
+def project_of_log(directory: str, home: str) -> Project:
+    """The project that a foreign log is about, be its directory gone or far too wide."""
+    path = os.path.normpath(os.fsencode(directory))
+    if os.path.isdir(path):
+        return find_project(path, home, allow_any_root=True)
+    for known in _upwards(path):
+        project = _project(known, home)
+        if os.path.exists(project.path("project.json")):
+            return project
+    return _project(path, home)
+
+
+def register(project: Project, *, imported: bool = False) -> None:
+    """Writes down which directory a project's data is about.
+
+    `imported`: only logs have told of it, until somebody opens it.
+    """
     path = project.path("project.json")
-    if os.path.exists(path):
+    if os.path.exists(path) and (imported or not is_imported(project)):
         return
     make_directories(project.directory)
-    content = {"root": text(project.root), "identity": _identity(project.root)}
+    content: dict[str, Any] = {"root": text(project.root), "identity": _identity(project.root)}
+    if imported:
+        content["imported"] = True
     temporary = f"{path}.{os.getpid()}.{get_ident()}.tmp"
     with open(temporary, "w", encoding="ascii") as file:
         json.dump(content, file)
@@ -98,6 +116,12 @@ def register(project: Project) -> None:
         os.fsync(file.fileno())
     os.replace(temporary, path)
     sync_directory(project.directory)
+
+
+def is_imported(project: Project) -> bool:
+    """Whether only foreign logs have told of a project so far."""
+    content = _read(project.path("project.json"))
+    return content is not None and bool(content.get("imported"))
 
 
 def known_projects(home: str) -> list[Project]:
@@ -144,7 +168,10 @@ def _identity(root: bytes) -> list[int] | None:
     An inode's number is used again; its generation, or the time of its birth, is not. Where
     neither is to be had there is no telling, and a moved project counts as a new one.
     """
-    status = os.stat(root)
+    try:
+        status = os.stat(root)
+    except OSError:
+        return None
     born = getattr(status, "st_birthtime", None)
     if born is not None:
         return [status.st_dev, status.st_ino, int(born * 1e6)]

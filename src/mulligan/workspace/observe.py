@@ -16,6 +16,7 @@ from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.views import View
 from mulligan.store.writer import Writer
 from mulligan.workspace.checkpoints import add
+from mulligan.workspace.commits import kept_by_commit
 from mulligan.workspace.look import Look, look
 from mulligan.workspace.standing import Standing, settle
 from mulligan.workspace.trees import Trees
@@ -134,5 +135,10 @@ def observed(workspace: Workspace, writer: Writer, seen: Look) -> Observation:
     """What a look means for the sessions."""
     covered = writer.put(seen.coverage.encode())
     found = Observation(workspace, writer, seen, covered, Standing({}, moved=False))
-    found.standing = settle(workspace, found.trees, seen)
+    standing = settle(workspace, found.trees, seen)
+    if standing.views:
+        kept, paths = kept_by_commit(workspace, found.trees, standing.views, seen.tree)
+        if paths:
+            standing = Standing(kept, moved=True, summary={"committed": paths})
+    found.standing = standing
     return found

@@ -205,6 +205,16 @@ def in_each(projects: Sequence[Project], work: Callable[[Project, Database], Non
     return problems
 
 
+def moment(given: str | None) -> str | None:
+    """A time as the journal writes it; raises `UsageError` for what is none."""
+    if not given:
+        return None
+    try:
+        return rfc3339(nanoseconds(given))
+    except (ValueError, OverflowError):
+        raise UsageError(f"{given!r} is not a time; write 2026-11-15T12:00:00Z.") from None
+
+
 class _Search:
     """One question, put to one or many projects."""
 
@@ -212,7 +222,7 @@ class _Search:
         self._reader, self._progress = reader, progress
         self._agent = filters.get("agent")
         self._types = tuple(filters.get("types", ()))
-        self._after, self._before = _moment(filters.get("after")), _moment(filters.get("before"))
+        self._after, self._before = moment(filters.get("after")), moment(filters.get("before"))
         self._path = filters.get("path")
         self._compacted = filters.get("include_compacted", True)
         for type in self._types:
@@ -350,15 +360,6 @@ def _rebuild(project: Project, journal: Database, progress: Progress) -> None:
 def _page(offset: int, limit: int | None, usual: int) -> tuple[int, int]:
     start = max(0, offset)
     return start, start + max(0, usual if limit is None else limit)
-
-
-def _moment(given: str | None) -> str | None:
-    if not given:
-        return None
-    try:
-        return rfc3339(nanoseconds(given))
-    except (ValueError, OverflowError):
-        raise UsageError(f"{given!r} is not a time; write 2026-11-15T12:00:00Z.") from None
 
 
 def _inside(project: Project, path: str) -> str:

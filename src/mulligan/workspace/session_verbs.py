@@ -36,11 +36,18 @@ class SessionVerbs:
         agent: str = "",
         title: str = "",
         checkpoint: bool = True,
+        process: int | None = None,
         **values: Any,
     ) -> Session:
-        """Begins a session, with an initial checkpoint. More `values`: model, mode, memory, …"""
+        """Begins a session, with an initial checkpoint. More `values`: model, mode, memory, …
+
+        `process` runs it, by default this one; once that is gone, the session counts as stopped.
+        0 says that no process does.
+        """
         values |= {"agent": agent, "title": title}
-        return sessions.create(self._self, id=id, checkpoint=checkpoint, values=values)
+        return sessions.create(
+            self._self, id=id, checkpoint=checkpoint, values=values, process=process
+        )
 
     def session(self, name: str) -> Session:
         return sessions.get(self._self, name)

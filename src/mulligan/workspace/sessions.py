@@ -19,7 +19,7 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace import checkpoints as taking
 from mulligan.workspace.observe import observing
-from mulligan.workspace.process import is_gone
+from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.session_results import Branch, Entry, EntryPage, Session, SessionPage
 
 if TYPE_CHECKING:
@@ -32,9 +32,16 @@ SETTABLE = frozenset({
 })  # fmt: skip
 
 
-def create(workspace: Workspace, *, id: str | None, checkpoint: bool, values: Any) -> Session:
-    """A new session, with a checkpoint of how the project was when it began."""
+def create(
+    workspace: Workspace, *, id: str | None, checkpoint: bool, values: Any, process: int | None = 0
+) -> Session:
+    """A new session, with a checkpoint of how the project was when it began.
+
+    `process` is who runs it: once that one is gone, the session counts as stopped. 0 is nobody.
+    """
     given = _checked(values)
+    if process != 0:
+        given["process"] = identity(process)
     given.setdefault("directory", workspace.root)
     with workspace.locked():
         if id is not None and sessions.by_id(workspace.journal, id) is not None:
@@ -126,10 +133,15 @@ def delete_all(workspace: Workspace) -> int:
 
 def stop_the_dead(workspace: Workspace) -> None:
     """Sessions whose process is gone are stopped: no crash leaves one running for ever."""
-    for row in sessions.with_process(workspace.journal, STATUSES[:-1]):
-        if row.process is not None and is_gone(row.process):
-            with workspace.journal.writing() as db:
-                sessions.update(db, row.number, {"status": "stopped", "process": None})
+    gone = [
+        row.number
+        for row in sessions.with_process(workspace.journal, STATUSES[:-1])
+        if row.process is not None and is_gone(row.process)
+    ]
+    if gone:
+        with workspace.journal.writing() as db:
+            for number in gone:
+                sessions.update(db, number, {"status": "stopped", "process": None})
 
 
 def add(workspace: Workspace, name: str, new: Iterable[NewEntry]) -> list[Entry]:

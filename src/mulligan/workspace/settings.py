@@ -5,12 +5,15 @@ max_file_size = "100 MB"      # larger files are named in coverage, not kept
 guard = true                  # keep copies of small files that only a file pattern ignores
 guard_file_size = "5 MB"
 guard_total_size = "200 MB"
+
+[review]
+keep_on_commit = true         # what is committed with git counts as kept
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from mulligan.core.coverage import text
 from mulligan.errors import UsageError
@@ -25,13 +28,25 @@ NAMES = {
 }
 
 
-def read_limits(home: str, root: bytes) -> Limits:
-    """The limits in force for a project; raises `UsageError` for a setting that makes no sense."""
-    limits = Limits()
+SWITCHES = {"review": ("keep_on_commit",)}
+
+
+class Settings(NamedTuple):
+    """What is in force for a project."""
+
+    limits: Limits = Limits()
+    keep_on_commit: bool = True
+
+
+def read_settings(home: str, root: bytes) -> Settings:
+    """The settings of a project; raises `UsageError` for one that makes no sense."""
+    found = Settings()
     for path in (os.path.join(home, "config.toml"), os.path.join(root, b".mulligan.toml")):
         if os.path.isfile(path):
-            limits = _with(limits, _read(path), text(os.fsencode(path)))
-    return limits
+            content, name = _read(path), text(os.fsencode(path))
+            found = found._replace(limits=_with(found.limits, content, name))
+            found = found._replace(**_switches(content, name))
+    return found
 
 
 def parse_size(value: object, where: str) -> int:
@@ -68,6 +83,24 @@ def _with(limits: Limits, content: dict[str, Any], path: str) -> Limits:
             values[NAMES[name]] = parse_size(value, f"{path}: checkpoints.{name}")
             limits = Limits(**values)
     return limits
+
+
+def _switches(content: dict[str, Any], path: str) -> dict[str, Any]:
+    """What is simply on or off, by section."""
+    found: dict[str, Any] = {}
+    for section, names in SWITCHES.items():
+        values = content.get(section, {})
+        if not isinstance(values, dict):
+            raise UsageError(f"{path}: [{section}] must be a table.")
+        for name, value in values.items():
+            if name not in names:
+                raise UsageError(
+                    f"{path}: there is no setting {section}.{name}; there are {', '.join(names)}."
+                )
+            if not isinstance(value, bool):
+                raise UsageError(f"{path}: {section}.{name} must be true or false.")
+            found[name] = value
+    return found
 
 
 def _read(path: str | bytes) -> dict[str, Any]:

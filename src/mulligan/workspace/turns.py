@@ -15,7 +15,7 @@ from mulligan.core.coverage import raw, text
 from mulligan.core.entries import STEP_SNAPSHOT, USER_INPUT, NewEntry
 from mulligan.core.tree import EMPTY_ID, Change
 from mulligan.errors import UsageError
-from mulligan.journal import checkpoints, entries, operations, sessions, views
+from mulligan.journal import append, checkpoints, entries, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
@@ -210,6 +210,8 @@ def _close(
     index = turn_index(now.workspace, session.number, session.leaf or 0) if session.leaf else 0
     paths = named(work)
     entry = row = None
+    if not goes_on:
+        append.end_open_calls(db, session.number)
     closed = quiet(view._replace(base=now.seen.tree if goes_on else None), now.seen.tree)
     if work:
         before = begun or _without_the_turn(now, db, session, base)

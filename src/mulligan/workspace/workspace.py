@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from mulligan.files.index import Cache
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.store.objects import Store
-from mulligan.workspace import changes, checkpoints, recover, restore, turns, upkeep
+from mulligan.workspace import changes, checkpoints, recover, restore, sessions, turns, upkeep
 from mulligan.workspace.home import Project, find_project, home_directory, register
 from mulligan.workspace.lock import WAIT_SECONDS, locked
 from mulligan.workspace.results import (
@@ -38,7 +38,7 @@ from mulligan.workspace.results import (
 )
 from mulligan.workspace.review_verbs import ReviewVerbs
 from mulligan.workspace.session_verbs import SessionVerbs
-from mulligan.workspace.settings import read_limits
+from mulligan.workspace.settings import read_settings
 
 if TYPE_CHECKING:
     from mulligan.files.watch import Watcher
@@ -90,7 +90,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
         self.home = home
         self.wait = wait
         self.progress: Progress = progress or _silent
-        self.limits = read_limits(home, project.root)
+        self.settings = read_settings(home, project.root)
+        self.limits = self.settings.limits
         register(project)
         self.journal, self.store = _open_files(project, wait)
         self.recovered: tuple[Operation, ...] = ()
@@ -108,6 +109,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
             if self.store.is_unlisted():
                 self._list_packs()
             self.recovered = recover.if_needed(self)
+            with suppress(Busy):
+                sessions.stop_the_dead(self)
         except BaseException:
             self.close()
             raise

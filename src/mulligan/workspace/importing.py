@@ -1,0 +1,390 @@
+"""Taking in what other agents wrote down: their logs become sessions of the projects they tell of.
+
+Nothing of the project's files is touched, and nothing of the logs. An entry that is there already
+is left as it is, so importing twice adds only what is new. Which logs were read, and how they
+looked then, is kept in the home in a file that can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import apsw
+
+from mulligan.core.coverage import text
+from mulligan.core.entries import FILE_EDIT, TOOL_CALL, USER_INPUT, NewEntry
+from mulligan.core.times import just_after
+from mulligan.errors import MulliganError, NotFound, UsageError
+from mulligan.importers.records import (
+    Compacted,
+    Ended,
+    Importer,
+    Leaf,
+    Problem,
+    Record,
+    Session,
+    Source,
+)
+from mulligan.journal import append, sessions
+from mulligan.journal.append import Appender
+from mulligan.journal.db import Database
+from mulligan.journal.migrations import JOURNAL
+from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.home import Project, project_of_log, register
+from mulligan.workspace.lock import locked
+from mulligan.workspace.results import Progress, plain
+from mulligan.workspace.sessions import appending
+from mulligan.workspace.turns import shortened
+
+IMPORTERS = {
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "pi": "pi",
+    "aider": "aider",
+    "yaai": "yaai",
+    "mulligan": "mulligan_jsonl",
+}
+OWN_FOLDERS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR")
+BATCH = 2000
+SEEN = (
+    """
+    CREATE TABLE sources (
+      path TEXT NOT NULL,
+      part TEXT NOT NULL,
+      looks TEXT NOT NULL,
+      PRIMARY KEY (path, part)
+    ) WITHOUT ROWID;
+    """,
+)
+
+
+class Imported(NamedTuple):
+    """What an import did. `problems` names every line that could not be taken."""
+
+    agent: str
+    logs: int
+    unchanged: int
+    sessions: int
+    entries: int
+    problems: tuple[Problem, ...]
+    projects: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
+
+
+def importer(agent: str) -> Importer:
+    """The importer of an agent's logs; raises `NotFound` for one that nobody has written."""
+    if agent not in IMPORTERS:
+        known = ", ".join(IMPORTERS)
+        raise NotFound(f"There is no importer for {agent!r}; there are {known}.")
+    found = import_module(f"mulligan.importers.{IMPORTERS[agent]}").IMPORTER
+    assert isinstance(found, Importer)
+    return found
+
+
+def import_logs(
+    home: str,
+    agent: str,
+    *,
+    paths: tuple[str, ...] = (),
+    user_home: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    again: bool = False,
+    progress: Progress | None = None,
+) -> Imported:
+    """Imports an agent's logs: those named, else all that the user has.
+
+    A log that looks as it did when it was last read is passed over, unless `again`.
+    """
+    reader = importer(agent)
+    sources = list(_sources(reader, paths, user_home, environment))
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    seen = Database(os.path.join(home, "imports.sqlite"), SEEN)
+    work = _Work(home, reader.agent)
+    unchanged = 0
+    try:
+        for done, source in enumerate(sources):
+            looks = _looks(source)
+            if not again and looks is not None and _known(seen, source) == looks:
+                unchanged += 1
+                continue
+            work.take(source, reader.read)
+            if progress is not None:
+                progress("importing", done + 1, len(sources))
+            with seen.writing() as db:
+                db.execute(
+                    "INSERT OR REPLACE INTO sources VALUES (?, ?, ?)",
+                    (_plain(source.path), source.part, looks or ""),
+                )
+    finally:
+        work.close()
+        seen.close()
+    return Imported(
+        reader.agent,
+        len(sources),
+        unchanged,
+        len(work.touched),
+        work.entries,
+        tuple(work.problems),
+        tuple(sorted(work.roots)),
+    )
+
+
+def follow(
+    home: str,
+    agent: str,
+    *,
+    paths: tuple[str, ...] = (),
+    every: float = 1.0,
+    told: Callable[[Imported], bool],
+) -> None:
+    """Imports again and again what has changed, until `told` says that it is enough."""
+    while told(import_logs(home, agent, paths=paths)):
+        time.sleep(every)
+
+
+class _Work:
+    """An import under way: the journals it has open, and what it has done so far."""
+
+    def __init__(self, home: str, agent: str) -> None:
+        self._home, self._agent = home, agent
+        self._journals: dict[str, Database] = {}
+        self.entries = 0
+        self.touched: set[str] = set()
+        self.roots: set[str] = set()
+        self.problems: list[Problem] = []
+
+    def close(self) -> None:
+        for journal in self._journals.values():
+            journal.close()
+
+    def take(self, source: Source, read: Callable[[Source], Iterator[Record]]) -> None:
+        """Reads one log, some records a transaction; what cannot be taken is named."""
+        target: _Target | None = None
+        batch: list[Record] = []
+        try:
+            for record in read(source):
+                if isinstance(record, Problem):
+                    self.problems.append(record)
+                elif isinstance(record, Session) and (
+                    target is None or target.session != record.id
+                ):
+                    self._flush(target, batch)
+                    target = self._target(source, record)
+                elif target is None:
+                    self.problems.append(Problem(source.path, 0, "an entry came before a session"))
+                else:
+                    batch.append(record)
+                    if len(batch) >= BATCH:
+                        self._flush(target, batch)
+            self._flush(target, batch)
+        except (OSError, MulliganError) as problem:
+            self.problems.append(Problem(source.path, 0, str(problem)))
+
+    def _flush(self, target: _Target | None, batch: list[Record]) -> None:
+        if target is not None and batch:
+            before = target.entries
+            target.write(batch)
+            self.problems += target.problems
+            target.problems.clear()
+            self.entries += target.entries - before
+            self.touched.add(target.session)
+        batch.clear()
+
+    def _target(self, source: Source, record: Session) -> _Target:
+        directory = record.directory or os.path.dirname(source.path)
+        project = project_of_log(directory, self._home)
+        journal = self._journals.get(project.id)
+        if journal is None:
+            journal = self._journals[project.id] = _open(project)
+        self.roots.add(text(project.root))
+        return _Target(journal, project, source, record, self._agent)
+
+
+class _Target:
+    """The session that records go to."""
+
+    def __init__(
+        self, journal: Database, project: Project, source: Source, record: Session, agent: str
+    ) -> None:
+        self._journal, self._project, self._source = journal, project, source
+        self._agent = agent
+        self.session = record.id
+        self.entries = 0
+        self.problems: list[Problem] = []
+        with journal.writing() as db:
+            self._row = self._session(db, record)
+
+    def write(self, batch: list[Record]) -> None:
+        with self._journal.writing() as db:
+            appender = appending(db, self._row.number, lenient=True)
+            for record in batch:
+                try:
+                    self._one(db, appender, record)
+                except UsageError as problem:
+                    self.problems.append(Problem(self._source.path, 0, str(problem)))
+            appender.finish()
+
+    def _one(self, db: apsw.Connection, appender: Appender, record: Record) -> None:
+        number = self._row.number
+        if isinstance(record, NewEntry):
+            if record.id is None or appender.find(record.id) is None:
+                appender.append(self._fitted(record))
+                self.entries += 1
+                if record.type == USER_INPUT and not self._row.title and not record.aside:
+                    self._title(db, record.content)
+            elif record.type == TOOL_CALL and record.data and not record.aside:
+                self._catch_up(db, record)
+        elif isinstance(record, Ended):
+            append.end_call(
+                db, number, record.call, status=record.status, output=record.output,
+                duration=record.duration,
+            )  # fmt: skip
+        elif isinstance(record, Compacted):
+            place = appender.find(record.before)
+            if place is not None:
+                append.mark_compacted(db, number, place.seq)
+        elif isinstance(record, Leaf):
+            appender.stand_at(record.id)
+        elif isinstance(record, Session):
+            self._row = self._session(db, record)
+
+    def _catch_up(self, db: apsw.Connection, record: NewEntry) -> None:
+        """A call that was running when its log was last read may have ended since."""
+        data = record.data or {}
+        append.end_call(
+            db, self._row.number, record.id or "", status=data.get("status", "pending"),
+            output=data.get("output"), duration=data.get("duration"),
+        )  # fmt: skip
+
+    def _title(self, db: apsw.Connection, message: str) -> None:
+        first = next((line.strip() for line in message.splitlines() if line.strip()), "")
+        if first:
+            sessions.update(db, self._row.number, {"title": shortened(_clean(first))})
+            self._row = self._row._replace(title=first)
+
+    def _session(self, db: apsw.Connection, record: Session) -> SessionRow:
+        """The session, made if it is new; what the log knows and it does not is added."""
+        given = {
+            "title": record.title,
+            "model": record.model,
+            "mode": record.mode,
+            "directory": record.directory,
+            "forked_from": record.forked_from,
+            "updated_at": record.updated_at,
+        }
+        known = {name: _clean(value) for name, value in given.items() if value}
+        row = sessions.by_id(self._journal, record.id)
+        if row is None:
+            values = known | {"agent": self._agent, "status": "stopped"}
+            values["source"] = _plain(self._source.path)
+            moment = record.created_at or just_after(None, time.time_ns())
+            sessions.insert(db, record.id, moment, values)
+        else:
+            new = {
+                name: value
+                for name, value in known.items()
+                if name in ("title", "updated_at") or not getattr(row, name)
+            }
+            if row.source is None:
+                # What was recorded as it happened knows better than the log.
+                new.pop("title", None)
+            if new:
+                sessions.update(db, row.number, new)
+        found = sessions.by_id(self._journal, record.id)
+        assert found is not None
+        return found
+
+    def _fitted(self, entry: NewEntry) -> NewEntry:
+        """Paths of edits as the project knows them."""
+        if entry.type != FILE_EDIT or not entry.data or not entry.data.get("path"):
+            return entry
+        data = dict(entry.data)
+        for name in ("path", "old_path"):
+            if isinstance(data.get(name), str):
+                data[name] = self._path(data[name])
+        return entry._replace(data=data)
+
+    def _path(self, path: str) -> str:
+        root = text(self._project.root)
+        base = self._row.directory or root
+        full = os.path.normpath(os.path.join(base, path))
+        start = root.rstrip("/") + "/"
+        return full[len(start) :] if full.startswith(start) else full
+
+
+def _sources(
+    reader: Importer,
+    paths: tuple[str, ...],
+    user_home: str | None,
+    environment: Mapping[str, str] | None,
+) -> Iterator[Source]:
+    if not paths:
+        home = user_home or os.path.expanduser("~")
+        yield from reader.find(home, os.environ if environment is None else environment)
+        return
+    for path in paths:
+        full = os.path.abspath(path)
+        if not os.path.lexists(full):
+            raise NotFound(f"There is no {path}.")
+        if not os.path.isdir(full):
+            yield Source(full)
+            continue
+        # It may be a home with the agent's folder in it, or that folder, or just some logs.
+        places = {"PWD": full} | dict.fromkeys(OWN_FOLDERS, full)
+        start = os.path.realpath(full) + os.sep
+        inside = [
+            source
+            for surroundings in ({"PWD": full}, places)
+            for source in reader.find(full, surroundings)
+            if os.path.realpath(source.path).startswith(start)
+        ]
+        yield from dict.fromkeys(inside or map(Source, _files_below(full)))
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for above, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith((".jsonl", ".db")):
+                yield os.path.join(above, name)
+
+
+def _open(project: Project) -> Database:
+    register(project, imported=True)
+    with locked(project.path("lock")):
+        return Database(project.path("journal.sqlite"), JOURNAL)
+
+
+def _known(seen: Database, source: Source) -> str | None:
+    row = seen.row(
+        "SELECT looks FROM sources WHERE path = ? AND part = ?", _plain(source.path), source.part
+    )
+    return row[0] if row else None
+
+
+def _looks(source: Source) -> str | None:
+    """How a log looks from outside; a database's log beside it belongs to it."""
+    found = []
+    for path in (source.path, source.path + "-wal"):
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        found.append(f"{status.st_size} {status.st_mtime_ns}")
+    return "; ".join(found) or None
+
+
+def _plain(path: str) -> str:
+    return _clean(path)
+
+
+def _clean(value: str) -> str:
+    return value.encode("utf-8", "replace").decode()

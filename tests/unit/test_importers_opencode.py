@@ -1,0 +1,504 @@
+"""OpenCode's database and the files before it; and that a foreign database is left as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+import pytest
+
+from mulligan.core.entries import NewEntry
+from mulligan.importers.opencode import IMPORTER
+from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+
+TIME = 1_794_798_231_000
+AT = "2026-11-16T03:03:51.000Z"
+SCHEMA = """
+CREATE TABLE session (id TEXT PRIMARY KEY, parent_id TEXT, directory TEXT NOT NULL, title TEXT,
+    version TEXT, revert TEXT, agent TEXT, model TEXT, time_created INTEGER, time_updated INTEGER);
+CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
+CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER,
+    data TEXT);
+"""
+
+
+class Written:
+    """A database as OpenCode would write it, one message after another."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.database = sqlite3.connect(path, isolation_level=None)
+        self.database.executescript("PRAGMA journal_mode = WAL;" + SCHEMA)
+        self.count = 0
+
+    def session(self, id: str = "ses_1", **fields: Any) -> None:
+        row = {"id": id, "directory": "/shop", "title": "Tidy", "time_created": TIME, **fields}
+        names = ", ".join(row)
+        marks = ", ".join("?" * len(row))
+        self.database.execute(f"INSERT INTO session ({names}) VALUES ({marks})", [*row.values()])
+
+    def message(self, role: str, *parts: Any, session: str = "ses_1", **fields: Any) -> str:
+        self.count += 1
+        id = f"msg_{self.count:03}"
+        info = {"role": role, "time": {"created": TIME}, **fields}
+        self.database.execute(
+            "INSERT INTO message VALUES (?, ?, ?, ?)", (id, session, TIME, json.dumps(info))
+        )
+        for part in parts:
+            self.count += 1
+            data = part if isinstance(part, str | bytes) else json.dumps(part)
+            row = (f"prt_{self.count:03}", id, session, TIME, data)
+            self.database.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?)", row)
+        return id
+
+    def read(self, part: str = "ses_1") -> list[Record]:
+        return list(IMPORTER.read(Source(str(self.path), part)))
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Written]:
+    written = Written(tmp_path / "data" / "opencode" / "opencode.db")
+    with closing(written.database):
+        yield written
+
+
+def text(words: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **fields}
+
+
+def tool(name: str, status: str = "completed", **state: Any) -> dict[str, Any]:
+    times = {"time": {"start": TIME + 10, "end": TIME + 35}}
+    state = {"status": status, "input": {}, "output": "ok", "metadata": {}, **times, **state}
+    return {"type": "tool", "tool": name, "callID": f"call_{name}", "state": state}
+
+
+def entries(records: list[Record]) -> list[NewEntry]:
+    return [record for record in records if isinstance(record, NewEntry)]
+
+
+def of(records: list[Record], kind: type[Any]) -> list[Any]:
+    return [record for record in records if isinstance(record, kind)]
+
+
+def test_a_session_keeps_what_is_known_of_it(written: Written) -> None:
+    model = json.dumps({"id": "m", "providerID": "p"})
+    written.session(model=model, agent="build", parent_id="ses_0", time_updated=TIME + 5)
+    written.message("user", text("Hello"))
+    written.message("assistant", {"type": "step-start"}, text("Hi"), modelID="m")
+    assert written.read() == [
+        Session("ses_1", "/shop", "Tidy", "m", "build", AT, AT[:-2] + "5Z", "ses_0"),
+        NewEntry("user_input", "Hello", id="prt_002", parent=None, created_at=AT),
+        NewEntry(
+            "assistant_output", "Hi", id="prt_005", parent="prt_002", created_at=AT, model="m"
+        ),
+        Leaf("prt_005"),
+    ]
+
+
+def test_a_title_that_nobody_gave_is_none(written: Written) -> None:
+    written.session(title="New session - 2026-11-16T03:03:51.887Z")
+    assert of(written.read(), Session)[0].title is None
+
+
+def test_a_tool_part_is_a_call_its_end_and_its_result(written: Written) -> None:
+    written.session()
+    written.message(
+        "assistant",
+        {"type": "reasoning", "text": "Hm."},
+        tool("bash", input={"command": "false"}, metadata={"exit": 1}),
+        tool("grep", status="error", error="bad pattern"),
+        tool("task", status="running"),
+    )
+    records = written.read()
+    thought, asked, answered, *_ = entries(records)
+    assert thought.data == {"kind": "reasoning"}
+    assert asked.data == {
+        "name": "bash",
+        "input": {"command": "false"},
+        "status": "running",
+        "call": "call_bash",
+    }
+    assert (answered.id, answered.parent) == (f"{asked.id}:1", asked.id)
+    assert answered.data == {"call": "call_bash", "name": "bash", "is_error": True}
+    assert of(records, Ended) == [
+        Ended("call_bash", "error", "ok", 25),
+        Ended("call_grep", "error", "bad pattern", 25),
+    ]
+    assert [entry.type for entry in entries(records)][-1] == "tool_call"
+
+
+def test_a_call_that_has_ended_since_keeps_its_entry(written: Written) -> None:
+    written.session()
+    written.message("assistant", tool("bash", status="running"), tool("grep"))
+    before = written.read()
+    written.database.execute("UPDATE part SET data = ? WHERE id = 'prt_002'", (
+        json.dumps(tool("bash")),
+    ))  # fmt: skip
+    after = written.read()
+    assert entries(before)[0] == entries(after)[0]
+    assert {entry.id for entry in entries(before)} < {entry.id for entry in entries(after)}
+    assert before[-1] == after[-1] == Leaf("prt_003:1")
+
+
+DIFF = "Index: /shop/a\n====\n--- /shop/a\n+++ /shop/a\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
+OURS = "--- a/shop/a\n+++ b/shop/a\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
+
+
+@pytest.mark.parametrize(
+    ("part", "edits"),
+    [
+        (
+            tool("write", input={"filePath": "/n", "content": "x\n"}, metadata={"exists": False}),
+            [
+                {
+                    "path": "/n",
+                    "operation": "create",
+                    "additions": 1,
+                    "deletions": 0,
+                    "diff": "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n",
+                }
+            ],
+        ),
+        (
+            tool("write", input={"filePath": "/n", "content": "x\n"}, metadata={"exists": True}),
+            [{"path": "/n", "operation": "modify", "additions": 1}],
+        ),
+        (
+            tool("edit", input={"filePath": "/shop/a"}, metadata={"diff": DIFF}),
+            [
+                {
+                    "path": "/shop/a",
+                    "operation": "modify",
+                    "diff": OURS,
+                    "additions": 1,
+                    "deletions": 1,
+                }
+            ],
+        ),
+        (
+            tool(
+                "multiedit",
+                input={"filePath": "/shop/a"},
+                metadata={"results": [{"diff": DIFF}, {"diff": ""}]},
+            ),
+            [
+                {
+                    "path": "/shop/a",
+                    "operation": "modify",
+                    "diff": OURS,
+                    "additions": 1,
+                    "deletions": 1,
+                }
+            ],
+        ),
+        (
+            tool(
+                "apply_patch",
+                metadata={
+                    "files": [
+                        {"filePath": "/shop/a", "type": "update", "patch": DIFF},
+                        {"filePath": "/o", "movePath": "/p", "type": "move"},
+                        {"filePath": "/d", "type": "delete"},
+                        {"type": "delete"},
+                    ]
+                },
+            ),
+            [
+                {
+                    "path": "/shop/a",
+                    "operation": "modify",
+                    "diff": OURS,
+                    "additions": 1,
+                    "deletions": 1,
+                },
+                {"path": "/p", "operation": "rename", "old_path": "/o"},
+                {"path": "/d", "operation": "delete"},
+            ],
+        ),
+        (tool("edit", status="error", error="no", metadata={"diff": DIFF}), []),
+        (tool("read", input={"filePath": "/shop/a"}), []),
+    ],
+)
+def test_edits_become_file_edits(written: Written, part: Any, edits: list[Any]) -> None:
+    written.session()
+    written.message("assistant", part)
+    found = [entry for entry in entries(written.read()) if entry.type == "file_edit"]
+    assert [entry.data for entry in found] == edits
+    assert all(entry.parent is not None for entry in found)
+
+
+def test_files_that_a_command_changed_are_told_by_the_patch(written: Written) -> None:
+    hunk = "@@ -1 +0,0 @@\n-x\n"
+    gone = {"file": "sub/gone.txt", "status": "deleted", "patch": f"Index: x\n===\n{hunk}"}
+    written.session()
+    written.message("user", text("go"), summary={"diffs": [gone]})
+    for _ in range(2):
+        written.message(
+            "assistant",
+            tool("write", input={"filePath": "/shop/n", "content": ""}, metadata={"exists": True}),
+            {"type": "patch", "files": ["/shop/n", "/shop/sub/gone.txt", "/shop/gone.txt"]},
+            path={"root": "/shop", "cwd": "/shop"},
+        )
+    found = [entry.data for entry in entries(written.read()) if entry.type == "file_edit"]
+    assert found[1:3] == [
+        {"path": "/shop/gone.txt", "operation": "modify"},
+        {
+            "path": "/shop/sub/gone.txt",
+            "operation": "delete",
+            "additions": 0,
+            "diff": f"--- a/shop/sub/gone.txt\n+++ /dev/null\n{hunk}",
+            "deletions": 1,
+        },
+    ]
+    # The turn's one difference is told once.
+    assert found[5] == {"path": "/shop/sub/gone.txt", "operation": "delete"}
+
+
+def test_compaction_hides_what_is_above_the_tail(written: Written) -> None:
+    written.session()
+    written.message("user", text("1"))
+    tail = written.message("user", text("2"))
+    written.message("user", {"type": "compaction", "auto": True, "tail_start_id": tail})
+    written.message("assistant", text("all about 1"), summary=True)
+    records = written.read()
+    marker = entries(records)[-1]
+    assert (marker.type, marker.content) == ("compact_marker", "all about 1")
+    assert marker.data == {"compactedCount": 1, "summary": "all about 1"}
+    assert of(records, Compacted) == [Compacted(str(entries(records)[1].id))]
+
+
+def test_a_reverted_session_stands_before_the_message(written: Written) -> None:
+    written.message("user", text("1"))
+    gone = written.message("user", text("2"))
+    written.session(revert=json.dumps({"messageID": gone}))
+    assert of(written.read(), Leaf) == [Leaf("prt_002")]
+
+
+def test_attachments_errors_and_the_programs_own_words_are_kept(written: Written) -> None:
+    picture = {"type": "file", "mime": "image/png", "filename": "a.png", "url": "data:;base64,AA"}
+    written.session()
+    written.message("user", text("look"), text("read for you", synthetic=True), picture)
+    error = {"name": "APIError", "data": {"message": "overloaded"}}
+    failed = written.message("assistant", text(""), error=error)
+    found = entries(written.read())
+    assert [entry.type for entry in found] == ["user_input", *["system_message"] * 3]
+    assert found[2].data == {"attachment": {"mime": "image/png", "name": "a.png"}}
+    assert (found[3].id, found[3].content) == (failed, "overloaded")
+
+
+def test_rows_that_cannot_be_taken_are_named_and_the_rest_is_read(written: Written) -> None:
+    written.session()
+    written.message("user", "{half", b"\xff{}", "[1]", {"type": "hologram"}, text("fine"))
+    written.database.execute("INSERT INTO message VALUES ('msg_9', 'ses_1', 1, NULL)")
+    records = written.read()
+    reasons = [problem.reason for problem in of(records, Problem)]
+    assert len(reasons) == 5
+    assert all(any(id in reason for id in ("prt_", "msg_9")) for reason in reasons)
+    assert [entry.content for entry in entries(records)] == ["fine"]
+
+
+def test_a_whole_database_is_read_session_by_session(written: Written) -> None:
+    written.session("ses_b", time_created=TIME + 9)
+    written.session("ses_a")
+    written.message("user", text("a"), session="ses_a")
+    written.message("user", text("b"), session="ses_b")
+    sessions = of(written.read(""), Session)
+    assert [session.id for session in sessions] == ["ses_a", "ses_b"]
+    assert [problem.reason for problem in of(written.read("ses_c"), Problem)] == [
+        "There is no session ses_c any more."
+    ]
+
+
+def listing(folder: Path) -> dict[str, tuple[int, int]]:
+    """Names, sizes and times; of the shared memory, which readers lock in, the name alone."""
+    return {
+        entry.name: (0, 0) if entry.name.endswith("-shm") else (
+            entry.stat().st_size, entry.stat().st_mtime_ns
+        )
+        for entry in os.scandir(folder)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", [("", "-wal", "-shm"), ("", "-wal"), ("",)])
+def test_nothing_is_written_or_left_beside_the_database(
+    written: Written, tmp_path: Path, kept: tuple[str, ...]
+) -> None:
+    written.session()
+    written.message("user", text("in the log"))
+    if kept == ("",):
+        written.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    folder = tmp_path / "copy" / "opencode"
+    folder.mkdir(parents=True)
+    for suffix in kept:
+        shutil.copyfile(f"{written.path}{suffix}", f"{folder}/opencode.db{suffix}")
+    before = listing(folder)
+    sources = list(IMPORTER.find("/nobody", {"XDG_DATA_HOME": str(folder.parent)}))
+    assert [source.part for source in sources] == ["" if kept == ("", "-wal") else "ses_1"]
+    records = list(IMPORTER.read(sources[0]))
+    assert [entry.content for entry in entries(records)] == ["in the log"]
+    assert not of(records, Problem)
+    assert listing(folder) == before
+
+
+def test_what_opencode_writes_meanwhile_is_not_held_up(written: Written) -> None:
+    written.session()
+    written.message("user", text("1"), text("2"))
+    reading = IMPORTER.read(Source(str(written.path), "ses_1"))
+    next(reading)
+    next(reading)
+    written.message("user", text("3"))
+    assert [entry.content for entry in entries(list(reading))] == ["2"]
+    assert [entry.content for entry in entries(written.read())] == ["1", "2", "3"]
+
+
+def test_reading_may_stop_half_way(written: Written) -> None:
+    written.session()
+    written.message("user", text("1"), text("2"))
+    reading = iter(IMPORTER.read(Source(str(written.path), "ses_1")))
+    next(reading)
+    next(reading)
+    reading.close()  # type: ignore[attr-defined]
+    written.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@pytest.fixture
+def without_wal(written: Written) -> sqlite3.Connection:
+    written.session()
+    written.message("user", *(text("old" + "." * 5000) for _ in range(50)))
+    written.database.execute("PRAGMA journal_mode = DELETE")
+    written.database.execute("PRAGMA cache_size = 1")
+    return written.database
+
+
+HOLDER = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.usefixtures("without_wal")
+def test_a_locked_database_is_named_as_locked(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mulligan.importers.database.PATIENCE", 1)
+    command = [sys.executable, "-c", HOLDER, str(written.path)]
+    # Another process: within one, locks do not keep anybody out.
+    with Popen(command, stdin=PIPE, stdout=PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"locked\n"
+        (problem,) = written.read()
+        holder.communicate(timeout=60)
+    assert isinstance(problem, Problem) and "locked" in problem.reason
+
+
+def test_a_transaction_that_was_never_finished_is_not_seen(
+    written: Written, without_wal: sqlite3.Connection, tmp_path: Path
+) -> None:
+    without_wal.execute("BEGIN")
+    without_wal.execute("UPDATE part SET data = replace(data, 'old', 'new')")
+    path = tmp_path / "opencode.db"
+    for suffix in ("", "-journal"):
+        shutil.copyfile(f"{written.path}{suffix}", f"{path}{suffix}")
+    assert b"new...." in path.read_bytes()
+    before = listing(tmp_path)
+    found = entries(list(IMPORTER.read(Source(str(path)))))
+    assert {entry.content[:4] for entry in found} == {"old."}
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"SQLite format 3\0" + b"\0" * 5000, b"garbage" * 999, None]
+)
+def test_a_damaged_database_is_one_problem(
+    written: Written, tmp_path: Path, content: bytes | None
+) -> None:
+    written.session()
+    written.message("user", *(text("x" * 5000) for _ in range(20)))
+    written.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if content is None:
+        content = written.path.read_bytes()[:9000]
+    folder = tmp_path / "copy" / "opencode"
+    folder.mkdir(parents=True)
+    path = folder / "opencode.db"
+    path.write_bytes(content)
+    assert list(IMPORTER.find("/nobody", {"XDG_DATA_HOME": str(folder.parent)}))[:1]
+    (problem,) = of(list(IMPORTER.read(Source(str(path)))), Problem)
+    assert problem.path == str(path) and problem.reason
+
+
+def test_a_view_in_the_place_of_a_table_is_not_run(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n"
+    )
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"CREATE VIEW session AS {endless}")
+        database.commit()
+    (problem,) = IMPORTER.read(Source(str(path)))
+    assert isinstance(problem, Problem)
+
+
+def test_a_newer_form_is_named_instead_of_being_empty(written: Written) -> None:
+    written.session()
+    written.database.execute("CREATE TABLE session_message (id TEXT, session_id TEXT)")
+    written.database.execute("INSERT INTO session_message VALUES ('x', 'ses_1')")
+    assert ["session_message" in problem.reason for problem in of(written.read(), Problem)] == [
+        True
+    ]
+
+
+def put(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+
+
+def test_files_of_older_versions_are_read_the_same_way(tmp_path: Path) -> None:
+    storage = tmp_path / "opencode" / "storage"
+    info = {"id": "old", "title": "T", "time": {"created": TIME}, "parentID": "ses_0"}
+    where = {"cwd": "/shop", "root": "/"}
+    put(storage / "session" / "p" / "ses_1.json", info)
+    put(storage / "message" / "ses_1" / "msg_1.json", {"role": "user", "time": {"created": TIME}})
+    put(
+        storage / "message" / "ses_1" / "msg_2.json",
+        {"role": "assistant", "modelID": "m", "path": where},
+    )
+    put(storage / "message" / "ses_1" / "msg_3.json", "{half")
+    put(storage / "part" / "msg_1" / "prt_1.json", text("Hello"))
+    put(storage / "part" / "msg_2" / "prt_2.json", tool("bash"))
+    sources = list(IMPORTER.find("/nobody", {"XDG_DATA_HOME": str(tmp_path)}))
+    assert sources == [Source(str(storage / "session" / "p" / "ses_1.json"))]
+    records = list(IMPORTER.read(sources[0]))
+    assert records[0] == Session("ses_1", title="T", created_at=AT, forked_from="ses_0")
+    assert Session("ses_1", directory="/shop", model="m") in records
+    assert [(entry.id, entry.parent) for entry in entries(records)] == [
+        *(("prt_1", None), ("prt_2", "prt_1"), ("prt_2:1", "prt_2")),
+    ]
+    assert [problem.path for problem in of(records, Problem)] == [
+        str(storage / "message" / "ses_1" / "msg_3.json")
+    ]
+
+
+def test_a_session_in_both_is_found_in_the_database(written: Written) -> None:
+    written.session("ses_1")
+    written.session("ses_0", time_created=TIME - 9)
+    storage = written.path.parent / "storage" / "session" / "p"
+    put(storage / "ses_1.json", {})
+    put(storage / "ses_9.json", {})
+    data = {"XDG_DATA_HOME": str(written.path.parent.parent)}
+    assert list(IMPORTER.find("/nobody", data)) == [
+        Source(str(storage / "ses_9.json")),
+        Source(str(written.path), "ses_0"),
+        Source(str(written.path), "ses_1"),
+    ]
+    assert list(IMPORTER.find(str(written.path), {})) == []

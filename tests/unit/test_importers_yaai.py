@@ -1,0 +1,171 @@
+"""YAAI's legacy folders: sessions, transcripts, restore points, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mulligan.core.entries import NewEntry
+from mulligan.importers.records import Ended, Problem, Record, Session, Source
+from mulligan.importers.yaai import IMPORTER
+
+AT = "2026-01-02T10:00:00.000Z"
+INFO = {"id": "s1", "projectPath": "/shop", "status": "stopped", "createdAt": AT, "updatedAt": AT}
+
+
+def put(path: Path, value: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return path
+
+
+def transcript(home: Path, *lines: Any, info: Any = INFO) -> Path:
+    folder = home / ".yaai" / "sessions" / "s1"
+    if info is not None:
+        put(folder / "session.json", info)
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    return put(folder / "transcript.jsonl", "".join(f"{text}\n" for text in texts))
+
+
+def read(path: Path) -> list[Record]:
+    return list(IMPORTER.read(Source(str(path))))
+
+
+def line(id: str, type: str, content: str = "", **fields: Any) -> dict[str, Any]:
+    common = {"id": id, "sessionId": "s1", "type": type, "content": content, "timestamp": AT}
+    return {**common, **fields}
+
+
+def entries(records: list[Record]) -> list[NewEntry]:
+    return [record for record in records if isinstance(record, NewEntry)]
+
+
+def problems(records: list[Record]) -> list[Problem]:
+    return [record for record in records if isinstance(record, Problem)]
+
+
+def test_a_session_keeps_ids_times_order_links_and_flags(tmp_path: Path) -> None:
+    path = transcript(
+        tmp_path,
+        line("a", "user_input", "Hello", isCompacted=True, planItemId="p1", restorePointId="r1"),
+        "",
+        line("b", "assistant_output", "Hi"),
+        line("c", "compact_marker", "", compactMarker={"compactedCount": 1, "summary": "S"}),
+        line("d", "file_edit", "", fileEdit={"path": "a", "operation": "modify", "additions": 2}),
+    )
+    records = read(path)
+    assert records[0] == Session("s1", directory="/shop", created_at=AT, updated_at=AT)
+    first, second, marker, edit = entries(records)
+    assert first == NewEntry(
+        "user_input",
+        "Hello",
+        {"restorePointId": "r1"},
+        "a",
+        None,
+        AT,
+        plan_item="p1",
+        is_compacted=True,
+    )
+    assert (second.id, second.parent, second.is_compacted) == ("b", "a", False)
+    assert marker.data == {"compactedCount": 1, "summary": "S"}
+    assert edit.data == {"path": "a", "operation": "modify", "additions": 2}
+    assert not problems(records)
+
+
+def test_tool_calls_keep_their_state_and_results_end_running_ones(tmp_path: Path) -> None:
+    done = {"name": "Read", "input": {"f": 1}, "output": "x", "status": "success", "duration": 5}
+    path = transcript(
+        tmp_path,
+        line("a", "tool_call", toolCall=done),
+        line("b", "tool_result", "x"),
+        line("c", "tool_call", toolCall={"name": "Bash", "input": {}, "status": "running"}),
+        line("d", "tool_result", "no", toolCall={"status": "error"}),
+    )
+    records = read(path)
+    first, second, _, fourth = entries(records)
+    assert first.data == {**done, "call": "a"}
+    assert second.data == {"call": "a", "is_error": False}
+    assert fourth.data == {"call": "c", "is_error": True}
+    assert [record for record in records if isinstance(record, Ended)] == [
+        Ended("c", "error", "no")
+    ]
+
+
+@pytest.mark.parametrize("place", ["manifests", "snapshots/manifests", "sessions/s1/manifests"])
+def test_restore_points_come_beside_the_entry_they_belong_to(tmp_path: Path, place: str) -> None:
+    path = transcript(tmp_path, line("a", "user_input"), line("b", "user_input"))
+    files = [{"path": "x", "hash": "h", "mode": 420, "size": 3}, {"hash": "nameless"}]
+    point = {
+        "id": "r1",
+        "sessionId": "s1",
+        "description": "before",
+        "timestamp": AT,
+        "files": files,
+        "transcriptEntryId": "a",
+        "totalSize": 3,
+        "fileCount": 1,
+    }
+    folder = tmp_path / ".yaai" / place
+    put(folder / "1.json", point)
+    put(folder / "2.json", {**point, "id": "r2", "sessionId": "another"})
+    put(folder / "3.json", "{half")
+    records = read(path)
+    found = entries(records)[-1]
+    assert (found.type, found.content, found.id) == ("system_message", "before", "r1")
+    assert (found.parent, found.aside, found.created_at) == ("a", True, AT)
+    assert found.data == {
+        "restore_point": {"id": "r1", "files": files[:1], "fileCount": 1, "totalSize": 3}
+    }
+    assert len(entries(records)) == 3
+    assert [problem.path for problem in problems(records)] == [str(folder / "3.json")]
+
+
+def test_what_cannot_be_taken_is_named_with_its_line(tmp_path: Path) -> None:
+    path = transcript(
+        tmp_path,
+        line("a", "user_input"),
+        "nonsense",
+        line("", "user_input"),
+        line("a", "user_input"),
+        line("b", "dance"),
+        line("c", "user_input", sessionId="another"),
+        line("d", "file_edit", fileEdit={"operation": "modify"}),
+        line("e", "file_edit", fileEdit={"path": "x", "operation": "melt"}),
+        line("f", "user_input"),
+    )
+    records = read(path)
+    assert [(entry.id, entry.parent) for entry in entries(records)] == [("a", None), ("f", "a")]
+    assert [problem.line for problem in problems(records)] == [2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("info", [None, "{", [1], {"id": 5}])
+def test_without_session_json_the_folder_gives_the_name(tmp_path: Path, info: Any) -> None:
+    path = transcript(tmp_path, line("a", "user_input"), info=info)
+    records = read(path)
+    assert Session("s1") in records
+    assert len(entries(records)) == 1
+    assert len(problems(records)) == (0 if isinstance(info, dict) else 1)
+
+
+def test_folders_are_found_oldest_first_and_links_are_not_followed(tmp_path: Path) -> None:
+    sessions = tmp_path / ".yaai" / "sessions"
+    new = put(sessions / "a" / "session.json", {**INFO, "createdAt": "2026-03-01T00:00:00Z"})
+    put(sessions / "b" / "session.json", INFO)
+    old = put(sessions / "b" / "transcript.jsonl", "")
+    here = put(tmp_path / "project" / "sessions" / "c" / "session.json", "{")
+    os.symlink(sessions / "b", sessions / "z")
+    (sessions / "empty").mkdir()
+    environment = {"PWD": str(tmp_path / "project")}
+    found = [Source(str(path)) for path in (here, old, new)]
+    assert list(IMPORTER.find(str(tmp_path), environment)) == found
+    assert list(IMPORTER.find("/nobody", {})) == []
+    assert read(new.parent) == read(new)
+
+
+def test_a_missing_folder_is_an_error_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "none" / "transcript.jsonl")
