@@ -18,8 +18,7 @@ class Source(NamedTuple):
 class Session(NamedTuple):
     """The session that the following entries belong to; may come again, to add what was unknown.
 
-    `directory` is where the agent worked, which decides the project. `compacted_before` hides what
-    came before an entry, by the agent's own account.
+    `directory` is where the agent worked, which decides the project.
     """
 
     id: str

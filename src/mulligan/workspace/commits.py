@@ -10,7 +10,6 @@ who commits, and nothing is kept.
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -114,6 +113,8 @@ def _content(workspace: Workspace, head: str, path: bytes) -> bytes | None:
 
 
 def _git(workspace: Workspace, arguments: list[bytes]) -> bytes | None:
+    import subprocess  # not needed until somebody commits
+
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # To look is not to touch: git must not refresh its index because of us.
     environment["GIT_OPTIONAL_LOCKS"] = "0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from mulligan.core.entries import FILE_EDIT, NewEntry
@@ -23,6 +23,7 @@ from mulligan.workspace.session_results import (
 from mulligan.workspace.sessions import PAGE
 
 if TYPE_CHECKING:
+    from mulligan.workspace.exporting import GitExport
     from mulligan.workspace.workspace import Workspace
 
 
@@ -255,6 +256,18 @@ class SessionVerbs:
     ) -> FileDifference | None:
         """One file between two entries of a session; `None` if it is in neither."""
         return navigate.file_diff(self._self, session, self._self.path(path), from_entry, to_entry)
+
+    def export(self, session: str, format: str = "jsonl") -> Iterator[str]:
+        """A session as text, in pieces: `jsonl` for programs, `markdown` or `html` to read."""
+        from mulligan.workspace import exporting
+
+        return exporting.export(self._self, session, format)
+
+    def export_git(self, session: str, repository: str, branch: str | None = None) -> GitExport:
+        """A session's checkpoints as commits on a branch, so that plain git can inspect them."""
+        from mulligan.workspace import exporting
+
+        return exporting.export_git(self._self, session, repository, branch)
 
     @property
     def _self(self) -> Workspace:
