@@ -89,9 +89,9 @@ class Editor:
         found = self._made.get(id)
         return found if found is not None else self._workspace.load(id)
 
-    def _save(self, data: bytes, old: bytes | None, entries: Tree) -> bytes:
+    def _save(self, data: bytes, old: bytes | None, made: Tree) -> bytes:
         id = self._writer.put(data, base=old)
-        self._made[id] = entries
+        self._made[id] = made
         return id
 
 

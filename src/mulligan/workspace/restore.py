@@ -103,14 +103,7 @@ def complete(
             )
             writer.commit()
         new, kept = arrived.tree, arrived.guarded
-    entries = workspace.load(new)
-    arrived_at = Look(
-        new,
-        kept,
-        coverage(workspace, safety),
-        sum(entry.files for entry in entries),
-        sum(entry.size for entry in entries),
-    )
+    arrived_at = Look(new, kept, coverage(workspace, safety), *workspace.load(new).totals)
     skipped = tuple(Skip(text(path), reason) for path, reason in sorted(spared.items()))
     result = RestoreResult(
         kind=kind,
