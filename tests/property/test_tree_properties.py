@@ -93,6 +93,22 @@ def test_the_same_entries_in_any_order_are_the_same_bytes(picture, random) -> No
     assert tree.encode(tree.decode(data)) == data
 
 
+@given(PICTURES, PICTURES)
+def test_a_directory_with_other_entries_is_as_if_encoded_from_scratch(before, after) -> None:
+    trees = Trees()
+    old, new = trees.load(trees.build(before)), trees.load(trees.build(after))
+    wanted = {entry.name: entry for entry in new}
+    changes = {entry.name: wanted.get(entry.name) for entry in old} | wanted
+    made = old.replaced(changes)
+    assert made.data == new.data
+    assert made.totals == new.totals
+    assert len(made) == len(wanted)
+    assert {name: made.get(name) for name in changes} == {
+        name: wanted.get(name) for name in changes
+    }
+    assert old.replaced({}).data == old.data
+
+
 @given(PICTURES)
 def test_walk_lists_every_path_once_and_find_agrees(picture) -> None:
     trees = Trees()

@@ -20,7 +20,7 @@ import pytest
 
 import mulligan
 from mulligan.core.coverage import Coverage
-from mulligan.core.tree import join
+from mulligan.core.tree import Tree, decode, join
 from mulligan.files import snapshot
 from mulligan.files.index import Cache
 from mulligan.files.scan import Limits, Scan
@@ -256,13 +256,16 @@ class Sink:
         content = b"".join(pieces)
         return self.put(content), len(content)
 
+    def load(self, id: bytes) -> Tree:
+        return decode(self.kept[id])
+
 
 def look(root: Path, sink: Sink, cache: Cache) -> dict[str, bytes]:
     """One look; the files that it found."""
     scan = Scan(os.fsencode(root), cache, sink, started=time.time_ns(), limits=Limits())
     scan.full()
     assert cache.root is not None
-    made = snapshot.build(cache.root, lambda data, *_: sink.put(data), 1 << 30)
+    made = snapshot.build(cache.root, sink.load, lambda data, *_: sink.put(data), 1 << 30)
     assert made.tree in sink.kept
     coverage = snapshot.describe(cache.root, made.guarded_files)
     found = {

@@ -12,13 +12,17 @@ comparing two trees touches only the directories that differ.
 
 What is always true of a decoded tree: names are unique, sorted as bytes, never empty, never `.`,
 `..` or `.git`, and contain no slash. A tree that says otherwise is corrupt and is refused whole.
+
+A tree stays bytes for as long as it can: two are compared record by record, and one that differs
+from another in a name or two is made of the other's bytes.
 """
 
 from __future__ import annotations
 
 import re
-from binascii import unhexlify
+from binascii import hexlify, unhexlify
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from hashlib import sha256
 from operator import itemgetter
 from typing import NamedTuple
@@ -28,10 +32,12 @@ from mulligan.errors import Corrupt
 FILE = b"f"
 LINK = b"l"
 DIRECTORY = b"d"
-IMPOSSIBLE = (b".", b"..", b".git")
+IMPOSSIBLE = frozenset((b".", b"..", b".git"))
 _CANONICAL = re.compile(
     rb"(?:[fld] (?:0|[1-7][0-7]{0,3}) (?:0|[1-9][0-9]*) (?:0|[1-9][0-9]*) [0-9a-f]{64} [^/\0]+\0)*+"
 )
+SMALL = 1 << 16
+_TOTALS = re.compile(rb"[fld] [0-7]+ ([0-9]+) ([0-9]+) [^\0]+\0")
 
 
 class Entry(NamedTuple):
@@ -61,10 +67,89 @@ class Change(NamedTuple):
     after: Entry | None
 
 
-Tree = tuple[Entry, ...]
+class Tree:
+    """One directory: its canonical bytes, which are taken apart only where somebody asks."""
+
+    __slots__ = ("_totals", "data")
+
+    def __init__(self, data: bytes, totals: tuple[int, int] | None = None) -> None:
+        """Trusts the bytes; `decode` is for those that came from elsewhere."""
+        self.data = data
+        self._totals = totals
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(_entry, self.records())
+
+    def __len__(self) -> int:
+        return self.data.count(b"\0")
+
+    def records(self) -> list[bytes]:
+        return self.data.split(b"\0")[:-1]
+
+    @property
+    def totals(self) -> tuple[int, int]:
+        """How many files lie below, and their bytes."""
+        if self._totals is None:
+            found = _TOTALS.findall(self.data)
+            self._totals = (
+                sum(int(files) for files, _size in found),
+                sum(int(size) for _files, size in found),
+            )
+        return self._totals
+
+    def get(self, name: bytes) -> Entry | None:
+        if len(self.data) < SMALL and b" " + name + b"\0" not in self.data:
+            return None
+        start, end = self._search(name)
+        return _entry(self.data[start : end - 1]) if end > start else None
+
+    def replaced(self, changes: Mapping[bytes, Entry | None]) -> Tree:
+        """The same directory with other entries under these names, or none."""
+        data = self.data
+        files, size = self.totals
+        pieces = []
+        done = 0
+        for name, entry in sorted(changes.items()):
+            start, end = self._search(name)
+            pieces.append(data[done:start])
+            done = end
+            if end > start:
+                old = _entry(data[start : end - 1])
+                files -= old.files
+                size -= old.size
+            if entry is not None:
+                pieces.append(_record(entry))
+                files += entry.files
+                size += entry.size
+        pieces.append(data[done:])
+        return Tree(b"".join(pieces), (files, size))
+
+    def _search(self, name: bytes) -> tuple[int, int]:
+        """Where the record of a name begins and ends; if there is none, where it would begin."""
+        data = self.data
+        low, high = 0, len(data)
+        if high < SMALL:
+            # Most directories are searched through sooner than one finds the middle of them.
+            at = data.find(b" " + name + b"\0")
+            start, end = data.rfind(b"\0", 0, max(at, 0)) + 1, at + len(name) + 2
+            if at >= 0 and data[start : end - 1].split(b" ", 5)[5] == name:
+                return start, end
+        while low < high:
+            start = data.rfind(b"\0", low, (low + high) // 2) + 1 or low
+            end = data.index(b"\0", start) + 1
+            found = data[start : end - 1].split(b" ", 5)[5]
+            if found == name:
+                return start, end
+            if found < name:
+                low = end
+            else:
+                high = start
+        return low, low
+
+
 Load = Callable[[bytes], Tree]
 Save = Callable[[bytes, bytes | None, Tree], bytes]
-"""Stores a directory: its bytes, the identity of the one that it replaces, and its entries."""
+"""Stores a directory: its bytes, the identity of the one that it replaces, and its tree."""
 
 
 def file_entry(name: bytes, mode: int, size: int, id: bytes) -> Entry:
@@ -86,34 +171,28 @@ def directory_entry(name: bytes, mode: int, id: bytes, children: Iterable[Entry]
 
 def encode(entries: Iterable[Entry]) -> bytes:
     """The canonical bytes of a directory with these entries, in any order."""
-    return b"".join(
-        [
-            b"%b %o %d %d %b %b\0" % (kind, mode, files, size, id.hex().encode(), name)
-            for kind, mode, files, size, id, name in sorted(entries, key=itemgetter(5))
-        ]
-    )
+    return b"".join([_record(entry) for entry in sorted(entries, key=itemgetter(5))])
 
 
 def decode(data: bytes) -> Tree:
-    """The entries of a directory; raises `Corrupt` for anything but canonical bytes."""
+    """The directory that is written so; raises `Corrupt` for anything but canonical bytes."""
     if not _CANONICAL.fullmatch(data):
         raise Corrupt("A tree is not written as a tree must be.")
-    new = tuple.__new__
+    names = [record.split(b" ", 5)[5] for record in data.split(b"\0")[:-1]]
+    if names != sorted(set(names)) or not IMPOSSIBLE.isdisjoint(names):
+        raise Corrupt("A tree holds a name twice, out of order, or one that cannot be.")
+    return Tree(data)
+
+
+def _record(entry: Entry) -> bytes:
+    kind, mode, files, size, id, name = entry
+    return b"%b %o %d %d %b %b\0" % (kind, mode, files, size, hexlify(id), name)
+
+
+def _entry(record: bytes) -> Entry:
+    kind, mode, files, size, id, name = record.split(b" ", 5)
     # Without calling the class: this is where large projects spend their time.
-    entries = tuple(
-        [
-            new(Entry, (kind, int(mode, 8), int(files), int(size), unhexlify(id), name))
-            for kind, mode, files, size, id, name in [
-                record.split(b" ", 5) for record in data.split(b"\0")[:-1]
-            ]
-        ]
-    )
-    last = b""
-    for entry in entries:
-        if entry[5] <= last or entry[5] in IMPOSSIBLE:
-            raise Corrupt(f"A tree holds the impossible name {entry[5]!r}.")
-        last = entry[5]
-    return entries
+    return tuple.__new__(Entry, (kind, int(mode, 8), int(files), int(size), unhexlify(id), name))
 
 
 EMPTY = encode(())
@@ -134,10 +213,9 @@ def differences(
     """
     if before == after:
         return
-    old_entries, new_entries = load(before), load(after)
-    same = set(old_entries).intersection(new_entries)
-    old = {entry[5]: entry for entry in old_entries if entry not in same}
-    new = {entry[5]: entry for entry in new_entries if entry not in same}
+    old_records, new_records = set(load(before).records()), set(load(after).records())
+    old = {entry[5]: entry for entry in map(_entry, old_records - new_records)}
+    new = {entry[5]: entry for entry in map(_entry, new_records - old_records)}
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
         path = join(directory, name)
@@ -172,10 +250,24 @@ def find(root: bytes, path: bytes, load: Load) -> Entry | None:
             if not entry.is_directory:
                 return None
             here = entry.id
-        entry = next((each for each in load(here) if each.name == name), None)
+        entry = load(here).get(name)
         if entry is None:
             return None
     return entry
+
+
+def finder(root: bytes, load: Load) -> Callable[[bytes], Entry | None]:
+    """`find` for many paths of one tree, each folder on their way being looked up once."""
+
+    @cache
+    def found(path: bytes) -> Entry | None:
+        directory, slash, name = path.rpartition(b"/")
+        if not slash:
+            return load(root).get(name)
+        above = found(directory)
+        return load(above.id).get(name) if above is not None and above.is_directory else None
+
+    return found
 
 
 def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: Save) -> bytes:
@@ -184,7 +276,8 @@ def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: S
     Missing parents are made with mode 755. A directory that is removed stays if anything is left
     in it: what the caller did not name is not the caller's to drop.
     """
-    entries = {entry.name: entry for entry in load(root)}
+    present_tree = load(root)
+    entries: dict[bytes, Entry | None] = {}
     direct: dict[bytes, Entry | None] = {}
     nested: dict[bytes, dict[bytes, Entry | None]] = {}
     for path, entry in changes.items():
@@ -194,19 +287,19 @@ def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: S
         else:
             direct[head] = entry
     for name, wanted in direct.items():
-        present = entries.get(name)
+        present = present_tree.get(name)
         if wanted is None:
             if present is not None and present.is_directory and present.id != EMPTY_ID:
                 nested.setdefault(name, {})
             else:
-                entries.pop(name, None)
+                entries[name] = None
         elif wanted.is_directory:
             keep = present.id if present is not None and present.is_directory else EMPTY_ID
             entries[name] = _directory(name, wanted.mode, keep, load)
         else:
             entries[name] = wanted._replace(name=name)
     for name, below in nested.items():
-        present = entries.get(name)
+        present = entries[name] if name in entries else present_tree.get(name)
         if present is not None and present.is_directory:
             old, mode = present.id, present.mode
         elif any(entry is not None for entry in below.values()):
@@ -215,14 +308,13 @@ def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: S
             continue
         new = edit(old, below, load, save) if below else old
         if new == EMPTY_ID and name in direct and direct[name] is None:
-            entries.pop(name, None)
+            entries[name] = None
         else:
             entries[name] = _directory(name, mode, new, load)
-    ordered = tuple(sorted(entries.values(), key=itemgetter(5)))
-    data = encode(ordered)
-    id = sha256(data).digest()
-    return root if id == root else save(data, root, ordered)
+    made = present_tree.replaced(entries)
+    return root if made.data == present_tree.data else save(made.data, root, made)
 
 
 def _directory(name: bytes, mode: int, id: bytes, load: Load) -> Entry:
-    return directory_entry(name, mode, id, load(id))
+    files, size = load(id).totals
+    return Entry(DIRECTORY, mode, files, size, id, name)

@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from mulligan.core.tree import FILE, LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
+from mulligan.files.freeing import Freeing
 from mulligan.files.reach import OPEN_FILE, Directories, exists, looks_like, mode_of
 from mulligan.files.staging import Read, clear, folder
 from mulligan.files.swap import NoExchange, exchange, move_if_free
@@ -453,26 +454,23 @@ class _Work:
         return True
 
     def _drop_rubbish(self) -> None:
-        """Deletes what was taken out, compared, and is in the store.
-
-        Several at once: each deletion may have to wait for the file system's journal.
-        """
-        if len(self.rubbish) < FEW:
+        """Deletes what was taken out, compared, and is in the store."""
+        freeing = Freeing()
+        try:
             for each in self.rubbish:
-                self._delete_unchanged(*each)
-        else:
-            from concurrent.futures import ThreadPoolExecutor
-
-            with ThreadPoolExecutor(FEW) as pool:
-                list(pool.map(lambda each: self._delete_unchanged(*each), self.rubbish))
+                self._delete_unchanged(freeing, *each)
+        finally:
+            freeing.close()
         self.rubbish.clear()
 
-    def _delete_unchanged(self, change: Change, slot: _Slot, status: os.stat_result) -> None:
+    def _delete_unchanged(
+        self, freeing: Freeing, change: Change, slot: _Slot, status: os.stat_result
+    ) -> None:
         assert change.before is not None
         now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
         # Another name of the same file, changed in the same restore, moves this time too.
         if now.st_ctime_ns == status.st_ctime_ns or looks_like(slot.fd, slot.name, change.before):
-            os.unlink(slot.name, dir_fd=slot.fd)
+            freeing.unlink(slot.name, slot.fd)
         else:
             # Somebody who had it open has written to it since: it is not to be deleted.
             self._skip(change, MEANWHILE)

@@ -42,7 +42,7 @@ class Node:
 
     __slots__ = (
         "dirs", "files", "guards", "left", "made", "made_guards", "mode", "odd", "old",
-        "old_guards", "partial", "repository", "rules", "signature", "touched",
+        "old_guards", "partial", "renewed", "repository", "rules", "signature", "touched",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -60,13 +60,22 @@ class Node:
         self.made_guards: Made | None = None
         self.old: bytes | None = None
         self.old_guards: bytes | None = None
+        self.renewed: set[bytes] | None = None
         self.touched = True
 
-    def changed(self) -> None:
-        """What lies here or below differs from what was built."""
+    def changed(self, name: bytes | None = None) -> None:
+        """What lies here under a name, or below it, differs from what was built.
+
+        `renewed` collects those names; it is `None` when there may be others.
+        """
         if self.made is not None:
             self.old = self.made[0]
             self.made = None
+            self.renewed = set()
+        if name is None:
+            self.renewed = None
+        elif self.renewed is not None:
+            self.renewed.add(name)
         if self.made_guards is not None:
             self.old_guards = self.made_guards[0]
             self.made_guards = None
@@ -216,7 +225,7 @@ def _assemble(found: dict[bytes, Node]) -> Node | None:
                 # Its record is lost: forget the name too, and have the directory listed again.
                 del node.dirs[name]
                 node.signature = None
-                node.changed()
+                node.changed(name)
             else:
                 node.dirs[name] = child
                 pending.append((below, child))

@@ -11,8 +11,10 @@ from hashlib import sha256
 from types import TracebackType
 
 from mulligan.core.tree import DIRECTORY, LINK, Entry
+from mulligan.files.beneath import open_beneath
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FEW = 16  # so many folders are reached sooner than the way to call the system otherwise is made
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -24,6 +26,7 @@ class Directories:
         self._root = os.open(root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
         self._device = os.fstat(self._root).st_dev
         self._last: tuple[bytes, int] | None = None
+        self._count = 0
 
     def __enter__(self) -> Directories:
         return self
@@ -44,6 +47,16 @@ class Directories:
         if self._last is not None and self._last[0] == path:
             return self._last[1]
         self.forget()
+        self._count += 1
+        fd = None
+        if self._count > FEW and b"/" in path:
+            fd = open_beneath(self._root, path, OPEN_DIRECTORY)
+        if fd is None:
+            fd = self._walk(path)
+        self._last = (path, fd)
+        return fd
+
+    def _walk(self, path: bytes) -> int:
         fd = self._root
         for name in path.split(b"/"):
             try:
@@ -52,7 +65,6 @@ class Directories:
                 if fd != self._root:
                     os.close(fd)
             fd = inner
-        self._last = (path, fd)
         return fd
 
     def open_if_there(self, path: bytes) -> int | None:

@@ -213,7 +213,7 @@ class Scan:
             child = node.dirs.get(name)
             if child is None:
                 child = node.dirs[name] = Node()
-                node.changed()
+                node.changed(name)
             if child.partial != partial:
                 child.partial = partial
                 child.signature = None
@@ -233,7 +233,7 @@ class Scan:
         for other in (node.files, node.guards, node.dirs):
             if other is not home and name in other:
                 del other[name]
-                node.changed()
+                node.changed(name)
                 self.coverage_changed = True
         if home is node.left or home is node.guards:
             self._not_odd(node, name)
@@ -244,7 +244,7 @@ class Scan:
         for known in (node.files, node.guards, node.dirs):
             if name in known:
                 del known[name]
-                node.changed()
+                node.changed(name)
                 self.coverage_changed = True
         for noted in (node.left, node.odd):
             if name in noted:
@@ -300,7 +300,7 @@ class Scan:
                 size = f"{status.st_size / (1 << 20):.1f} MB"
                 self._odd(node, name, f"is larger than the limit ({size})", guard)
             else:
-                node.changed()
+                node.changed(name)
                 self._contents.read(Job(path, name, node, status.st_size, seen[6] or None, guard))
         except OSError as problem:
             vanished = problem.errno in (errno.ENOENT, errno.ELOOP)
@@ -317,7 +317,7 @@ class Scan:
         known = node.guards if guard else node.files
         if known.get(name) != seen:
             known[name] = seen
-            node.changed()
+            node.changed(name)
         self._not_odd(node, name)
 
     def _odd(self, node: Node, name: bytes, reason: str, guard: bool = False) -> None:
@@ -326,7 +326,7 @@ class Scan:
         if (guard or name in known) and known.get(name) != NOT_KEPT:
             # It stays among the names, so that the next look tries again.
             known[name] = NOT_KEPT
-            node.changed()
+            node.changed(name)
         if not guard and node.odd.get(name) != reason:
             node.odd[name] = reason
             self.coverage_changed = node.touched = True
@@ -379,7 +379,7 @@ class Scan:
             os.close(child_fd)
         self._not_odd(node, name)
         if child.made is None or child.made_guards is None or mode != child.mode:
-            node.changed()
+            node.changed(name)
 
     def _child_scope(self, fd: int, path: bytes, node: Node, name: bytes, scope: Scope) -> Scope:
         present: tuple[bool, ...] = (True, True)

@@ -6,12 +6,12 @@ pattern of `.gitignore` leaves out, such as `.env`: not part of the project's tr
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import NamedTuple
 
 from mulligan.core import coverage, tree
 from mulligan.core.coverage import Coverage
-from mulligan.core.tree import EMPTY_ID, Entry, Save
+from mulligan.core.tree import EMPTY_ID, Entry, Load, Save, Tree
+from mulligan.errors import Corrupt
 from mulligan.files.ignore import Reason
 from mulligan.files.index import Made, Node, Seen
 
@@ -33,10 +33,11 @@ class Snapshot(NamedTuple):
     guarded_files: int
 
 
-def build(root: Node, save: Save, guard_total: int) -> Snapshot:
-    """Builds what is not built yet."""
-    save(tree.EMPTY, None, ())
-    id, files, size = _build(root, save)
+def build(root: Node, load: Load, save: Save, guard_total: int) -> Snapshot:
+    """Builds what is not built yet; what was built before is loaded, where only a little of it
+    has changed."""
+    save(tree.EMPTY, None, Tree(tree.EMPTY))
+    id, files, size = _build(root, load, save)
     guarded, guarded_files, guarded_bytes = _build_guards(root, save)
     if guarded_bytes > guard_total:
         guarded, guarded_files, _ = _within_budget(root, save, [guard_total])
@@ -68,17 +69,44 @@ def describe(root: Node, guarded_files: int) -> Coverage:
     return coverage.make(skipped, excluded, guarded_files)
 
 
-def _build(node: Node, save: Save) -> Made:
+def _build(node: Node, load: Load, save: Save) -> Made:
     if node.made is not None:
         return node.made
-    entries = _entries(node.files)
-    for name, child in node.dirs.items():
-        made = _build(child, save)
-        # A folder that is out of scope is there only for the sake of what was asked for in it.
-        if not child.partial or made[1]:
-            entries.append(Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name))
-    node.made = _made(entries, save, node.old)
+    for child in node.dirs.values():
+        _build(child, load, save)
+    made = _rebuilt(node, load)
+    if made is None:
+        folders = [_folder(name, child) for name, child in node.dirs.items()]
+        entries = _entries(node.files) + [each for each in folders if each is not None]
+        made = Tree(tree.encode(entries))
+    node.made = (save(made.data, node.old, made), *made.totals)
     return node.made
+
+
+def _rebuilt(node: Node, load: Load) -> Tree | None:
+    """What was built before with the names that have changed since; `None` if that is unknown."""
+    if node.old is None or node.renewed is None:
+        return None
+    try:
+        before = load(node.old)
+    except Corrupt:
+        return None
+    return before.replaced({name: _entry(node, name) for name in node.renewed})
+
+
+def _entry(node: Node, name: bytes) -> Entry | None:
+    if name in node.dirs:
+        return _folder(name, node.dirs[name])
+    found = _entries({name: node.files[name]}) if name in node.files else []
+    return found[0] if found else None
+
+
+def _folder(name: bytes, child: Node) -> Entry | None:
+    """A folder that is out of scope is there only for the sake of what was asked for in it."""
+    made = child.made
+    if made is None or (child.partial and not made[1]):
+        return None
+    return Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name)
 
 
 def _build_guards(node: Node, save: Save) -> Made:
@@ -120,9 +148,5 @@ def _entries(known: dict[bytes, Seen]) -> list[Entry]:
 
 
 def _made(entries: list[Entry], save: Save, old: bytes | None) -> Made:
-    entries.sort(key=itemgetter(5))
-    files = size = 0
-    for entry in entries:
-        files += entry[2]
-        size += entry[3]
-    return (save(tree.encode(entries), old, tuple(entries)), files, size)
+    made = Tree(tree.encode(entries))
+    return (save(made.data, old, made), *made.totals)

@@ -21,8 +21,8 @@ class Wanted:
         self.forced = frozenset(path for path in forced if b".git" not in path.split(b"/"))
         self.tracked = frozenset(tracked)
         self.hidden = frozenset(hidden)
-        self.above = _directories_above(self.forced | self.tracked)
-        self._above_forced = _directories_above(self.forced)
+        self.above = directories_above(self.forced | self.tracked)
+        self._above_forced = directories_above(self.forced)
         self.nothing = not (self.forced or self.tracked or self.hidden)
 
     def is_above(self, directory: bytes, reason: Reason) -> bool:
@@ -42,6 +42,17 @@ class Wanted:
         if path in self.tracked and reason != Reason.MULLIGANIGNORE:
             return Reason.IN_SCOPE
         return reason
+
+
+def directories_above(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
+    """For each directory above one of the paths, the names in it that lead there."""
+    above: dict[bytes, set[bytes]] = {}
+    for path in paths:
+        while path:
+            directory, _slash, name = path.rpartition(b"/")
+            above.setdefault(directory, set()).add(name)
+            path = directory
+    return {directory: frozenset(names) for directory, names in above.items()}
 
 
 def tracked_but_left_out(
@@ -71,13 +82,3 @@ def tracked_but_left_out(
         ):
             wanted.add(path)
     return frozenset(wanted)
-
-
-def _directories_above(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
-    above: dict[bytes, set[bytes]] = {}
-    for path in paths:
-        while path:
-            directory, _slash, name = path.rpartition(b"/")
-            above.setdefault(directory, set()).add(name)
-            path = directory
-    return {directory: frozenset(names) for directory, names in above.items()}

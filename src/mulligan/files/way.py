@@ -41,7 +41,9 @@ class Way:
 
     def mark(self) -> None:
         """What changed below has changed here."""
-        nodes = [place.node for place in self._places]
-        if any(node.made is None or node.made_guards is None for node in nodes):
-            for node in nodes:
-                node.changed()
+        below = [*self.names, None]
+        changed = False
+        for place, name in zip(reversed(self._places), reversed(below), strict=True):
+            if changed and name is not None:
+                place.node.changed(name)
+            changed = changed or place.node.made is None or place.node.made_guards is None

@@ -103,14 +103,13 @@ def _look(
     root = cache.root
     assert root is not None
 
-    def save(data: bytes, old: bytes | None, entries: Tree) -> bytes:
+    def save(data: bytes, old: bytes | None, made: Tree) -> bytes:
         id = sink.put(data, base=old)
-        if old is not None:
-            # It is about to be compared with the one that it replaces.
-            workspace.remember(id, entries)
+        # It is about to be compared with the one that it replaces, and will be replaced itself.
+        workspace.remember(id, made)
         return id
 
-    made = snapshot.build(root, save, workspace.limits.guard_total)
+    made = snapshot.build(root, workspace.load, save, workspace.limits.guard_total)
     if (
         scan.coverage_changed
         or cache.coverage is None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mulligan.core import tree
 from mulligan.core.coverage import text
 from mulligan.core.tree import Change, Entry
+from mulligan.files.wanted import directories_above
 from mulligan.journal import checkpoints
 from mulligan.workspace.look import Look
 from mulligan.workspace.trees import Trees
@@ -48,7 +49,7 @@ def prepare(
 ) -> Move:
     """The move that fulfils a wish, from what the disk holds; the caller commits what is made."""
     before = (seen.tree, seen.guarded)
-    move = moved(trees, before, wish.main, wish.guarded)
+    move = moved(trees, before, wish.main, wish.guarded, known=wish.leads_to)
     dirty = find_dirty(workspace, move.changes, deliberate_only=keep_dirty)
     if keep_dirty and dirty:
         reason = "it is in no checkpoint yet, and was to be kept"
@@ -66,9 +67,14 @@ def between(workspace: Workspace, before: tuple[Id, Id], after: tuple[Id, Id]) -
     return Move(*after, tuple(main), _files(guarded))
 
 
-def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> Move:
-    """The move that sets these paths, and leaves all others alone."""
-    new, kept = trees.edit(before[0], main), trees.edit(before[1], guarded)
+def moved(
+    trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted, *, known: Id | None = None
+) -> Move:
+    """The move that sets these paths, and leaves all others alone.
+
+    `known` is the tree that `main` leads to, where that is known.
+    """
+    new, kept = known or trees.edit(before[0], main), trees.edit(before[1], guarded)
     return Move(
         new,
         kept,
@@ -96,8 +102,9 @@ def find_dirty(
     for row in checkpoints.newest_first(workspace.journal) if wanted else ():
         if deliberate_only and row.kind in checkpoints.MADE_BY_RESTORE:
             continue
+        below = directories_above(wanted)
         for root in (row.tree, row.guarded):
-            _strike_out(workspace, root, b"", wanted, visited)
+            _strike_out(workspace, root, b"", wanted, below, visited)
         if not wanted:
             break
     return sorted(wanted)
@@ -124,22 +131,22 @@ def _strike_out(
     id: bytes,
     directory: bytes,
     wanted: dict[bytes, Entry],
+    below: Mapping[bytes, frozenset[bytes]],
     visited: set[tuple[bytes, bytes]],
 ) -> None:
     """Takes out of `wanted` what this tree has; looks into each version of a folder once."""
     if (directory, id) in visited:
         return
     visited.add((directory, id))
-    below = directory + b"/" if directory else b""
-    names = {path[len(below) :].partition(b"/")[0] for path in wanted if path.startswith(below)}
-    if not names:
-        return
-    for entry in workspace.load(id):
-        if entry.name not in names:
+    for name in below.get(directory, ()):
+        path = tree.join(directory, name)
+        if path not in wanted and path not in below:
             continue
-        path = tree.join(directory, entry.name)
+        entry = workspace.load(id).get(name)
+        if entry is None:
+            continue
         if entry.is_directory:
-            _strike_out(workspace, entry.id, path, wanted, visited)
+            _strike_out(workspace, entry.id, path, wanted, below, visited)
         elif path in wanted and wanted[path].same_content(entry):
             del wanted[path]
 

@@ -204,14 +204,7 @@ def complete(
             new, kept = arrived.tree, arrived.guarded
         stand = _standing_after(workspace, trees, operation, safety.tree, new)
         writer.commit()
-    entries = workspace.load(new)
-    arrived_at = Look(
-        new,
-        kept,
-        coverage(workspace, safety),
-        sum(entry.files for entry in entries),
-        sum(entry.size for entry in entries),
-    )
+    arrived_at = Look(new, kept, coverage(workspace, safety), *workspace.load(new).totals)
     skipped = tuple(Skip(text(path), reason) for path, reason in sorted(spared.items()))
     result = RestoreResult(
         kind=operation.kind,

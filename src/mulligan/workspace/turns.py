@@ -260,14 +260,7 @@ def _without_the_turn(
     now: Observation, db: apsw.Connection, session: SessionRow, base: bytes
 ) -> CheckpointRow:
     """A checkpoint of the disk without what the turn did, but with what others did meanwhile."""
-    listing = now.trees.load(base)
-    seen = Look(
-        base,
-        now.seen.guarded,
-        now.seen.coverage,
-        sum(entry.files for entry in listing),
-        sum(entry.size for entry in listing),
-    )
+    seen = Look(base, now.seen.guarded, now.seen.coverage, *now.trees.load(base).totals)
     return now.checkpoint(
         db, kind="step", message="Without the turn", session=session.id, seen=seen
     )

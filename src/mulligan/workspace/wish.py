@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 Wanted = Mapping[bytes, Entry | None]
+Find = Callable[[bytes], Entry | None]
 
 
 class Wish(NamedTuple):
@@ -42,10 +43,13 @@ class Wish(NamedTuple):
     undoes: int | None = None
     session: str | None = None
     intent: Mapping[str, Any] = MappingProxyType({})
+    leads_to: bytes | None = None
+    """The tree that `main` leads to, where it names all that differs."""
 
     def without(self, spared: Mapping[bytes, str]) -> Wish:
         """The wish but for some paths, which are to stay as they are, each for a reason."""
         return self._replace(
+            leads_to=None,
             main={path: entry for path, entry in self.main.items() if path not in spared},
             guarded={path: entry for path, entry in self.guarded.items() if path not in spared},
             spared=dict(self.spared) | dict(spared),
@@ -62,7 +66,8 @@ def to_checkpoint(
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
     protected = _protection(workspace, target)
-    for change in tree.differences(seen.tree, target.tree, workspace.load):
+    differences = list(tree.differences(seen.tree, target.tree, workspace.load))
+    for change in differences:
         if paths and not _concerns(change, paths):
             continue
         reason = None
@@ -75,18 +80,23 @@ def to_checkpoint(
             main[change.path] = change.after
         elif change.before is None or not change.before.is_directory:
             spared[change.path] = reason
+    in_tree, in_guarded = _finders(workspace, seen)
     guarded: dict[bytes, Entry | None] = {
         path: entry
         for path, entry in tree.walk(target.guarded, workspace.load)
         if not entry.is_directory
         and path not in main
         and (not paths or any(within(path, each) for each in paths))
-        and (path in paths or tree.find(seen.guarded, path, workspace.load) is None)
-        and tree.find(seen.tree, path, workspace.load) is None
+        and (path in paths or in_guarded(path) is None)
+        and in_tree(path) is None
     }
     for path in paths:
         _check_named(workspace, seen, target, path)
-    wish = Wish("restore", target.id, main, guarded, spared, session=target.session)
+    whole = len(main) == len(differences)
+    wish = Wish(
+        "restore", target.id, main, guarded, spared, session=target.session,
+        leads_to=target.tree if whole else None,
+    )  # fmt: skip
     return settled(workspace, seen, wish)
 
 
@@ -115,22 +125,27 @@ def to_take_back(
         for change in tree.differences(after.guarded, before.guarded, workspace.load)
         if change.after is not None and not change.after.is_directory
     }
-    return settled(workspace, seen, Wish(kind, before.id, main, guarded, spared, undoes=number))
+    whole = seen.tree == after.tree and not spared
+    wish = Wish(
+        kind, before.id, main, guarded, spared, undoes=number,
+        leads_to=before.tree if whole else None,
+    )  # fmt: skip
+    return settled(workspace, seen, wish)
 
 
 def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
     """Files that are to be written where something lies that the look did not cover."""
-    found = []
-    for path, entry in wish.main.items():
-        if entry is None or entry.is_directory or seen.coverage.reason_for(path):
-            continue
-        if any(
-            tree.find(root, path, workspace.load) is not None for root in (seen.tree, seen.guarded)
-        ):
-            continue
-        if is_file(workspace, path):
-            found.append(path)
-    return found
+    in_tree, in_guarded = _finders(workspace, seen)
+    return [
+        path
+        for path, entry in wish.main.items()
+        if entry is not None
+        and not entry.is_directory
+        and not seen.coverage.reason_for(path)
+        and in_tree(path) is None
+        and in_guarded(path) is None
+        and is_file(workspace, path)
+    ]
 
 
 def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
@@ -140,24 +155,25 @@ def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
     below a file that stays. What is guarded now, and belongs to the project by this wish, leaves
     the guarded files for it.
     """
+    in_tree, in_guarded = _finders(workspace, seen)
     leaving = {
         path: None
         for path, entry in wish.main.items()
-        if entry is not None and tree.find(seen.guarded, path, workspace.load) is not None
+        if entry is not None and in_guarded(path) is not None
     }
     wish = wish._replace(guarded=dict(wish.guarded) | leaving)
     in_the_way: dict[bytes, str] = {}
     for path, entry in wish.main.items():
         if entry is None:
             continue
-        present = tree.find(seen.tree, path, workspace.load)
+        present = in_tree(path)
         if present is not None and present.is_directory and not entry.is_directory:
             below = tree.walk(present.id, workspace.load, path)
             if any(wish.main.get(each, present) is not None for each, _entry in below):
                 in_the_way[path] = "a folder with something to keep is in its place"
         above = path.rpartition(b"/")[0]
         while above:
-            present = tree.find(seen.tree, above, workspace.load)
+            present = in_tree(above)
             if present is not None and present.is_directory:
                 break
             if present is not None and wish.main.get(above) is None:
@@ -172,6 +188,11 @@ def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
         if any(within(path, folder) for folder in folders)
     }
     return settled(workspace, seen, wish.without(spared))
+
+
+def _finders(workspace: Workspace, seen: Look) -> tuple[Find, Find]:
+    """Looks paths up in what was seen: the project's tree, and the guarded files."""
+    return tree.finder(seen.tree, workspace.load), tree.finder(seen.guarded, workspace.load)
 
 
 def _concerns(change: Change, paths: tuple[bytes, ...]) -> bool:
@@ -206,13 +227,19 @@ def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes,
     """
     covered = coverage(workspace, target)
     forced = forced_paths(workspace)
+    finders = [tree.finder(root, workspace.load) for root in (target.tree, target.guarded)]
+
+    def content(path: bytes) -> bytes | None:
+        for find in finders:
+            entry = find(path)
+            if entry is not None and entry.kind == tree.FILE:
+                return workspace.store.get(entry.id)
+        return None
 
     @cache
     def ignore_files(directory: bytes) -> tuple[bytes | None, bytes | None]:
-        return (
-            _content(workspace, target, tree.join(directory, b".gitignore")),
-            _content(workspace, target, tree.join(directory, b".mulliganignore")),
-        )
+        gitignore = content(tree.join(directory, b".gitignore"))
+        return gitignore, content(tree.join(directory, b".mulliganignore"))
 
     @cache
     def rules() -> Scope:
@@ -238,11 +265,3 @@ def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes,
         return None
 
     return reason
-
-
-def _content(workspace: Workspace, target: CheckpointRow, path: bytes) -> bytes | None:
-    for root in (target.tree, target.guarded):
-        entry = tree.find(root, path, workspace.load)
-        if entry is not None and entry.kind == tree.FILE:
-            return workspace.store.get(entry.id)
-    return None

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mulligan.files.watch import Watcher
     from mulligan.files.watch_socket import RemoteWatcher
 
-TREES_KEPT = 20_000
+TREES_KEPT_BYTES = 32 << 20
 SAVE_SECONDS = 5.0
 
 
@@ -98,6 +98,7 @@ class Workspace(SessionVerbs, ReviewVerbs):
         self._guard = RLock()
         self._cache: Cache | None = None
         self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
+        self._trees_bytes = 0
         self.watcher: Watcher | None = None
         self._depth = 0
         self._saved_at = 0.0
@@ -312,11 +313,13 @@ class Workspace(SessionVerbs, ReviewVerbs):
             self.remember(id, found)
         return found
 
-    def remember(self, id: bytes, entries: Tree) -> None:
+    def remember(self, id: bytes, made: Tree) -> None:
         """Keeps a tree that will soon be asked for."""
-        if len(self._trees) >= TREES_KEPT:
+        if self._trees_bytes > TREES_KEPT_BYTES:
             self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
-        self._trees[id] = entries
+            self._trees_bytes = 0
+        self._trees[id] = made
+        self._trees_bytes += len(made.data)
 
     def cache(self) -> Cache:
         """The stat cache, read again if another process has saved it since."""

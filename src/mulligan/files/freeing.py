@@ -1,0 +1,47 @@
+"""Deleting files without waiting for their blocks to be freed.
+
+Where a file system tells the disk at once about blocks that are free again, each deletion waits
+for the disk: milliseconds a file. A file that is still open when its name goes is freed when it
+is closed, and that may happen while others go on with their work. Nothing depends on it: what is
+deleted here is gone for everybody, and stays so after a power loss.
+"""
+
+from __future__ import annotations
+
+import os
+from threading import Thread
+
+MOST = 256  # held open at a time; a process may often have a thousand
+AT_ONCE = 8
+
+
+class Freeing:
+    """Deletes names; the files are let go in the background, the last of them by `close`."""
+
+    def __init__(self) -> None:
+        self._held: list[int] = []
+        self._threads: list[Thread] = []
+
+    def unlink(self, name: bytes, parent: int) -> None:
+        # Opened as a mere path: no permission is needed for that, and nothing can be read by it.
+        path_only = getattr(os, "O_PATH", None)
+        if path_only is not None:
+            if len(self._held) >= MOST:
+                self.close()
+            flags = path_only | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._held.append(os.open(name, flags, dir_fd=parent))
+        os.unlink(name, dir_fd=parent)
+
+    def close(self) -> None:
+        held, self._held = self._held, []
+        for thread in self._threads:
+            thread.join()
+        parts = [held[start::AT_ONCE] for start in range(min(AT_ONCE, len(held)))]
+        self._threads = [Thread(target=_close, args=(part,)) for part in parts]
+        for thread in self._threads:
+            thread.start()
+
+
+def _close(descriptors: list[int]) -> None:
+    for fd in descriptors:
+        os.close(fd)
