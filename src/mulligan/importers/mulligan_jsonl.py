@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from mulligan.core.entries import STATUSES, TYPES, NewEntry
 from mulligan.importers.lines import LINE_LIMIT, mapping, moment, open_log, parse, string
 from mulligan.importers.records import Importer, Leaf, Problem, Record, Session, Source
-from mulligan.importers.shapes import Untakeable, filled
+from mulligan.importers.shapes import Untakeable
 
 VERSION: Final = 1
 FLAGS: Final = ("auto_approve_commands", "auto_approve_sensitive_edits")
@@ -55,7 +55,7 @@ def everything(source: Source) -> Iterator[Record | Kept | Label]:
             if isinstance(line, str):
                 raise Untakeable(line)
             if session is None:
-                session, stands_at = _session(line), filled(line.get("leaf"))
+                session, stands_at = _session(line), _given(line.get("leaf"))
                 yield session
                 yield _kept(session.id, line)
                 continue
@@ -69,7 +69,7 @@ def everything(source: Source) -> Iterator[Record | Kept | Label]:
         yield entry
         assert entry.id is not None
         known.add(entry.id)
-        label = filled(line.get("label"))
+        label = _given(line.get("label"))
         if label is not None:
             yield Label(entry.id, label)
     if session is not None and (stands_at is None or stands_at in known):
@@ -100,8 +100,13 @@ def _lines(path: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
                 yield number, found
 
 
+def _given(value: object) -> str | None:
+    """A text exactly as it was written, if there is one."""
+    return string(value) or None
+
+
 def _session(line: dict[str, Any]) -> Session:
-    id = filled(line.get("session"))
+    id = _given(line.get("session"))
     if line.get("type") != "session" or line.get("format") != "mulligan" or id is None:
         raise Untakeable("Not an export of Mulligan: the first line is not its session.")
     version = line.get("version")
@@ -109,13 +114,13 @@ def _session(line: dict[str, Any]) -> Session:
         raise Untakeable(f"Exported by a later Mulligan, in version {version!r} of the format.")
     return Session(
         id,
-        directory=filled(line.get("directory")),
-        title=string(line.get("title")) or None,
-        model=filled(line.get("model")),
-        mode=filled(line.get("mode")),
+        directory=_given(line.get("directory")),
+        title=_given(line.get("title")),
+        model=_given(line.get("model")),
+        mode=_given(line.get("mode")),
         created_at=moment(line.get("created_at")),
         updated_at=moment(line.get("updated_at")),
-        forked_from=filled(line.get("forked_from")),
+        forked_from=_given(line.get("forked_from")),
     )
 
 
@@ -132,14 +137,14 @@ def _kept(session: str, line: dict[str, Any]) -> Kept:
 
 
 def _entry(line: dict[str, Any], known: set[str]) -> NewEntry:
-    id, type = filled(line.get("entry")), string(line.get("type"))
+    id, type = _given(line.get("entry")), string(line.get("type"))
     if id is None:
         raise Untakeable("An entry without an id.")
     if id in known:
         raise Untakeable(f"A second entry {id}; the first one counts.")
     if type not in TYPES:
         raise Untakeable(f"There are no entries of type {type!r}.")
-    parent = filled(line.get("parent"))
+    parent = _given(line.get("parent"))
     if parent is not None and parent not in known:
         raise Untakeable(f"Its parent {parent} does not come before it.")
     data = line.get("data")
@@ -150,9 +155,9 @@ def _entry(line: dict[str, Any], known: set[str]) -> NewEntry:
         id=id,
         parent=parent,
         created_at=moment(line.get("created_at")),
-        model=filled(line.get("model")),
-        checkpoint=filled(line.get("checkpoint")),
-        plan_item=filled(line.get("plan_item")),
+        model=_given(line.get("model")),
+        checkpoint=_given(line.get("checkpoint")),
+        plan_item=_given(line.get("plan_item")),
         is_compacted=line.get("is_compacted") is True,
         aside=line.get("aside") is True,
     )

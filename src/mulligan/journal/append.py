@@ -39,7 +39,10 @@ class Appender:
         now: Callable[[], int],
         lenient: bool = False,
     ) -> None:
-        """`lenient` puts an entry with an unknown parent below the leaf, as imports need it."""
+        """`lenient` puts an entry with an unknown parent below the leaf, as imports need it.
+
+        `names` are other names that entries are spoken of by.
+        """
         self._db, self._session = db, session
         self._new_id, self._now, self._lenient = new_id, now, lenient
         found: Any = db.execute("SELECT agent, leaf FROM sessions WHERE number = ?", (session,))
@@ -54,6 +57,7 @@ class Appender:
         self.last_time: str | None = newest[1] if newest else None
         self.leaf = self._place(leaf) if leaf is not None else None
         self._tips: dict[int, int] = {}
+        self.names: dict[str, str] = {}
 
     def append(self, entry: NewEntry) -> Place:
         """Adds one entry; it becomes the leaf unless it is aside."""
@@ -101,7 +105,7 @@ class Appender:
     def find(self, id: str) -> Place | None:
         """Where the entry with this id is, if there is one."""
         sql = "SELECT seq, branch, aside FROM entries WHERE session = ? AND id = ?"
-        row = self._db.execute(sql, (self._session, id)).fetchone()
+        row = self._db.execute(sql, (self._session, self.names.get(id, id))).fetchone()
         return Place(row[0], row[1], bool(row[2])) if row else None
 
     def _parent(self, entry: NewEntry) -> Place | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import apsw
@@ -24,6 +23,9 @@ ENDINGS = ("ing", "ed", "es", "er", "ly", "ation", "ment", "ness", "ity", "able"
 SHORTEST_PREFIX = 3
 LONG_TEXT = 16 << 10
 PLACES, AROUND = 8, 1_500
+EXACT_TEXT = 4 << 20
+"""So much text is taken apart as a whole, where no guess says which part of it matches."""
+
 LONGEST_PIECE = 160
 
 Pieces = tuple[tuple[str, bool], ...]
@@ -71,6 +73,7 @@ class Reader:
         if not phrases:
             return Query(literal=text.strip())
         beginnings = {_beginning(token) for tokens in phrases for token in tokens}
+        beginnings |= {piece.lower() for piece in pieces}
         return Query(
             " AND ".join(phrases.values()),
             " OR ".join(phrases.values()),
@@ -115,9 +118,18 @@ class Reader:
         if not query.match:
             return [_around(each, query.literal) for each in texts]
         # Most of a long text is left out at first, for taking it apart is what costs.
-        short = {number: _cut(each, query.beginnings) for number, each in enumerate(texts)}
+        short = {
+            number: _cut(each, query.beginnings)
+            for number, each in enumerate(texts)
+            if query.beginnings or _length(each) <= LONG_TEXT
+        }
         found = self._snippets(short, query)
-        rest = {number: each for number, each in enumerate(texts) if number not in found}
+        rest: dict[int, Columns] = {}
+        left = EXACT_TEXT
+        for number, each in enumerate(texts):
+            if number not in found and left > 0:
+                rest[number] = each
+                left -= _length(each)
         if rest:
             found |= self._snippets(rest, query)
         return [found.get(number) or _head(each) for number, each in enumerate(texts)]
@@ -177,20 +189,25 @@ def _beginning(stem: str) -> str:
     return stem[:-1] if len(stem) > SHORTEST_PREFIX else stem
 
 
-def _cut(columns: Columns, beginnings: tuple[str, ...]) -> Columns:
+def _cut(columns: Columns, beginnings: Sequence[str]) -> Columns:
     """The columns, and of long ones only the surroundings of some places that may match."""
-    if not beginnings or sum(map(len, columns)) <= LONG_TEXT:
+    if _length(columns) <= LONG_TEXT:
         return columns
-    ways = [re.compile(re.escape(each), re.IGNORECASE) for each in beginnings[:SNIPPET_TOKENS]]
-    return Columns(*(_near(column, ways) for column in columns))
+    return Columns(*(_near(column, beginnings[:SNIPPET_TOKENS]) for column in columns))
 
 
-def _near(text: str, ways: Sequence[re.Pattern[str]]) -> str:
+def _near(text: str, beginnings: Sequence[str]) -> str:
     if len(text) <= LONG_TEXT // len(Columns._fields):
         return text
+    small = text.lower()
     places: list[int] = []
-    for way in ways:
-        places += [found.start() for found in islice(way.finditer(text), PLACES)]
+    for each in beginnings:
+        place = small.find(each)
+        for _ in range(PLACES):
+            if place < 0:
+                break
+            places.append(place)
+            place = small.find(each, place + AROUND)
     parts: list[str] = []
     end = 0
     for place in sorted(places):
@@ -202,6 +219,10 @@ def _near(text: str, ways: Sequence[re.Pattern[str]]) -> str:
             end = end if end >= 0 else place + AROUND
             parts.append(text[start:end])
     return "\n".join(parts)
+
+
+def _length(columns: Columns) -> int:
+    return sum(map(len, columns))
 
 
 def _pieces(snippet: str) -> Pieces:

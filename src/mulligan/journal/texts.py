@@ -15,6 +15,7 @@ OPEN, CLOSE = "\2", "\3"
 """Around what matched, while a text is being marked; no text that is searched holds them."""
 
 UNSEEN = ("\0", OPEN, CLOSE)
+COLOURS = re.compile("\x1b\\[[0-9;:?]*[@-~]")
 
 
 class Columns(NamedTuple):
@@ -56,9 +57,14 @@ def paths_of(data: Mapping[str, Any] | None) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """Text that FTS5 takes as it is, and that can be marked: no NUL, no half characters."""
+    """Text that FTS5 takes as it is, and that can be marked: no NUL, no half characters.
+
+    Without a terminal's colours too, which would otherwise grow together with words.
+    """
     for character in UNSEEN:
         text = text.replace(character, " ")
+    if "\x1b" in text:
+        text = COLOURS.sub("", text)
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

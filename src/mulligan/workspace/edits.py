@@ -18,6 +18,7 @@ from mulligan.core.tree import FILE, Entry, file_entry, find, link_entry
 from mulligan.errors import UsageError
 from mulligan.files.single import entry_at
 from mulligan.journal import sessions
+from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
 from mulligan.workspace import sessions as keeping
 from mulligan.workspace.checkpoints import force
@@ -61,12 +62,6 @@ def finalize(workspace: Workspace, edit: Edit) -> list[Record]:
         then = [
             _entry(workspace, path, held) for path, held in zip(paths, edit.before, strict=True)
         ]
-        known = last_seen(workspace)
-        force(workspace, [
-            path
-            for path, entry in zip(paths, now, strict=True)
-            if entry is not None and (known is None or not find(known, path, workspace.load))
-        ])  # fmt: skip
         records = [
             _record(workspace, path, before, after)
             for path, before, after in zip(paths, then, now, strict=True)
@@ -78,14 +73,7 @@ def finalize(workspace: Workspace, edit: Edit) -> list[Record]:
             for record in records:
                 appender.append(record)
             appender.finish()
-            moment = rfc3339(time.time_ns())
-            db.executemany(
-                "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)",
-                [
-                    (session.number, path, entry.id if entry else None, moment)
-                    for path, entry in zip(paths, now, strict=True)
-                ],
-            )
+        _note(workspace, session, paths, now)
         if len(open_turns(workspace)) > 1:
             observe(workspace)
     if not records:
@@ -95,6 +83,15 @@ def finalize(workspace: Workspace, edit: Edit) -> list[Record]:
         include_compacted=True,
     )  # fmt: skip
     return list(page.entries)
+
+
+def wrote(workspace: Workspace, session: SessionRow, paths: list[bytes]) -> None:
+    """A tool has written these files: they are kept from now on, and known to be its work."""
+    with workspace.locked():
+        with Writer(workspace.store) as writer:
+            now = [entry_at(workspace.project.root, path, writer) for path in paths]
+            writer.commit()
+        _note(workspace, session, paths, now)
 
 
 def abort(workspace: Workspace, edit: Edit) -> tuple[str, ...]:
@@ -112,6 +109,27 @@ def abort(workspace: Workspace, edit: Edit) -> tuple[str, ...]:
             lambda now: Wish("abort_edit", None, wanted, {}, {}, session=session.id),
         )
     return (*done.restored, *done.deleted)
+
+
+def _note(
+    workspace: Workspace, session: SessionRow, paths: list[bytes], now: list[Entry | None]
+) -> None:
+    """The ledger; and what no checkpoint would look at by itself is looked at from now on."""
+    known = last_seen(workspace)
+    there = [path for path, entry in zip(paths, now, strict=True) if entry is not None]
+    force(
+        workspace,
+        [path for path in there if known is None or not find(known, path, workspace.load)],
+    )
+    moment = rfc3339(time.time_ns())
+    with workspace.journal.writing() as db:
+        db.executemany(
+            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)",
+            [
+                (session.number, path, entry.id if entry else None, moment)
+                for path, entry in zip(paths, now, strict=True)
+            ],
+        )
 
 
 def _record(

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
@@ -40,6 +40,9 @@ from mulligan.workspace.results import Progress, plain
 from mulligan.workspace.sessions import appending
 from mulligan.workspace.turns import shortened
 
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
 IMPORTERS = {
     "claude-code": "claude_code",
     "codex": "codex",
@@ -52,6 +55,7 @@ IMPORTERS = {
 }
 OWN_FOLDERS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR")
 BATCH = 2000
+NO_SESSION = "an entry came before any session"
 SEEN = (
     """
     CREATE TABLE sources (
@@ -137,6 +141,21 @@ def import_logs(
     )
 
 
+def complete(workspace: Workspace, agent: str, path: str, part: str, session: str) -> bool:
+    """Adds to a session that is being recorded what the agent's own log says of it.
+
+    What was recorded already, the messages and the calls, is not doubled. Gives whether the log
+    was there at all.
+    """
+    if not os.path.exists(path):
+        return False
+    reader = importer(agent)
+    work = _Work(workspace.home, reader.agent)
+    work.use(workspace.project.id, workspace.journal, workspace.project)
+    work.take(Source(path, part), reader.read, only=session)
+    return True
+
+
 def follow(
     home: str,
     agent: str,
@@ -156,6 +175,7 @@ class _Work:
     def __init__(self, home: str, agent: str) -> None:
         self._home, self._agent = home, agent
         self._journals: dict[str, Database] = {}
+        self._project: Project | None = None
         self.entries = 0
         self.touched: set[str] = set()
         self.roots: set[str] = set()
@@ -165,21 +185,39 @@ class _Work:
         for journal in self._journals.values():
             journal.close()
 
-    def take(self, source: Source, read: Callable[[Source], Iterator[Record]]) -> None:
-        """Reads one log, some records a transaction; what cannot be taken is named."""
+    def use(self, id: str, journal: Database, project: Project) -> None:
+        """Everything goes to one project, whose journal is open already and stays so."""
+        self._journals[id] = journal
+        self._project = project
+
+    def take(
+        self,
+        source: Source,
+        read: Callable[[Source], Iterator[Record]],
+        *,
+        only: str | None = None,
+    ) -> None:
+        """Reads one log, some records a transaction; what cannot be taken is named.
+
+        `only` names the one session that is wanted of it.
+        """
         target: _Target | None = None
         batch: list[Record] = []
         try:
             for record in read(source):
                 if isinstance(record, Problem):
                     self.problems.append(record)
+                elif isinstance(record, Session) and only is not None and record.id != only:
+                    self._flush(target, batch)
+                    target = None
                 elif isinstance(record, Session) and (
                     target is None or target.session != record.id
                 ):
                     self._flush(target, batch)
                     target = self._target(source, record)
                 elif target is None:
-                    self.problems.append(Problem(source.path, 0, "an entry came before a session"))
+                    if only is None:
+                        self.problems.append(Problem(source.path, 0, NO_SESSION))
                 else:
                     batch.append(record)
                     if len(batch) >= BATCH:
@@ -199,8 +237,10 @@ class _Work:
         batch.clear()
 
     def _target(self, source: Source, record: Session) -> _Target:
-        directory = record.directory or os.path.dirname(source.path)
-        project = project_of_log(directory, self._home)
+        project = self._project
+        if project is None:
+            directory = record.directory or os.path.dirname(source.path)
+            project = project_of_log(directory, self._home)
         journal = self._journals.get(project.id)
         if journal is None:
             journal = self._journals[project.id] = _open(project)
@@ -219,12 +259,15 @@ class _Target:
         self.session = record.id
         self.entries = 0
         self.problems: list[Problem] = []
+        self._said: dict[str, list[str]] | None = None
+        self._names: dict[str, str] = {}
         with journal.writing() as db:
             self._row = self._session(db, record)
 
     def write(self, batch: list[Record]) -> None:
         with self._journal.writing() as db:
             appender = appending(db, self._row.number, lenient=True)
+            appender.names = self._names
             for record in batch:
                 try:
                     self._one(db, appender, record)
@@ -235,6 +278,8 @@ class _Target:
     def _one(self, db: apsw.Connection, appender: Appender, record: Record) -> None:
         number = self._row.number
         if isinstance(record, NewEntry):
+            if self._row.source is None and self._was_recorded(db, appender, record):
+                return
             if record.id is None or appender.find(record.id) is None:
                 appender.append(self._fitted(record))
                 self.entries += 1
@@ -251,10 +296,33 @@ class _Target:
             place = appender.find(record.before)
             if place is not None:
                 append.mark_compacted(db, number, place.seq)
-        elif isinstance(record, Leaf):
+        elif isinstance(record, Leaf) and self._row.source is not None:
             appender.stand_at(record.id)
         elif isinstance(record, Session):
             self._row = self._session(db, record)
+
+    def _was_recorded(self, db: apsw.Connection, appender: Appender, record: NewEntry) -> bool:
+        """Whether a session that is recorded as it happens has this already, by another id.
+
+        The n-th message with some text in the log is the n-th one with that text here.
+        """
+        if record.id is None or appender.find(record.id) is not None:
+            return False
+        if record.type == USER_INPUT and not record.aside:
+            if self._said is None:
+                self._said = {}
+                rows: Any = db.execute(
+                    "SELECT content, id FROM entries WHERE session = ? AND type = 'user_input' "
+                    "AND checkpoint IS NOT NULL ORDER BY number",
+                    (self._row.number,),
+                ).fetchall()
+                for content, id in rows:
+                    self._said.setdefault(content.strip(), []).append(id)
+            same = self._said.get(_clean(record.content).strip())
+            if same:
+                self._names[record.id] = same.pop(0)
+                return True
+        return False
 
     def _catch_up(self, db: apsw.Connection, record: NewEntry) -> None:
         """A call that was running when its log was last read may have ended since."""

@@ -8,6 +8,10 @@ guard_total_size = "200 MB"
 
 [review]
 keep_on_commit = true         # what is committed with git counts as kept
+
+[agents]
+tell_rejections = false       # tell an agent at its next prompt what of its work was undone
+strict = false                # stop an agent when what it does cannot be recorded
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ NAMES = {
 }
 
 
-SWITCHES = {"review": ("keep_on_commit",)}
+SWITCHES = {"review": ("keep_on_commit",), "agents": ("tell_rejections", "strict")}
 
 
 class Settings(NamedTuple):
@@ -36,6 +40,8 @@ class Settings(NamedTuple):
 
     limits: Limits = Limits()
     keep_on_commit: bool = True
+    tell_rejections: bool = False
+    strict: bool = False
 
 
 def read_settings(home: str, root: bytes) -> Settings:

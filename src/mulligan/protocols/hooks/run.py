@@ -1,0 +1,149 @@
+"""`mulligan hook AGENT`: one event on stdin, one answer on stdout, and never in the way.
+
+With a server running the event goes there, where the project is open already; else it is
+recorded right here. Either way the agent waits no longer than it must.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from mulligan.core.happenings import PROMPT, Happening, Told
+from mulligan.protocols.hooks.translate import AGENTS, answer, translated
+
+LARGEST = 64 << 20
+KEPT = 1 << 20
+BLOCK = 2
+"""The exit code by which an agent's hook says no."""
+
+
+def main(arguments: list[str]) -> int:
+    """Runs a hook; gives the exit code, which is 0 unless the user chose to be strict."""
+    if not arguments or arguments[0] not in AGENTS or len(arguments) > 2:
+        sys.stderr.write(f"usage: mulligan hook {{{'|'.join(AGENTS)}}} [--strict]\n")
+        return 2 if not arguments else 0
+    agent = arguments[0]
+    strict = "--strict" in arguments
+    happening: Happening | None = None
+    try:
+        payload = _payload()
+        happening = translated(agent, payload, _agents_process())
+        if happening is None:
+            return 0
+        told = _record(happening)
+        said = answer(agent, str(payload.get("hook_event_name", "")), told)
+        if said:
+            sys.stdout.write(said + "\n")
+            sys.stdout.flush()
+        return 0
+    except BaseException as problem:
+        _note(agent, happening, problem)
+        if strict and happening is not None and happening.kind == PROMPT:
+            sys.stderr.write(
+                f"mulligan: this prompt cannot be protected ({problem}); see `mulligan doctor`.\n"
+            )
+            return BLOCK
+        return 0
+
+
+def log_path() -> str:
+    """Where hooks write what went wrong; `doctor` shows it."""
+    from mulligan.workspace.home import home_directory
+
+    return os.path.join(home_directory(), "hooks.log")
+
+
+def _payload() -> dict[str, Any]:
+    content = sys.stdin.buffer.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError("The event is larger than any event should be.")
+    found = json.loads(content)
+    if not isinstance(found, dict):
+        raise ValueError("The event is no object.")
+    return found
+
+
+def _agents_process() -> int | None:
+    """The agent's own process: whoever called the hook, or the one above a shell in between."""
+    parent = os.getppid()
+    try:
+        with open(f"/proc/{parent}/stat", "rb") as file:
+            name, _close, rest = file.read().rpartition(b")")
+        if name.partition(b"(")[2] in (b"sh", b"bash", b"dash", b"zsh"):
+            return int(rest.split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    return parent if parent > 1 else None
+
+
+def _record(happening: Happening) -> Told:
+    from mulligan.workspace.home import find_project, home_directory
+
+    home = home_directory()
+    answered = _at_the_server(home, happening)
+    if answered is not None:
+        return answered
+    from mulligan.errors import RefusedRoot
+    from mulligan.workspace.happenings import happened
+    from mulligan.workspace.workspace import open_workspace
+
+    try:
+        find_project(happening.directory, home)
+    except RefusedRoot:
+        # Somebody runs an agent in their home directory: there is no project to protect.
+        return Told()
+    with open_workspace(happening.directory, wait=20) as workspace:
+        return happened(workspace, happening)
+
+
+def _at_the_server(home: str, happening: Happening) -> Told | None:
+    """Tells the server, if one is running; `None` if there is none."""
+    socket_path = os.path.join(home, "server.sock")
+    if not os.path.exists(socket_path):
+        return None
+    import socket
+
+    body = json.dumps(happening.as_json()).encode()
+    request = (
+        b"POST /api/v1/happened HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
+    )
+    try:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(30)
+            line.connect(socket_path)
+            line.sendall(request + body)
+            received = b""
+            while piece := line.recv(1 << 16):
+                received += piece
+    except OSError:
+        return None
+    head, _gap, content = received.partition(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n", 1)[0]:
+        return None
+    found = json.loads(content)
+    return Told(found.get("to_agent"), found.get("to_user"))
+
+
+def _note(agent: str, happening: Happening | None, problem: BaseException) -> None:
+    """Writes down what went wrong, for `doctor`; what cannot even be written down is let go."""
+    try:
+        path = log_path()
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        if os.path.exists(path) and os.path.getsize(path) > KEPT:
+            os.replace(path, path + ".1")
+        line = {
+            "at": time.time(),
+            "agent": agent,
+            "kind": happening.kind if happening else None,
+            "directory": happening.directory if happening else None,
+            "problem": f"{type(problem).__name__}: {problem}",
+        }
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    except OSError:
+        return

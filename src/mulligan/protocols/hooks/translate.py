@@ -1,0 +1,171 @@
+"""From an agent's own event to a happening, and from what there is to say to its own answer."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from mulligan.core.happenings import (
+    CALL_BEGINS,
+    CALL_ENDS,
+    PROMPT,
+    SESSION_ENDS,
+    SESSION_STARTS,
+    TURN_ENDS,
+    Happening,
+    Told,
+)
+
+Payload = dict[str, Any]
+
+COMMAND_HOOKS = {
+    "claude-code": {
+        "SessionStart": SESSION_STARTS,
+        "UserPromptSubmit": PROMPT,
+        "PreToolUse": CALL_BEGINS,
+        "PostToolUse": CALL_ENDS,
+        "PostToolUseFailure": CALL_ENDS,
+        "Stop": TURN_ENDS,
+        "StopFailure": TURN_ENDS,
+        "SessionEnd": SESSION_ENDS,
+    },
+    "codex": {
+        "SessionStart": SESSION_STARTS,
+        "UserPromptSubmit": PROMPT,
+        "PreToolUse": CALL_BEGINS,
+        "PostToolUse": CALL_ENDS,
+        "Stop": TURN_ENDS,
+        "Interrupt": TURN_ENDS,
+        "SessionEnd": SESSION_ENDS,
+    },
+    "gemini": {
+        "SessionStart": SESSION_STARTS,
+        "BeforeAgent": PROMPT,
+        "BeforeTool": CALL_BEGINS,
+        "AfterTool": CALL_ENDS,
+        "AfterAgent": TURN_ENDS,
+        "SessionEnd": SESSION_ENDS,
+    },
+}
+"""By agent, what the names of its events mean; others are nothing to us."""
+
+PLUGINS = ("opencode", "pi")
+"""Agents whose plugin is ours, and speaks of happenings already."""
+
+AGENTS = (*COMMAND_HOOKS, *PLUGINS)
+WRITING = {
+    "claude-code": ("Write", "Edit", "MultiEdit", "NotebookEdit"),
+    "codex": ("apply_patch",),
+    "gemini": ("write_file", "replace"),
+    "opencode": ("write", "edit", "patch", "multiedit", "apply_patch"),
+    "pi": ("write", "edit"),
+}
+PATHS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
+PATCH = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+
+
+def translated(agent: str, payload: Payload, process: int | None) -> Happening | None:
+    """What an event means; `None` for one that means nothing to us, or is nobody's."""
+    if agent in PLUGINS:
+        return _from_plugin(agent, payload, process)
+    kind = COMMAND_HOOKS[agent].get(_text(payload, "hook_event_name") or "")
+    session = _text(payload, "session_id")
+    if kind is None or session is None:
+        return None
+    tool = _text(payload, "tool_name")
+    given = payload.get("tool_input")
+    return Happening(
+        kind=kind,
+        agent=agent,
+        session=session,
+        directory=_text(payload, "cwd") or os.getcwd(),
+        text=_said(kind, payload),
+        call=_text(payload, "tool_use_id"),
+        tool=tool,
+        paths=written_paths(agent, tool, given),
+        ok=_went_well(payload) if kind == CALL_ENDS else None,
+        duration=_number(payload, "duration_ms"),
+        model=_text(payload, "model"),
+        mode=_text(payload, "permission_mode"),
+        source=_text(payload, "source"),
+        log=_text(payload, "transcript_path"),
+        process=process,
+    )
+
+
+def written_paths(agent: str, tool: str | None, given: Any) -> tuple[str, ...]:
+    """The files that a call of a tool writes, as far as its arguments tell."""
+    if tool not in WRITING[agent] or not isinstance(given, dict):
+        return ()
+    found = [given[name] for name in PATHS if isinstance(given.get(name), str)]
+    for name in ("command", "patch", "patchText", "input"):
+        patch = given.get(name)
+        if isinstance(patch, str):
+            found += [
+                line[len(start) :].strip()
+                for line in patch.splitlines()
+                for start in PATCH
+                if line.startswith(start)
+            ]
+    return tuple(dict.fromkeys(path for path in found if path and "\0" not in path))
+
+
+def answer(agent: str, event: str, told: Told) -> str:
+    """What to print for the agent, in its own format; empty if there is nothing to say."""
+    if agent in PLUGINS:
+        return json.dumps(told.as_json())
+    found: dict[str, Any] = {}
+    if told.to_agent:
+        found["hookSpecificOutput"] = {
+            "hookEventName": event,
+            "additionalContext": told.to_agent,
+        }
+    if told.to_user:
+        found["systemMessage"] = told.to_user
+    return json.dumps(found) if found else ""
+
+
+def _from_plugin(agent: str, payload: Payload, process: int | None) -> Happening | None:
+    given = dict(payload)
+    if not isinstance(given.get("directory"), str):
+        given["directory"] = os.getcwd()
+    tool, arguments = given.get("tool"), given.pop("input", None)
+    given["agent"] = agent
+    given["process"] = process
+    given["paths"] = written_paths(agent, tool, arguments)
+    try:
+        return Happening.from_json(given)
+    except (ValueError, TypeError):
+        return None
+
+
+def _said(kind: str, payload: Payload) -> str | None:
+    if kind == PROMPT:
+        return _text(payload, "prompt") or ""
+    if kind == TURN_ENDS:
+        return _text(payload, "last_assistant_message") or _text(payload, "prompt_response")
+    return None
+
+
+def _went_well(payload: Payload) -> bool:
+    """Whether a call succeeded, by what each agent says of it."""
+    if payload.get("hook_event_name") == "PostToolUseFailure":
+        return False
+    response = payload.get("tool_response")
+    if isinstance(response, dict):
+        if response.get("error") or response.get("is_error") or response.get("isError"):
+            return False
+        code = response.get("exit_code", response.get("exitCode", 0))
+        return code in (0, None)
+    return True
+
+
+def _text(payload: Payload, name: str) -> str | None:
+    value = payload.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _number(payload: Payload, name: str) -> float | None:
+    value = payload.get(name)
+    return float(value) if isinstance(value, int | float) else None
