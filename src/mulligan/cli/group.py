@@ -22,7 +22,23 @@ COMMANDS = {
     "restore": "Bring the project, or some paths, back to a checkpoint.",
     "undo": "Take back the last operation that changed something.",
     "redo": "Take back the last undo.",
+    "sessions": "List the sessions, newest first.",
+    "session": "Show, begin, name, fork, compact or delete a session.",
+    "tree": "Draw a session's tree: turns, branches, labels.",
+    "goto": "Go to an entry of a session, and the files with it.",
+    "export": "Write a session as JSONL, Markdown, HTML, or as a git branch.",
+    "turn": "Say where an agent's turn begins and ends.",
+    "pending": "List what agents did and you have not decided on yet.",
+    "review": "Go through what agents did, change by change.",
+    "keep": "Keep what an agent did: hunks, files, a turn, everything.",
+    "discard": "Undo what an agent did: hunks, files, a turn, everything.",
+    "approve": "Keep everything that a session did, and begin a new round.",
+    "reset": "Undo everything that a session did and you have not kept.",
+    "import": "Take in sessions from other agents' logs.",
     "operations": "List what was done, newest first.",
+    "search": "Find what was said and done in sessions.",
+    "stats": "Show which tools agents used, and how that went.",
+    "serve": "Serve programs and the page: HTTP, live events, WebSocket.",
     "watch": "Watch the project, so that checkpoints cost what changed.",
     "verify": "Re-read and re-hash everything that is stored.",
     "gc": "Free what no checkpoint needs any more.",
@@ -30,6 +46,9 @@ COMMANDS = {
     "doctor": "Explain what is wrong here, and how to mend it.",
     "completion": "Print the completion script for a shell.",
 }
+
+ELSEWHERE = {"import": ("import_logs", "import_command")}
+"""Commands whose names Python keeps for itself."""
 
 
 class Group(click.Group):
@@ -41,7 +60,8 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(import_module(f"mulligan.cli.{cmd_name}"), cmd_name)
+        module, name = ELSEWHERE.get(cmd_name, (cmd_name, cmd_name))
+        found = getattr(import_module(f"mulligan.cli.{module}"), name)
         assert isinstance(found, click.Command)
         return found
 

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -109,6 +109,16 @@ class Output:
 
     def line(self, text: str = "") -> None:
         click.echo(text)
+
+    def paged(self, lines: Iterable[str]) -> None:
+        """Lines of data; through the user's pager where a terminal cannot show them all at once."""
+        text = "\n".join(lines)
+        if not text:
+            return
+        if sys.stdout.isatty() and text.count("\n") + 1 >= os.get_terminal_size(1).lines:
+            click.echo_via_pager(text + "\n")
+        else:
+            click.echo(text)
 
     def say(self, text: str) -> None:
         click.echo(text, err=True)

@@ -19,7 +19,8 @@ mulligan redo --keep-dirty
 )
 @click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
-def redo(out: Output, preview: bool, keep_dirty: bool) -> int:
+@click.option("--force", is_flag=True, help="Overwrite what others have changed since, too.")
+def redo(out: Output, preview: bool, keep_dirty: bool, force: bool) -> int:
     """Take back the last undo."""
     with out.workspace() as workspace:
-        return report(out, workspace.redo(keep_dirty=keep_dirty, preview=preview))
+        return report(out, workspace.redo(keep_dirty=keep_dirty, force=force, preview=preview))

@@ -19,10 +19,12 @@ mulligan undo --keep-dirty
 )
 @click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
-def undo(out: Output, preview: bool, keep_dirty: bool) -> int:
+@click.option("--force", is_flag=True, help="Overwrite what others have changed since, too.")
+def undo(out: Output, preview: bool, keep_dirty: bool, force: bool) -> int:
     """Take back the last operation that changed something; again, one further back.
 
-    Whatever else was done since stays. A checkpoint changes nothing, so undo passes over it.
+    Whatever else was done since stays, line by line. A checkpoint changes nothing, so undo passes
+    over it.
     """
     with out.workspace() as workspace:
-        return report(out, workspace.undo(keep_dirty=keep_dirty, preview=preview))
+        return report(out, workspace.undo(keep_dirty=keep_dirty, force=force, preview=preview))

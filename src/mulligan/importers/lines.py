@@ -87,7 +87,7 @@ def parse(data: bytes | str) -> dict[str, Any] | str:
     except UnicodeDecodeError as error:
         return f"Not UTF-8 at byte {error.start}."
     try:
-        value = json.loads(text, parse_constant=_nothing, parse_float=_finite)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         return f"Not JSON: {error.msg.lower()} at character {error.pos}."
     except RecursionError:
@@ -157,6 +157,9 @@ def _nothing(_: str) -> None:
 def _finite(digits: str) -> float | None:
     value = float(digits)
     return value if math.isfinite(value) else None
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_nothing, parse_float=_finite)
 
 
 def _deeper(value: object, limit: int) -> bool:

@@ -41,8 +41,13 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """The session and its entries."""
-    return (each for each in everything(source) if not isinstance(each, Kept | Label))
+    """The session and its entries, as other agents' logs give them."""
+    for record in everything(source):
+        if isinstance(record, NewEntry):
+            # Whoever keeps it may be another project, which has no such checkpoint.
+            yield record._replace(checkpoint=None)
+        elif not isinstance(record, Kept | Label):
+            yield record
 
 
 def everything(source: Source) -> Iterator[Record | Kept | Label]:

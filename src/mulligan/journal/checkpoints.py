@@ -55,9 +55,15 @@ def last_taken(db: Database, back: int = 0) -> CheckpointRow | None:
     return _one(db.row(sql, back))
 
 
-def newest_first(db: Database, limit: int | None = None, offset: int = 0) -> list[CheckpointRow]:
-    sql = f"SELECT {COLUMNS} FROM checkpoints ORDER BY seq DESC LIMIT ? OFFSET ?"
-    return [_row(row) for row in db.rows(sql, -1 if limit is None else limit, offset)]
+def newest_first(
+    db: Database, limit: int | None = None, before: str | None = None
+) -> list[CheckpointRow]:
+    """All of them, or so many, or those that came before another."""
+    where, values = "", []
+    if before is not None:
+        where, values = "WHERE seq < (SELECT seq FROM checkpoints WHERE id = ?)", [before]
+    sql = f"SELECT {COLUMNS} FROM checkpoints {where} ORDER BY seq DESC LIMIT ?"
+    return [_row(row) for row in db.rows(sql, *values, -1 if limit is None else limit)]
 
 
 def count(db: Database) -> int:

@@ -148,6 +148,17 @@ def last_applied(db: Database) -> OperationRow | None:
     return _row(row) if row else None
 
 
+def since(db: Database, kinds: tuple[str, ...]) -> list[OperationRow]:
+    """The newest applied operation of some kinds, and all that came after it."""
+    marks = ", ".join("?" * len(kinds))
+    sql = (
+        f"SELECT {COLUMNS} FROM operations WHERE state = 'applied' AND number >= (SELECT "
+        f"max(number) FROM operations WHERE state = 'applied' AND kind IN ({marks})) "
+        "ORDER BY number"
+    )
+    return [_row(row) for row in db.rows(sql, *kinds)]
+
+
 def last_head(db: Database) -> str | None:
     """The commit that git stood at when that was last looked at."""
     sql = (

@@ -14,6 +14,7 @@ from mulligan.core.coverage import Coverage, raw, text
 from mulligan.core.times import just_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
+from mulligan.files.reach import Directories, read_small
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
@@ -95,8 +96,12 @@ def force(workspace: Workspace, include: Iterable[bytes]) -> None:
             db.executemany("INSERT OR IGNORE INTO forced VALUES (?)", new)
 
 
-def log(workspace: Workspace, limit: int | None = None) -> list[Checkpoint]:
-    return [result(workspace, row) for row in checkpoints.newest_first(workspace.journal, limit)]
+def log(
+    workspace: Workspace, limit: int | None = None, before: str | None = None
+) -> list[Checkpoint]:
+    start = checkpoints.resolve(workspace.journal, before).id if before is not None else None
+    rows = checkpoints.newest_first(workspace.journal, limit, start)
+    return [result(workspace, row) for row in rows]
 
 
 def find(workspace: Workspace, name: str) -> Checkpoint:
@@ -117,17 +122,46 @@ def entries(workspace: Workspace, name: str) -> list[TreeEntry]:
     """Every path of a checkpoint."""
     row = checkpoints.resolve(workspace.journal, name)
     return [
-        TreeEntry(
-            text(path), KINDS[entry.kind], f"{entry.mode:04o}", entry.size, entry.id.hex(), guarded
-        )
+        _shown(path, entry, guarded)
         for root, guarded in ((row.tree, False), (row.guarded, True))
         for path, entry in tree.walk(root, workspace.load)
         if not (guarded and entry.is_directory)
     ]
 
 
-def operation_log(workspace: Workspace, limit: int | None = None) -> list[Operation]:
-    return [operation(row) for row in operations.newest_first(workspace.journal, limit)]
+def entry(workspace: Workspace, name: str, path: bytes) -> TreeEntry:
+    """One path of a checkpoint."""
+    row = checkpoints.resolve(workspace.journal, name)
+    for root, guarded in ((row.tree, False), (row.guarded, True)):
+        found = tree.find(root, path, workspace.load) if path else None
+        if found is not None and not (guarded and found.is_directory):
+            return _shown(path, found, guarded)
+    raise NotFound(f"Checkpoint {row.id} has no {text(path)}.")
+
+
+def read_disk(workspace: Workspace, path: bytes) -> bytes:
+    """The bytes of an ordinary file as it is on the disk now, reached without following links."""
+    directory, _slash, name = path.rpartition(b"/")
+    with Directories(workspace.project.root) as directories:
+        parent = directories.open_if_there(directory)
+        content = (
+            read_small(parent, name, workspace.limits.file_bytes) if parent is not None else None
+        )
+    if content is None or b".git" in path.split(b"/"):
+        raise NotFound(f"There is no ordinary file {text(path)} on the disk.")
+    return content
+
+
+def operation_log(
+    workspace: Workspace, limit: int | None = None, before: int | None = None
+) -> list[Operation]:
+    return [operation(row) for row in operations.newest_first(workspace.journal, limit, before)]
+
+
+def _shown(path: bytes, entry: tree.Entry, guarded: bool) -> TreeEntry:
+    return TreeEntry(
+        text(path), KINDS[entry.kind], f"{entry.mode:04o}", entry.size, entry.id.hex(), guarded
+    )
 
 
 def operation(row: OperationRow) -> Operation:

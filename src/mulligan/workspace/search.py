@@ -193,7 +193,10 @@ def in_each(projects: Sequence[Project], work: Callable[[Project, Database], Non
     problems = []
     for project in projects:
         path = project.path("journal.sqlite")
-        if not os.path.exists(path):
+        # One that is missing or empty must not be made: that is for whoever opens the project.
+        if not any(
+            os.path.exists(each) and os.path.getsize(each) for each in (path, path + "-wal")
+        ):
             continue
         try:
             with closing(Database(path, JOURNAL)) as journal:

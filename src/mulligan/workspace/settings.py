@@ -1,4 +1,5 @@
-"""The user's settings: `config.toml` in the home, and `.mulligan.toml` in the project, which wins.
+"""The user's settings: `config.toml` in the home, then what was set for the project through
+Mulligan, then `.mulligan.toml` in the project itself. The later wins.
 
 [checkpoints]
 max_file_size = "100 MB"      # larger files are named in coverage, not kept
@@ -17,6 +18,7 @@ strict = false                # stop an agent when what it does cannot be record
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mulligan.core.coverage import text
@@ -32,6 +34,7 @@ NAMES = {
 }
 
 
+SET = "settings.toml"
 SWITCHES = {"review": ("keep_on_commit",), "agents": ("tell_rejections", "strict")}
 
 
@@ -44,15 +47,71 @@ class Settings(NamedTuple):
     strict: bool = False
 
 
-def read_settings(home: str, root: bytes) -> Settings:
-    """The settings of a project; raises `UsageError` for one that makes no sense."""
+def read_settings(home: str, root: bytes, directory: str | None = None) -> Settings:
+    """The settings of a project; raises `UsageError` for one that makes no sense.
+
+    `directory` is where the project's data is, and what was set through Mulligan.
+    """
     found = Settings()
-    for path in (os.path.join(home, "config.toml"), os.path.join(root, b".mulligan.toml")):
+    places: list[str | bytes] = [os.path.join(home, "config.toml")]
+    if directory is not None:
+        places.append(os.path.join(directory, SET))
+    for path in (*places, os.path.join(root, b".mulligan.toml")):
         if os.path.isfile(path):
-            content, name = _read(path), text(os.fsencode(path))
-            found = found._replace(limits=_with(found.limits, content, name))
-            found = found._replace(**_switches(content, name))
+            found = _applied(found, _read(path), text(os.fsencode(path)))
     return found
+
+
+def change_settings(directory: str, values: Mapping[str, Mapping[str, Any]]) -> None:
+    """Sets some settings for a project, by section and name; `None` takes one back."""
+    unknown = set(values) - {"checkpoints", *SWITCHES}
+    if unknown:
+        raise UsageError(f"There is no section {', '.join(sorted(unknown))} of settings.")
+    path = os.path.join(directory, SET)
+    known = _read(path) if os.path.isfile(path) else {}
+    for section, given in values.items():
+        inside = known.setdefault(section, {})
+        if not isinstance(given, Mapping) or not isinstance(inside, dict):
+            raise UsageError(f"The settings of {section!r} are names and values.")
+        inside |= given
+        known[section] = {name: value for name, value in inside.items() if value is not None}
+    _applied(Settings(), known, "the settings")
+    lines = []
+    for section, inside in known.items():
+        lines += [f"[{section}]", *(f"{name} = {_toml(value)}" for name, value in inside.items())]
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def as_json(settings: Settings) -> dict[str, dict[str, Any]]:
+    """The settings by section and name, as they are written."""
+    limits = settings.limits._asdict()
+    return {
+        "checkpoints": {name: limits[field] for name, field in NAMES.items()},
+        **{
+            section: {name: getattr(settings, name) for name in names}
+            for section, names in SWITCHES.items()
+        },
+    }
+
+
+def _applied(found: Settings, content: dict[str, Any], where: str) -> Settings:
+    found = found._replace(limits=_with(found.limits, content, where))
+    return found._replace(**_switches(content, where))
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str) and value.isprintable() and not {'"', "\\"} & set(value):
+        return f'"{value}"'
+    raise UsageError(f"{value!r} cannot be a setting.")
 
 
 def parse_size(value: object, where: str) -> int:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from mulligan.core import tree
 from mulligan.core.merge import take_back
 from mulligan.core.tree import Change, Entry
-from mulligan.journal import operations, views
+from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.observe import Observation
-from mulligan.workspace.standing import as_lines, last_seen, same
+from mulligan.workspace.standing import as_lines, same
 from mulligan.workspace.trees import Trees
 from mulligan.workspace.wish import Wish, settled
 
@@ -22,6 +22,8 @@ Id = bytes
 THE_USERS = "you changed it since the last turn; --force overwrites it"
 SOME_LINES = "some of its lines were changed since: those stay; --force overwrites them"
 CHANGED_SINCE = "it was changed since; --force overwrites it"
+BOUNDARIES = ("turn", "begin_turn", "new_session", "approve", "checkpoint")
+"""What is on the disk at one of these is in a checkpoint that somebody meant to have."""
 DELETED_SINCE = "it was deleted since; --force brings it back"
 
 
@@ -82,16 +84,41 @@ def without_the_users(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
 
     Where nobody can tell the user's bytes from an agent's, it stays as it is.
     """
-    last = operations.last_applied(workspace.journal)
-    then = last_seen(workspace)
-    if last is None or last.session is None or then is None or then == seen.tree:
-        return wish
     if any(view.base is not None for view in views.live(workspace.journal).values()):
         return wish
-    theirs = {
-        path: THE_USERS
-        for path, was, now in tree.differences(then, seen.tree, workspace.load)
-        if path in wish.main
-        and not any(each is not None and each.is_directory for each in (was, now))
-    }
+    theirs = dict.fromkeys(_changed_by_the_user(workspace, seen) & wish.main.keys(), THE_USERS)
     return settled(workspace, seen, wish.without(theirs)) if theirs else wish
+
+
+def _changed_by_the_user(workspace: Workspace, seen: Look) -> set[bytes]:
+    """The files that nobody but the user has changed since an agent was last at work.
+
+    Between two operations it is the user who works; what an operation does, it does itself.
+    """
+    since = operations.since(workspace.journal, BOUNDARIES)
+    if not since or since[0].session is None:
+        return set()
+    trees: list[tuple[Id | None, Id | None]] = [
+        (_tree(workspace, each.before), _tree(workspace, each.after)) for each in since
+    ]
+    at = trees[0][1]
+    found: set[bytes] = set()
+    for operation, (before, after) in zip(since[1:], trees[1:], strict=True):
+        found |= _files(workspace, at, after if operation.kind == "observed" else before)
+        at = after or at
+    return found | _files(workspace, at, seen.tree)
+
+
+def _files(workspace: Workspace, before: Id | None, after: Id | None) -> set[bytes]:
+    if before is None or after is None:
+        return set()
+    return {
+        path
+        for path, was, now in tree.differences(before, after, workspace.load)
+        if not any(each is not None and each.is_directory for each in (was, now))
+    }
+
+
+def _tree(workspace: Workspace, checkpoint: str | None) -> Id | None:
+    row = checkpoints.by_id(workspace.journal, checkpoint) if checkpoint else None
+    return row.tree if row is not None else None

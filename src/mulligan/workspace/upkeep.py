@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mulligan.core.times import nanoseconds
 from mulligan.core.view import next_redo, next_undo
-from mulligan.errors import Corrupt, MulliganError, UsageError
+from mulligan.errors import Corrupt, MulliganError, UsageError, WouldLoseWork
 from mulligan.files.watch_socket import connect
 from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.checkpoints import CheckpointRow
@@ -97,6 +97,23 @@ def forget(
                 checkpoints.delete(db, dropped)
                 views.forget(db)
     return Forgotten(tuple(dropped), len(rows) - len(dropped), dry_run)
+
+
+def forget_named(workspace: Workspace, names: Sequence[str]) -> Forgotten:
+    """Drops single checkpoints; raises `WouldLoseWork` for one that is still needed."""
+    with workspace.locked():
+        rows = [checkpoints.resolve(workspace.journal, name) for name in names]
+        keep = needed(workspace)
+        for row in rows:
+            if row.id in keep:
+                raise WouldLoseWork(
+                    f"Checkpoint {row.id} is the latest, or the next undo needs it; it stays."
+                )
+        ids = list(dict.fromkeys(row.id for row in rows))
+        with workspace.journal.writing() as db:
+            checkpoints.delete(db, ids)
+            views.forget(db)
+        return Forgotten(tuple(ids), checkpoints.count(workspace.journal))
 
 
 def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[str]:

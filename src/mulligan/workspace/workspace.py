@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mulligan.core import tree
 from mulligan.core.coverage import raw
@@ -38,7 +38,7 @@ from mulligan.workspace.results import (
 )
 from mulligan.workspace.review_verbs import ReviewVerbs
 from mulligan.workspace.session_verbs import SessionVerbs
-from mulligan.workspace.settings import read_settings
+from mulligan.workspace.settings import Settings, change_settings, read_settings
 
 if TYPE_CHECKING:
     from mulligan.files.watch import Watcher
@@ -90,7 +90,7 @@ class Workspace(SessionVerbs, ReviewVerbs):
         self.home = home
         self.wait = wait
         self.progress: Progress = progress or _silent
-        self.settings = read_settings(home, project.root)
+        self.settings = read_settings(home, project.root, project.directory)
         self.limits = self.settings.limits
         register(project)
         self.journal, self.store = _open_files(project, wait)
@@ -155,9 +155,9 @@ class Workspace(SessionVerbs, ReviewVerbs):
         """Takes a checkpoint. `include` names paths to keep from now on even where ignored."""
         return checkpoints.take(self, message, include=self.paths(include), kind=kind)
 
-    def log(self, limit: int | None = None) -> list[Checkpoint]:
-        """The checkpoints, newest first."""
-        return checkpoints.log(self, limit)
+    def log(self, limit: int | None = None, before: str | None = None) -> list[Checkpoint]:
+        """The checkpoints, newest first; those that came before one, if it is named."""
+        return checkpoints.log(self, limit, before)
 
     def find(self, name: str) -> Checkpoint:
         """The checkpoint with this id or unambiguous prefix; `@` is the latest, `@1` one before."""
@@ -166,6 +166,14 @@ class Workspace(SessionVerbs, ReviewVerbs):
     def read(self, checkpoint: str, path: str) -> bytes:
         """The exact bytes of a file in a checkpoint; of a link, its target."""
         return checkpoints.read(self, checkpoint, self.path(path))
+
+    def read_disk(self, path: str) -> bytes:
+        """The bytes of an ordinary file as it is on the disk now, never through a link."""
+        return checkpoints.read_disk(self, self.path(path))
+
+    def tree_entry(self, checkpoint: str, path: str) -> TreeEntry:
+        """One path of a checkpoint: its kind, mode, size and content's id."""
+        return checkpoints.entry(self, checkpoint, self.path(path))
 
     def entries(self, checkpoint: str) -> list[TreeEntry]:
         """Everything in a checkpoint, guarded files included."""
@@ -230,9 +238,9 @@ class Workspace(SessionVerbs, ReviewVerbs):
         """Takes back the last undo."""
         return restore.redo(self, keep_dirty=keep_dirty, force=force, preview=preview)
 
-    def operations(self, limit: int | None = None) -> list[Operation]:
-        """The log of operations, newest first."""
-        return checkpoints.operation_log(self, limit)
+    def operations(self, limit: int | None = None, before: int | None = None) -> list[Operation]:
+        """The log of operations, newest first; those before a number, if it is given."""
+        return checkpoints.operation_log(self, limit, before)
 
     def verify(self, *, repair: bool = False) -> Verified:
         """Re-reads and re-hashes everything, and checks every reference."""
@@ -259,6 +267,17 @@ class Workspace(SessionVerbs, ReviewVerbs):
             max_bytes=max_bytes,
             dry_run=dry_run,
         )
+
+    def forget_checkpoints(self, *names: str) -> Forgotten:
+        """Drops these checkpoints; those that the next undo needs are refused."""
+        return upkeep.forget_named(self, names)
+
+    def change_settings(self, values: Mapping[str, Mapping[str, Any]]) -> Settings:
+        """Sets settings for the project, by section and name; what the user wrote wins still."""
+        change_settings(self.project.directory, values)
+        self.settings = read_settings(self.home, self.project.root, self.project.directory)
+        self.limits = self.settings.limits
+        return self.settings
 
     def doctor(self) -> list[Finding]:
         """What is wrong here, and how to mend it."""

@@ -1,0 +1,398 @@
+"""The full-screen review: keys in, decisions to the workspace, and what is pending on the screen.
+
+Each decision is about exactly what is shown: should it have changed meanwhile, nothing is done and
+the new state is shown. The review follows the disk and the sessions by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from mulligan.cli.output import Output, plural
+from mulligan.cli.review_lines import MIXED, whose
+from mulligan.cli.review_page import Sight, room_for_lines, rows, scroll_limit
+from mulligan.cli.review_place import (
+    Place,
+    after,
+    count_found,
+    first,
+    found,
+    rebuilt,
+    stepped,
+    stepped_file,
+)
+from mulligan.cli.review_terminal import Terminal
+from mulligan.core.coverage import raw, text
+from mulligan.core.diff import split_lines
+from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
+from mulligan.files.single import entry_at
+from mulligan.workspace.review_results import PendingHunk, Review
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+LOOK_SECONDS = 1.0
+WAIT_SECONDS = 2.0
+SHIFT = 16
+
+
+def show(out: Output, session: str | None) -> int:
+    """Reviews on the terminal until the reader has enough; gives the exit code."""
+    with _opened(out) as workspace:
+        pending = workspace.pending(session=session)
+        out.clear_progress()
+        if not pending.files:
+            out.say("Nothing is pending.")
+            return 0
+        workspace.progress = _silent
+        with Terminal() as terminal:
+            sitting = Sitting(workspace, terminal, session, pending)
+            sitting.run()
+    if sitting.decisions:
+        out.say(
+            f"{plural(len(sitting.decisions), 'decision')} made. "
+            "`mulligan undo` takes them back, one at a time."
+        )
+    return 0 if terminal.stopped is None else 128 + terminal.stopped
+
+
+class Decision(NamedTuple):
+    """What was decided, so that it can be taken back: the operation, and what it was about."""
+
+    operation: int
+    hunk: str
+    words: str
+
+
+class Sitting:
+    """One review, from opening the screen to leaving it."""
+
+    def __init__(
+        self, workspace: Workspace, terminal: Terminal, session: str | None, pending: Review
+    ) -> None:
+        self.decisions: list[Decision] = []
+        self._workspace = workspace
+        self._terminal = terminal
+        self._session = session and workspace.session(session).id
+        self._colours = not os.environ.get("NO_COLOR")
+        self._done = False
+        self._stamp = self._state()
+        self._looked_at = time.monotonic()
+        self._pause = LOOK_SECONDS
+        self._sight = Sight(os.path.basename(workspace.root) or workspace.root, first(pending))
+        self._waits = workspace.wait
+        self._show(self._sight.place)
+
+    def run(self) -> None:
+        while not self._done and self._terminal.stopped is None:
+            columns, height = self._terminal.size
+            self._terminal.draw(rows(self._sight, columns, height, colours=self._colours))
+            for key in self._terminal.keys(LOOK_SECONDS):
+                self._pressed(key)
+                if self._done:
+                    return
+            self._follow()
+
+    def _pressed(self, key: str) -> None:
+        sight = self._sight = self._sight._replace(message="")
+        if key in ("interrupt", "suspend", "redraw"):
+            _ANYWHERE[key](self)
+        elif sight.prompt is not None:
+            self._typed(key, sight.prompt)
+        elif sight.helping:
+            self._sight = sight._replace(helping=False)
+        elif key in _ACTIONS and (sight.place.total or key in _WITHOUT_CHANGES):
+            _ACTIONS[key](self)
+
+    def _typed(self, key: str, prompt: str) -> None:
+        """A key while the reader says what to search for."""
+        sight = self._sight
+        if key == "escape":
+            self._sight = sight._replace(prompt=None, needle="")
+        elif key == "enter":
+            self._sight = sight._replace(prompt=None)
+            self._search(1, here=True)
+        elif key == "backspace":
+            self._sight = sight._replace(prompt=prompt[:-1], needle=prompt[:-1])
+        elif len(key) == 1 and key.isprintable():
+            self._sight = sight._replace(prompt=prompt + key, needle=prompt + key)
+
+    def _search(self, step: int, *, here: bool = False) -> None:
+        needle = self._sight.needle
+        if not needle:
+            return
+        place = found(self._sight.place, needle, step, here=here)
+        if place is None:
+            self._say(f"{needle!r} is in no pending change.")
+            return
+        self._show(place)
+        at, total = count_found(place, needle)
+        self._say(f"{needle!r}: {at} of {total}; Tab for the next, / to search again")
+
+    def _keep(self, ids: list[str]) -> None:
+        place = self._sight.place
+        session = place.hunk.session
+        with self._deciding():
+            done = self._workspace.keep(*ids, session=session)
+            words = f"Kept {_what(done.hunks, place)}."
+            self.decisions += [Decision(each, ids[0], words) for each in done.operations]
+            self._decided(ids, words)
+
+    def _discard(self, ids: list[str], *, force: bool = False) -> None:
+        place = self._sight.place
+        session = place.hunk.session
+        with self._deciding():
+            done = self._workspace.discard(*ids, session=session, force=force)
+            moved = [each for each in done.results if each.operation is not None]
+            skipped = [skip for each in done.results for skip in each.skipped]
+            if not moved:
+                reason = skipped[0].reason if skipped else "it is undone already"
+                self._look_again()
+                self._say(f"Left alone, because {reason.partition(';')[0]}.")
+                return
+            words = f"Undid {_what(done.hunks, place)}."
+            self.decisions += [Decision(each.operation or 0, ids[0], words) for each in moved]
+            if done.conflicts or skipped:
+                words += f" Left alone: {plural(len(done.conflicts or skipped), 'change')}."
+            self._decided([id for id in ids if id not in done.conflicts], words)
+
+    def _decided(self, ids: list[str], words: str) -> None:
+        self._look_again(after(self._sight.place, ids))
+        self._say(f"{words} u takes it back.")
+
+    @contextmanager
+    def _deciding(self) -> Iterator[None]:
+        try:
+            yield
+        except NotFound:
+            self._look_again()
+            self._say("It was changed since it was shown, so nothing was done. Look again.")
+        except Busy:
+            self._say("Another process is at work on the project; try again.")
+        except MulliganError as problem:
+            self._look_again()
+            self._say(str(problem))
+
+    def _take_back(self) -> None:
+        if not self.decisions:
+            self._say("Nothing was decided here yet. `mulligan undo` takes back what was before.")
+            return
+        last = self.decisions[-1]
+        with self._deciding(), self._workspace.locked():
+            # Somebody else may have done something since, and that is not meant.
+            if self._workspace.undo(preview=True).undoes != last.operation:
+                self._say("Something else was done since; leave, and see `mulligan operations`.")
+                return
+            self._workspace.undo()
+            self.decisions.pop()
+            self._look_again(last.hunk)
+            self._say(f"Taken back: {last.words}")
+
+    def _undo_one(self, *, force: bool) -> None:
+        hunk = self._sight.place.hunk
+        if hunk.mixed and not force:
+            self._say(f"Not undone: {MIXED}. N undoes it with them.")
+            return
+        self._discard([hunk.id], force=force)
+
+    def _edit(self) -> None:
+        hunk = self._sight.place.hunk
+        path = os.path.join(self._workspace.project.root, raw(hunk.path))
+        if not os.path.isfile(path):
+            self._say("There is no file to edit any more.")
+            return
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        try:
+            command = [*shlex.split(editor), f"+{max(hunk.new_start, 1)}", os.fsdecode(path)]
+            with self._terminal.suspended():
+                subprocess.run(command, check=False)
+        except (OSError, ValueError) as problem:
+            self._say(f"{editor} cannot be started: {problem}")
+            return
+        self._look_again()
+
+    def _suspend(self) -> None:
+        with self._terminal.suspended():
+            os.kill(os.getpid(), signal.SIGSTOP)
+        self._look_again()
+
+    def _quit(self) -> None:
+        self._done = True
+
+    def _redraw(self) -> None:
+        self._terminal.forget()
+
+    def _refresh(self) -> None:
+        self._terminal.forget()
+        self._look_again()
+        self._say("Looked again.")
+
+    def _scroll(self, pages: float) -> None:
+        columns, height = self._terminal.size
+        room = room_for_lines(self._sight, columns, height)
+        top = self._sight.top + int(pages * max(room - 1, 1))
+        limit = scroll_limit(self._sight, columns, height)
+        self._sight = self._sight._replace(top=max(0, min(top, limit)))
+
+    def _shifted(self, step: int) -> None:
+        self._sight = self._sight._replace(shift=max(0, self._sight.shift + step))
+
+    def _ids_of_file(self) -> list[str]:
+        return [hunk.id for hunk in self._sight.place.file.hunks]
+
+    def _ask(self) -> None:
+        self._sight = self._sight._replace(prompt="", needle="")
+
+    def _help(self) -> None:
+        self._sight = self._sight._replace(helping=True)
+
+    def _say(self, message: str) -> None:
+        self._sight = self._sight._replace(message=message)
+
+    def _show(self, place: Place) -> None:
+        """Goes to a place; what was scrolled begins at its beginning again."""
+        sight = self._sight
+        whose_work = ""
+        lines: tuple[str, ...] = ()
+        if place.total:
+            whose_work = self._whose(place.hunk.session)
+            lines = self._disk_lines(place.hunk)
+        same = bool(place.total and sight.place.total and place.hunk.id == sight.place.hunk.id)
+        self._sight = sight._replace(
+            place=place, whose=whose_work, lines=lines,
+            top=sight.top if same else 0, shift=sight.shift if same else 0,
+        )  # fmt: skip
+
+    def _whose(self, session: str) -> str:
+        title = self._workspace.session(session).title
+        return f"{whose(self._workspace, session)}  {title}".rstrip()
+
+    def _disk_lines(self, hunk: PendingHunk) -> tuple[str, ...]:
+        """The file around a change; nothing where it does not hold what the change says."""
+        if hunk.kind == "whole":
+            return ()
+        content = _Content()
+        try:
+            entry_at(self._workspace.project.root, raw(hunk.path), content)
+        except OSError:
+            return ()
+        lines = tuple(map(text, split_lines(content.data)))
+        start = hunk.new_start - 1
+        return lines if lines[start : start + len(hunk.new_lines)] == hunk.new_lines else ()
+
+    def _state(self) -> tuple[object, ...]:
+        """What tells, at little cost, that there may be something new besides the disk."""
+        latest = self._workspace.operations(1)
+        return (latest[0].number if latest else 0, self._workspace.head())
+
+    def _follow(self) -> None:
+        """Looks again if something has happened; not more often than it can be afforded."""
+        if time.monotonic() - self._looked_at < self._pause:
+            return
+        watcher = self._workspace.watcher
+        if watcher is not None and not watcher.wait(0) and self._state() == self._stamp:
+            self._looked_at = time.monotonic()
+            return
+        self._look_again()
+
+    def _look_again(self, wanted: str | None = None) -> None:
+        started = time.monotonic()
+        stamp = self._state()
+        self._workspace.wait = min(self._waits, WAIT_SECONDS)
+        try:
+            pending = self._workspace.pending(session=self._session)
+        except Busy:
+            # Whoever is at work will be done some time; until then this is the latest there is.
+            return
+        finally:
+            self._workspace.wait = self._waits
+            self._looked_at = time.monotonic()
+            self._pause = max(LOOK_SECONDS, 4 * (self._looked_at - started))
+        self._stamp = stamp
+        self._show(rebuilt(self._sight.place, pending, wanted))
+
+
+class _Content:
+    """A sink that keeps what it is given, and stores nothing."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def put(self, content: bytes, *, base: bytes | None = None) -> bytes:
+        self.data = content
+        return b""
+
+    def put_stream(
+        self, read: Callable[[int], bytes], *, base: bytes | None = None
+    ) -> tuple[bytes, int]:
+        parts = []
+        while part := read(1 << 20):
+            parts.append(part)
+        self.data = b"".join(parts)
+        return b"", len(self.data)
+
+
+_ANYWHERE: dict[str, Callable[[Sitting], None]] = {
+    "interrupt": Sitting._quit,
+    "suspend": Sitting._suspend,
+    "redraw": Sitting._redraw,
+}
+_ACTIONS: dict[str, Callable[[Sitting], None]] = {
+    "j": lambda each: each._show(stepped(each._sight.place, 1)),
+    "k": lambda each: each._show(stepped(each._sight.place, -1)),
+    "J": lambda each: each._show(stepped_file(each._sight.place, 1)),
+    "K": lambda each: each._show(stepped_file(each._sight.place, -1)),
+    "y": lambda each: each._keep([each._sight.place.hunk.id]),
+    "n": lambda each: each._undo_one(force=False),
+    "N": lambda each: each._undo_one(force=True),
+    "a": lambda each: each._keep(each._ids_of_file()),
+    "d": lambda each: each._discard(each._ids_of_file()),
+    "u": Sitting._take_back,
+    "/": Sitting._ask,
+    "enter": lambda each: each._search(1),
+    "shift tab": lambda each: each._search(-1),
+    "e": Sitting._edit,
+    "r": Sitting._refresh,
+    "?": Sitting._help,
+    "q": Sitting._quit,
+    " ": lambda each: each._scroll(1),
+    "b": lambda each: each._scroll(-1),
+    "right": lambda each: each._shifted(SHIFT),
+    "left": lambda each: each._shifted(-SHIFT),
+}
+_ACTIONS |= {
+    "down": _ACTIONS["j"],
+    "up": _ACTIONS["k"],
+    "tab": _ACTIONS["enter"],
+    "page down": _ACTIONS[" "],
+    "page up": _ACTIONS["b"],
+}
+_WITHOUT_CHANGES = ("u", "r", "?", "q")
+
+
+@contextmanager
+def _opened(out: Output) -> Iterator[Workspace]:
+    """The project, watched if that is possible here: then looking again costs what changed."""
+    with ExitStack() as stack:
+        try:
+            workspace = stack.enter_context(out.workspace(watch=True))
+        except Unsupported:
+            workspace = stack.enter_context(out.workspace())
+        yield workspace
+
+
+def _what(hunks: tuple[str, ...], place: Place) -> str:
+    if len(hunks) == 1:
+        return f"the change in {place.file.path}"
+    return f"{plural(len(hunks), 'change')} in {place.file.path}"
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    return

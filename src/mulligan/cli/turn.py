@@ -1,0 +1,100 @@
+"""`mulligan turn`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output, change_line
+from mulligan.errors import UsageError
+
+EXAMPLES = """\b
+Examples:
+  mulligan turn begin @ "make the tests pass"
+  mulligan turn begin --new --agent my-agent "make the tests pass"
+  mulligan turn end @
+  mulligan turn end @ --json"""
+
+
+@click.group("turn", epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-C", "directory", metavar="DIR", help="Work on that project.")
+@click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")
+@click.pass_context
+def turn(ctx: click.Context, directory: str | None, as_json: bool) -> None:
+    """Say where an agent's turn begins and ends.
+
+    What changes in between is the agent's: it is pending until you keep it, and one `mulligan undo`
+    takes the whole turn back.
+    """
+    out = ctx.ensure_object(Output)
+    out.directory = directory or out.directory
+    out.as_json = as_json or out.as_json
+
+
+@command(
+    "begin",
+    examples="""
+mulligan turn begin @ "make the tests pass"
+mulligan turn begin 7f3k fix the typo
+mulligan turn begin --new --agent my-agent "make the tests pass"
+""",
+)
+@click.argument("words", nargs=-1, metavar="[SESSION] MESSAGE...")
+@click.option("--new", is_flag=True, help="Make a session first; then none is named.")
+@click.option("--agent", default="", metavar="NAME", help="Whose session the new one is.")
+def begin(out: Output, words: tuple[str, ...], new: bool, agent: str) -> None:
+    """Begin a turn: a checkpoint, then the message. No tool may run before this has returned.
+
+    Prints the session's id.
+    """
+    if agent and not new:
+        raise UsageError("--agent names the agent of a new session; say --new too.")
+    if len(words) < (1 if new else 2):
+        raise UsageError(
+            "Give the user's message."
+            if new
+            else "Name a session and give the user's message, or say --new."
+        )
+    with out.workspace(create=True) as workspace:
+        if new:
+            session, message = workspace.new_session(agent=agent).id, words
+        else:
+            session, message = words[0], words[1:]
+        begun = workspace.begin_turn(session, " ".join(message))
+    if out.as_json:
+        out.data(begun.as_json())
+        return
+    out.line(begun.session)
+    out.say(f"Turn {begun.turn} has begun; checkpoint {begun.checkpoint[:8]} is from before it.")
+
+
+@command(
+    "end",
+    examples="""
+mulligan turn end @
+mulligan turn end 7f3k --interrupted
+""",
+)
+@click.argument("session")
+@click.option("--interrupted", is_flag=True, help="The agent was stopped before it was done.")
+def end(out: Output, session: str, interrupted: bool) -> None:
+    """End a turn, and list what it changed."""
+    with out.workspace() as workspace:
+        step = workspace.end_turn(session, interrupted=interrupted)
+    if out.as_json:
+        out.data(step.as_json())
+        return
+    for state in ("added", "modified", "deleted"):
+        for path in getattr(step, state):
+            out.line(change_line(state, path, 0, 0))
+    if step.checkpoint is None:
+        out.say(f"Turn {step.turn} has ended; it changed nothing.")
+    else:
+        out.say(
+            f"Turn {step.turn} has ended. `mulligan review` shows what it did; "
+            "`mulligan undo` takes it back."
+        )
+
+
+turn.add_command(begin)
+turn.add_command(end)

@@ -1,0 +1,141 @@
+"""Git: checkpoints as commits, in the form that `git fast-import` reads.
+
+Each commit holds the tree of a checkpoint, in the order of time, by the author `mulligan` at the
+checkpoint's time. The same checkpoints give the same commits, so that a later export of a session
+that went on only adds to the branch. Git keeps links, the executable bit and names of any bytes;
+other modes become one of its two, and folders without files are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from mulligan.core import tree
+from mulligan.core.times import nanoseconds
+from mulligan.core.tree import EMPTY_ID, LINK, Entry, Load
+
+AUTHOR: Final = b"mulligan <mulligan@localhost>"
+Read = Callable[[bytes], Iterable[bytes]]
+"""Gives the content of a file in pieces."""
+
+
+class Commit(NamedTuple):
+    """A checkpoint as it is to be committed."""
+
+    checkpoint: str
+    tree: bytes
+    message: str
+    created_at: str
+
+
+class Unkept(NamedTuple):
+    """Paths that git cannot hold: folders without files, and names that it keeps for itself."""
+
+    empty_folders: tuple[bytes, ...]
+    refused: tuple[bytes, ...]
+
+
+def stream(
+    commits: Sequence[Commit], branch: str, also: Sequence[tuple[str, int]], load: Load, read: Read
+) -> Iterator[bytes]:
+    """The commits on `branch`, and each other branch at the commit with this position."""
+    yield b"feature done\n"
+    marks: dict[bytes, int] = {}
+    places = []
+    number = 0
+    before = EMPTY_ID
+    for commit in commits:
+        gone, held = _changes(before, commit.tree, load)
+        for _path, entry in held:
+            if entry.id not in marks:
+                number += 1
+                marks[entry.id] = number
+                yield b"blob\nmark :%d\ndata %d\n" % (number, entry.size)
+                yield from read(entry.id)
+                yield b"\n"
+        number += 1
+        places.append(number)
+        yield _head(commit, branch, number)
+        yield from (b"D %b\n" % _name(path) for path in gone)
+        for path, entry in held:
+            yield b"M %b :%d %b\n" % (_mode(entry), marks[entry.id], _name(path))
+        yield b"\n"
+        before = commit.tree
+    for name, position in also:
+        yield b"reset refs/heads/%b\nfrom :%d\n\n" % (name.encode(), places[position])
+    yield b"done\n"
+
+
+def unkept(trees: Iterable[bytes], load: Load) -> Unkept:
+    """What of these trees git cannot hold."""
+    known: dict[bytes, tuple[frozenset[bytes], frozenset[bytes]]] = {}
+    empty: set[bytes] = set()
+    refused: set[bytes] = set()
+    for root in dict.fromkeys(trees):
+        found = _unkept(root, load, known)
+        empty |= found[0]
+        refused |= found[1]
+    return Unkept(tuple(sorted(empty)), tuple(sorted(refused)))
+
+
+def _unkept(
+    root: bytes, load: Load, known: dict[bytes, tuple[frozenset[bytes], frozenset[bytes]]]
+) -> tuple[frozenset[bytes], frozenset[bytes]]:
+    """By folder, and each folder once: most are the same from one tree to the next."""
+    if root in known:
+        return known[root]
+    empty: set[bytes] = set()
+    refused: set[bytes] = set()
+    for entry in load(root):
+        if not _is_allowed(entry.name):
+            refused.add(entry.name)
+        elif entry.is_directory and not entry.files:
+            empty.add(entry.name)
+        elif entry.is_directory:
+            below = _unkept(entry.id, load, known)
+            empty |= {tree.join(entry.name, path) for path in below[0]}
+            refused |= {tree.join(entry.name, path) for path in below[1]}
+    known[root] = frozenset(empty), frozenset(refused)
+    return known[root]
+
+
+def _changes(
+    before: bytes, after: bytes, load: Load
+) -> tuple[list[bytes], list[tuple[bytes, Entry]]]:
+    """Paths that are no file any more, and files that are new or different."""
+    gone: list[bytes] = []
+    held: list[tuple[bytes, Entry]] = []
+    for path, old, new in tree.differences(before, after, load):
+        if not all(map(_is_allowed, path.split(b"/"))):
+            continue
+        if new is not None and not new.is_directory:
+            held.append((path, new))
+        elif old is not None and not old.is_directory:
+            gone.append(path)
+    return gone, held
+
+
+def _head(commit: Commit, branch: str, mark: int) -> bytes:
+    moment = b"%b %d +0000" % (AUTHOR, nanoseconds(commit.created_at) // 1_000_000_000)
+    words = f"{commit.message}\n\nMulligan-Checkpoint: {commit.checkpoint}\n"
+    message = words.encode("utf-8", "replace").replace(b"\0", b"")
+    return b"commit refs/heads/%b\nmark :%d\nauthor %b\ncommitter %b\ndata %d\n%b\n" % (
+        branch.encode(), mark, moment, moment, len(message), message,
+    )  # fmt: skip
+
+
+def _mode(entry: Entry) -> bytes:
+    if entry.kind == LINK:
+        return b"120000"
+    return b"100755" if entry.mode & 0o100 else b"100644"
+
+
+def _name(path: bytes) -> bytes:
+    """In quotes always: then no byte of a name means anything."""
+    path = path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + path + b'"'
+
+
+def _is_allowed(name: bytes) -> bool:
+    return name.lower() != b".git"

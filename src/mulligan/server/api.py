@@ -1,0 +1,136 @@
+"""One declaration of each request, from which come its route, its check and its documentation.
+
+    section = Section("sessions")
+
+    @section.get("/projects/{project}/sessions", "The sessions of a project, newest first")
+    def listed(workspace: Workspace, query: ListedQuery) -> SessionPage:
+        return workspace.sessions(limit=query.limit)
+
+What a function asks for, it gets by name: `hub`, `workspace` (of the project in the path), parts
+of the path, `query` and `body` as the named tuples that their types say, and `request`. Plain
+functions run in a thread; a coroutine runs on the loop. What they return goes out as JSON, unless
+it is a `Response`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from mulligan.server.hub import Hub
+from mulligan.server.shapes import from_json, from_query
+from mulligan.server.wire import Json, query_of, read_json
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+IN_PATH = re.compile(r"{(\w+)}")
+
+
+class Endpoint(NamedTuple):
+    """A request that can be made. `status` is that of success."""
+
+    method: str
+    path: str
+    summary: str
+    verb: Callable[..., Any]
+    tag: str
+    status: int = 200
+    content: str = "application/json"
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        return get_type_hints(self.verb, include_extras=True)
+
+    @property
+    def in_path(self) -> list[str]:
+        return IN_PATH.findall(self.path)
+
+    @property
+    def query(self) -> Any:
+        """The type of its parameters, if it has any."""
+        return self.hints.get("query")
+
+    @property
+    def body(self) -> Any:
+        """The type of its body, if it has one."""
+        return self.hints.get("body")
+
+    @property
+    def result(self) -> Any:
+        return self.hints.get("return")
+
+    @property
+    def opens(self) -> bool:
+        """Whether it works on a project."""
+        return "workspace" in self.hints
+
+
+class Section:
+    """Some endpoints that belong together."""
+
+    def __init__(self, tag: str, prefix: str = "/api/v1") -> None:
+        self.tag = tag
+        self.endpoints: list[Endpoint] = []
+        self._prefix = prefix
+
+    def get(self, path: str, summary: str, **more: Any) -> Callable[[Verb], Verb]:
+        return self.on("GET", path, summary, **more)
+
+    def post(self, path: str, summary: str, **more: Any) -> Callable[[Verb], Verb]:
+        return self.on("POST", path, summary, **more)
+
+    def on(self, method: str, path: str, summary: str, **more: Any) -> Callable[[Verb], Verb]:
+        """Declares an endpoint."""
+
+        def declare(verb: Verb) -> Verb:
+            self.endpoints.append(
+                Endpoint(method, self._prefix + path, summary, verb, self.tag, **more)
+            )
+            return verb
+
+        return declare
+
+    def routes(self, hub: Hub) -> list[BaseRoute]:
+        return [route(hub, endpoint) for endpoint in self.endpoints]
+
+
+def route(hub: Hub, endpoint: Endpoint) -> Route:
+    """The route of an endpoint: reads what was asked, runs the verb, writes what it answered."""
+    hints, query, body = endpoint.hints, endpoint.query, endpoint.body
+    wanted = set(inspect.signature(endpoint.verb).parameters)
+    in_path = [name for name in endpoint.in_path if name in wanted]
+    is_async = inspect.iscoroutinefunction(endpoint.verb)
+
+    async def answer(request: Request) -> Response:
+        given: dict[str, Any] = {name: request.path_params[name] for name in in_path}
+        if query is not None:
+            given["query"] = from_query(query, query_of(request.scope))
+        if body is not None:
+            given["body"] = from_json(body, await read_json(request))
+        if "hub" in wanted:
+            given["hub"] = hub
+        if "request" in wanted:
+            given["request"] = request
+        if is_async:
+            if "workspace" in wanted:
+                given["workspace"] = await hub.workspace(request.path_params["project"])
+            found = await endpoint.verb(**given)
+        elif "workspace" in wanted:
+            found = await hub.work(request.path_params["project"], endpoint.verb, **given)
+        else:
+            found = await hub.call(endpoint.verb, **given)
+        if endpoint.method != "GET":
+            hub.wake()
+        return found if isinstance(found, Response) else Json(_plain(found), endpoint.status)
+
+    assert hints is not None
+    return Route(endpoint.path, answer, methods=[endpoint.method])
+
+
+def _plain(found: Any) -> Any:
+    return found.as_json() if hasattr(found, "as_json") else found

@@ -1,0 +1,61 @@
+"""The application: every face that the server has, behind one guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from mulligan.errors import MulliganError
+from mulligan.server.hub import Hub
+from mulligan.server.limits import Limits
+from mulligan.server.security import Guard
+from mulligan.server.wire import error_response
+
+MODULES = (
+    "routes_projects", "routes_sessions", "routes_review", "routes_checkpoints", "routes_search",
+    "routes_upkeep", "events", "jobs", "files", "openapi", "dialogs", "websocket", "page",
+)  # fmt: skip
+"""Each has `routes(hub)`. The page is last: it answers for every other address."""
+
+
+def create_app(
+    hub: Hub, *, token: str, host: str | None = None, more: Iterable[BaseRoute] = ()
+) -> Starlette:
+    """The application over a hub, which it closes at the end.
+
+    `host` is the name or address that it listens on, if that is more than loopback; `more` are
+    routes beside its own.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        hub.start()
+        try:
+            yield
+        finally:
+            await hub.close()
+
+    routes = list(more)
+    for name in MODULES:
+        if find_spec(f"mulligan.server.{name}") is not None:
+            routes += import_module(f"mulligan.server.{name}").routes(hub)
+    kinds = (MulliganError, HTTPException, UnicodeError, OSError, Exception)
+    return Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        middleware=[Middleware(Limits, hub=hub), Middleware(Guard, token=token, host=host)],
+        exception_handlers=dict.fromkeys(kinds, _answer_with_error),
+    )
+
+
+async def _answer_with_error(request: Request, problem: Exception) -> Response:
+    return error_response(problem)

@@ -1,0 +1,210 @@
+"""How things go over the wire: JSON both ways, one shape for every error, and limits.
+
+This is the one place where the code of an error becomes an HTTP status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from mulligan.errors import MulliganError, UsageError
+
+BODY_LIMIT = 32 << 20
+MESSAGE_LIMIT = 64 << 20
+HEADER_LIMIT = 64 << 10
+BODY_SECONDS = 60.0
+PIECE_SECONDS = 15.0
+DEPTH = 100
+
+STATUS = {
+    "failed": 500,
+    "usage": 400,
+    "refused_root": 400,
+    "not_found": 404,
+    "ambiguous": 409,
+    "nothing_to_undo": 404,
+    "would_lose_work": 409,
+    "busy": 423,
+    "corrupt": 500,
+    "missing_object": 500,
+    "newer_format": 500,
+    "out_of_space": 507,
+    "unsupported": 501,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "method_not_allowed": 405,
+    "too_slow": 408,
+    "too_large": 413,
+    "range": 416,
+    "too_many": 429,
+}
+"""Errors of the tree in `mulligan.errors`, and then those that only a server knows."""
+
+
+class Refused(MulliganError):
+    """A request that the server itself turns away, before any verb hears of it."""
+
+    def __init__(self, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.headers = dict(headers or {})
+
+
+class Json(Response):
+    """JSON in ASCII: names that are not UTF-8 go as lone surrogates, and come back as such."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return encoded(content)
+
+
+def encoded(content: Any) -> bytes:
+    """A value as JSON. What is no number in JSON, which some agents log, goes as null."""
+    try:
+        text = json.dumps(content, allow_nan=False, separators=(",", ":"), default=_plain)
+    except ValueError:
+        text = json.dumps(_finite(content), separators=(",", ":"), default=_plain)
+    return text.encode("ascii")
+
+
+def decoded(body: bytes) -> Any:
+    """What a body says; raises `UsageError` for what is not JSON, or nested beyond reason."""
+    try:
+        content = json.loads(body, parse_constant=_no_constant)
+    except RecursionError:
+        raise UsageError("The body is nested too deeply.") from None
+    except (ValueError, UnicodeDecodeError) as problem:
+        raise UsageError(f"The body is not JSON: {problem}.") from None
+    if _depth(content) > DEPTH:
+        raise UsageError("The body is nested too deeply.")
+    return content
+
+
+def query_of(scope: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The parameters after `?`; bytes that are not UTF-8 stay what they were."""
+    found: dict[str, list[str]] = {}
+    raw = bytes(scope.get("query_string", b"")).decode("latin-1")
+    try:
+        pairs = parse_qsl(raw, keep_blank_values=True, errors="surrogateescape", max_num_fields=500)
+    except ValueError:
+        raise UsageError("There are too many parameters.") from None
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
+    """The whole body; raises `Refused` for one that is too large, or comes too slowly."""
+    told = request.headers.get("content-length", "")
+    if told.isascii() and told.isdigit() and int(told[:20]) > limit:
+        raise too_large(limit)
+    pieces = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            stream = request.stream()
+            while True:
+                async with asyncio.timeout(PIECE_SECONDS):
+                    piece = await anext(stream, None)
+                if piece is None:
+                    return b"".join(pieces)
+                size += len(piece)
+                if size > limit:
+                    raise too_large(limit)
+                pieces.append(piece)
+    except TimeoutError:
+        closing = {"connection": "close"}
+        raise Refused("too_slow", "The body did not arrive in time.", closing) from None
+    except ClientDisconnect:
+        raise Refused("too_slow", "The client went away before it had sent its body.") from None
+
+
+async def read_json(request: Request, limit: int = BODY_LIMIT) -> Any:
+    """What the body says; nothing at all counts as an empty object."""
+    body = await read_body(request, limit)
+    return decoded(body) if body else {}
+
+
+def too_large(limit: int) -> Refused:
+    # Closed afterwards: what else was on its way is not to be waited for.
+    return Refused(
+        "too_large", f"More than {limit >> 20} MB are not taken.", {"connection": "close"}
+    )
+
+
+def error_body(code: str, message: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message}}
+
+
+def as_error(problem: BaseException) -> tuple[int, dict[str, Any]]:
+    """The status and the body that tell of a problem. What nobody expected is not told abroad."""
+    if isinstance(problem, MulliganError):
+        return STATUS[problem.code], error_body(problem.code, str(problem))
+    if isinstance(problem, UnicodeError):
+        return 400, error_body("usage", "There is text in the request that is not Unicode.")
+    if isinstance(problem, OSError):
+        return 500, error_body("failed", str(problem))
+    return 500, error_body("failed", "Something went wrong here; the server's log says what.")
+
+
+def error_response(problem: BaseException) -> Response:
+    """An error as it goes over the wire."""
+    if isinstance(problem, HTTPException):
+        return _of_starlette(problem)
+    status, body = as_error(problem)
+    headers = problem.headers if isinstance(problem, Refused) else None
+    return Json(body, status, headers)
+
+
+def _of_starlette(problem: HTTPException) -> Response:
+    codes = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 400: "usage"}
+    texts = {404: "There is nothing at this address.", 405: "That cannot be done with this."}
+    code = codes.get(problem.status_code, "failed")
+    message = texts.get(problem.status_code, str(problem.detail))
+    return Json(error_body(code, message), STATUS[code], dict(problem.headers or {}))
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "as_json"):
+        return value.as_json()
+    raise TypeError(f"{type(value).__name__} cannot go over the wire.")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return _finite(value.as_json()) if hasattr(value, "as_json") else value
+
+
+def _depth(content: Any) -> int:
+    """How deeply lists and objects are nested, without recursion."""
+    depth = 0
+    level = [content]
+    while level and depth <= DEPTH:
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner.extend(each.values())
+            elif isinstance(each, list):
+                inner.extend(each)
+        level = inner
+        depth += 1
+    return depth
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
