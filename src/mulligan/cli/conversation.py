@@ -78,7 +78,7 @@ def _lines(piece: Piece, full: bool) -> Iterator[str]:
             yield f"{name}  {click.style(ago(entry.created_at), dim=True)}{mark}"
             yield from _text(text, None if full else FOLDED, dim=not aloud)
         case Call(_, name, subject, state, took):
-            end = MARKS.get(state, click.style(state or "?", dim=True))
+            end = MARKS.get(state, click.style(shown(state) or "?", dim=True))
             about = shown(subject if full else title_of(subject, 90))
             time = click.style(took, dim=True)
             yield f"  ▸ {click.style(shown(name), bold=True)} {about}  {end} {time}".rstrip() + mark
@@ -118,7 +118,7 @@ def _change(change: FileChange) -> str:
     if change.additions or change.deletions:
         plus = click.style(f"+{change.additions}", fg="green")
         counts = f"  {plus} {click.style(f'−{change.deletions}', fg='red')}"
-    return f"{click.style(change.status, fg=colour)} {shown(change.path)}{counts}"
+    return f"{click.style(shown(change.status), fg=colour)} {shown(change.path)}{counts}"
 
 
 def _text(text: str, limit: int | None, *, indent: int = 2, dim: bool = False) -> Iterator[str]:

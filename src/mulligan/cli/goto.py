@@ -89,4 +89,5 @@ def _print(out: Output, message: str) -> None:
         for line in message.expandtabs(4).splitlines():
             out.line(shown(line))
     else:
-        out.line(message)
+        sys.stdout.buffer.write(message.encode() + b"\n")
+        sys.stdout.buffer.flush()

@@ -45,6 +45,7 @@ class Terminal:
         self._out = sys.stdout.fileno()
         self._encoding = sys.stdout.encoding or "utf-8"
         self._rows: list[str] = []
+        self._drawn_at = self.size
         self._left = b""
         self._attributes: list[Any] = []
         self._handlers: dict[int, Any] = {}
@@ -83,6 +84,10 @@ class Terminal:
 
     def draw(self, rows: list[str]) -> None:
         """Shows these rows; only those that differ from what is there are written."""
+        if self._drawn_at != self.size:
+            # Terminals do as they like with what was there before they changed their size.
+            self._drawn_at = self.size
+            self.forget()
         changes = [
             f"\x1b[{number};1H\x1b[2K{row}"
             for number, row in enumerate(rows, 1)

@@ -82,7 +82,7 @@ def _shown(piece: Piece) -> str:
 
 
 def _call(call: Call, label: str) -> str:
-    details = ", ".join(each for each in (call.state, call.took) if each)
+    details = ", ".join(_escaped(each) for each in (call.state, call.took) if each)
     subject = f" {_code(title_of(call.subject, 100))}" if call.subject else ""
     end = f" — {details}" if details else ""
     head = f"\n- **{_escaped(call.name)}**{subject}{end}{label}\n"
@@ -93,7 +93,7 @@ def _change(change: FileChange) -> str:
     counts = ""
     if change.additions or change.deletions:
         counts = f" +{change.additions} −{change.deletions}"
-    return f"{change.status} {_code(change.path)}{counts}"
+    return f"{_escaped(change.status)} {_code(change.path)}{counts}"
 
 
 def _diff(change: FileChange, *, named: bool = False) -> str:

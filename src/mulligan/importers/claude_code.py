@@ -159,8 +159,8 @@ class _Reader:
         if not said and not isinstance(line.get("uuid"), str):
             return
         uuid = string(line.get("uuid")) or f"{home.prefix}L{number}"
-        waiting = self.boundary is not None and self.boundary["uuid"] == uuid
-        if uuid in self.places or uuid in self.depths or waiting:
+        pending = self.boundary is not None and self.boundary["uuid"] == uuid
+        if uuid in self.places or uuid in self.depths or pending:
             return
         self.time = moment(line.get("timestamp")) or self.time
         if kind == "system" and line.get("subtype") == "compact_boundary":
@@ -200,7 +200,11 @@ class _Reader:
                 self._note(entry, id, chain)
                 parent = id
                 yield entry
-            elif isinstance(draft, Unknown) or draft.call in self.calls:
+            elif isinstance(draft, Unknown):
+                yield draft
+            elif draft.call in self.calls:
+                # What was asked for may be a whole file, and is not needed any more.
+                self.calls[draft.call] = self.calls[draft.call]._replace(input={})
                 yield draft
         self.places[uuid] = _Place(parent, chain)
 

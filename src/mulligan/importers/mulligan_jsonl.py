@@ -9,30 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from mulligan.core.entries import STATUSES, TYPES, NewEntry
 from mulligan.importers.lines import LINE_LIMIT, mapping, moment, open_log, parse, string
-from mulligan.importers.records import Importer, Leaf, Problem, Record, Session, Source
+from mulligan.importers.records import (
+    Importer,
+    Kept,
+    Label,
+    Leaf,
+    Problem,
+    Record,
+    Session,
+    Source,
+)
 from mulligan.importers.shapes import Untakeable
 
 VERSION: Final = 1
 FLAGS: Final = ("auto_approve_commands", "auto_approve_sensitive_edits")
-
-
-class Kept(NamedTuple):
-    """What only a session of ours has: the agent that it was had with, and what is set of it."""
-
-    session: str
-    agent: str
-    values: dict[str, Any]
-
-
-class Label(NamedTuple):
-    """The name that was given to an entry."""
-
-    entry: str
-    label: str
 
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
@@ -41,17 +35,7 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
 
 
 def read(source: Source) -> Iterator[Record]:
-    """The session and its entries, as other agents' logs give them."""
-    for record in everything(source):
-        if isinstance(record, NewEntry):
-            # Whoever keeps it may be another project, which has no such checkpoint.
-            yield record._replace(checkpoint=None)
-        elif not isinstance(record, Kept | Label):
-            yield record
-
-
-def everything(source: Source) -> Iterator[Record | Kept | Label]:
-    """The same, with what other agents' logs have no place for."""
+    """The session and its entries, with what other agents' logs have no place for."""
     session: Session | None = None
     stands_at: str | None = None
     known: set[str] = set()

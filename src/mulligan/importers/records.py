@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mulligan.core.entries import NewEntry
 
@@ -52,6 +52,21 @@ class Leaf(NamedTuple):
     id: str | None
 
 
+class Kept(NamedTuple):
+    """What only a session of ours has: the agent that it was had with, and what is set of it."""
+
+    session: str
+    agent: str
+    values: dict[str, Any]
+
+
+class Label(NamedTuple):
+    """The name that was given to an entry."""
+
+    entry: str
+    label: str
+
+
 class Problem(NamedTuple):
     """A line that could not be taken, and why. The rest is read on."""
 
@@ -60,7 +75,7 @@ class Problem(NamedTuple):
     reason: str
 
 
-Record = Session | NewEntry | Ended | Compacted | Leaf | Problem
+Record = Session | NewEntry | Ended | Compacted | Leaf | Kept | Label | Problem
 
 Find = Callable[[str, Mapping[str, str]], Iterator[Source]]
 """Finds the logs of a user, given the home directory and the environment."""

@@ -134,27 +134,34 @@ class Index:
 
     def matches(
         self, expression: str, sessions: Mapping[int, tuple[int, int]] | None
-    ) -> list[tuple[int, float]]:
+    ) -> list[tuple[int, float]] | None:
         """The newest entries that match, each with its score: more is better.
 
         `sessions` limits them to some sessions, and there to numbers from one to before another.
+        `None` if somebody has begun to make the index anew since it caught up.
         """
         where, values = "", []
         if sessions is not None and len(sessions) == 1:
             low, high = next(iter(sessions.values()))
             where, values = "AND rowid >= ? AND rowid < ?", [low, high]
-        with self._own():
-            if sessions is not None and len(sessions) != 1:
-                self._choose(sessions)
-                where = (
-                    "AND EXISTS (SELECT 1 FROM temp.chosen c WHERE c.session = words.rowid >> 32 "
-                    "AND words.rowid >= c.low AND words.rowid < c.high)"
-                )
-            sql = (
-                f"SELECT rowid, -bm25(words, {WEIGHTS}) FROM words WHERE words MATCH ? {where} "
-                "ORDER BY rowid DESC LIMIT ?"
+        elif sessions is not None:
+            where = (
+                "AND EXISTS (SELECT 1 FROM temp.chosen c WHERE c.session = words.rowid >> 32 "
+                "AND words.rowid >= c.low AND words.rowid < c.high)"
             )
-            return [(row[0], row[1]) for row in self._db.rows(sql, expression, *values, RANKED)]
+        sql = (
+            f"SELECT rowid, -bm25(words, {WEIGHTS}) FROM words WHERE words MATCH ? {where} "
+            "ORDER BY rowid DESC LIMIT ?"
+        )
+        with self._own():
+            self._choose(sessions or {})
+            self._db.rows("BEGIN")
+            try:
+                whole = self._db.row("SELECT event IS NOT NULL AND walked IS NULL FROM state")[0]
+                rows = self._db.rows(sql, expression, *values, RANKED) if whole else []
+            finally:
+                self._db.rows("ROLLBACK")
+        return [(number, score) for number, score in rows] if whole else None
 
     def _open(self) -> None:
         try:
@@ -229,16 +236,16 @@ def containing(
     """The newest entries that hold exactly this text; for text that has no word to look up."""
     escaped = json.dumps(literal)[1:-1]
     sql = (
-        "SELECT number FROM (SELECT number, content, data FROM entries WHERE number >= ? "
-        "AND number < ? ORDER BY number DESC LIMIT ?) "
-        "WHERE instr(content, ?) OR instr(data, ?) ORDER BY number DESC"
+        "SELECT number, instr(content, ?) OR instr(data, ?) FROM entries "
+        "WHERE number >= ? AND number < ? ORDER BY number DESC LIMIT ?"
     )
     found: list[tuple[int, float]] = []
     limits = [(0, 1 << 62)] if sessions is None else sorted(sessions.values(), reverse=True)
     left = SCANNED
     for low, high in limits:
-        found += [(row[0], 0.0) for row in journal.rows(sql, low, high, left, literal, escaped)]
-        left -= high - low
+        rows = journal.rows(sql, literal, escaped, low, high, left)
+        found += [(number, 0.0) for number, matches in rows if matches]
+        left -= len(rows)
         if left <= 0:
             break
     return found

@@ -1,8 +1,8 @@
-"""The projects that a server has open, and what happens in them.
+"""The projects that a server has open.
 
 A workspace is opened when it is first asked for and stays open, with a watcher, so that each look
-costs what changed. Events come from the journal, whichever process wrote them; that files have
-changed comes from the watcher, and is told without a number: it is not history.
+costs what changed. Verbs run in threads, only so many at once for each project: one that is busy
+for long does not keep the others waiting.
 """
 
 from __future__ import annotations
@@ -10,36 +10,33 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from mulligan.core.coverage import text
 from mulligan.errors import MulliganError, NotFound
-from mulligan.journal import checkpoints, events, sessions
+from mulligan.journal import checkpoints, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
+from mulligan.server.background import Job, Jobs, Work
+from mulligan.server.feed import Event, Feed, Subscription
+from mulligan.server.gaps import open_project
 from mulligan.workspace.home import Project, find_project, is_imported, known_projects
+from mulligan.workspace.results import Progress
 from mulligan.workspace.watching import Watching
 from mulligan.workspace.workspace import Workspace
 
 Answer = TypeVar("Answer")
-THREADS = 16
-LOOK_EVERY = 0.1
-QUIET = 0.15
-BATCH = 500
-
-
-class Event(NamedTuple):
-    """Something that happened. Without a number it is a hint, and will not be told again."""
-
-    project: str
-    number: int | None
-    kind: str
-    data: dict[str, Any]
+THREADS = 48
+THREADS_A_PROJECT = 8
+WAIT = 30.0
+QUIET = 0.1
 
 
 class Hub:
@@ -47,15 +44,37 @@ class Hub:
 
     def __init__(self, home: str, *, watch: bool = True) -> None:
         self.home = home
+        self.jobs = Jobs(self._tell_of_job)
+        self.used_at = time.monotonic()
+        self.clients = 0
         self._watch = watch
         self._open: dict[str, _Open] = {}
-        self._journals: dict[str, Database] = {}
+        self._opening: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        self._limiter = anyio.CapacityLimiter(THREADS)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._feed: Feed | None = None
+        self._threads = anyio.CapacityLimiter(THREADS)
+        self._lines: dict[str, anyio.CapacityLimiter] = {}
+
+    def start(self) -> None:
+        """Binds the hub to the running event loop; whoever needs it does so himself."""
+        self._loop = asyncio.get_running_loop()
 
     async def call(self, verb: Callable[..., Answer], *given: Any, **named: Any) -> Answer:
         """Runs something that touches the disk, in a thread."""
-        return await anyio.to_thread.run_sync(partial(verb, *given, **named), limiter=self._limiter)
+        return await anyio.to_thread.run_sync(partial(verb, *given, **named), limiter=self._threads)
+
+    async def work(self, project: str, verb: Callable[..., Answer], **given: Any) -> Answer:
+        """Runs a verb with the `workspace` of a project; raises `NotFound`."""
+        line = self._lines.setdefault(project, anyio.CapacityLimiter(THREADS_A_PROJECT))
+        try:
+            async with line:
+                return await self.call(self._with_workspace, project, verb, given)
+        except NotFound:
+            if project not in self._open:
+                # Somebody may be asking for all the projects that there could be.
+                self._lines.pop(project, None)
+            raise
 
     async def workspace(self, project: str) -> Workspace:
         """The workspace of a project by its id; raises `NotFound`."""
@@ -63,121 +82,170 @@ class Hub:
 
     async def open_path(self, path: str, *, create: bool = True) -> Workspace:
         """The workspace that a path lies in, made known if it is new."""
-        return (await self.call(self._opened_at, path, create)).workspace
+        return (await self.call(self.opened_at, path, create=create)).workspace
+
+    def opened_at(self, path: str, *, create: bool = True) -> _Open:
+        """The same for a thread."""
+        project = find_project(path, self.home)
+        if not create and not os.path.exists(project.path("journal.sqlite")):
+            raise NotFound(f"There is no checkpoint of {text(project.root)} yet.")
+        return self._open_one(project)
+
+    def is_open(self, project: str) -> bool:
+        return project in self._open
 
     async def projects(self) -> list[dict[str, Any]]:
-        """Every project that has data in the home."""
-        return await self.call(self._projects)
+        """Every project that has data in the home, the one that was used last first."""
+        return await self.call(self.listed)
 
-    async def close(self) -> None:
-        await self.call(self._close)
-
-    async def events(self, project: str, after: int | None = None) -> AsyncIterator[Event]:
-        """What happens in a project, from an event on or from now, until the caller has enough."""
-        opened = await self.call(self._opened, project)
-        number = after if after is not None else await self.call(_last, opened)
-        seen = opened.changes
-        while True:
-            for row in await self.call(_after, opened, number):
-                number = row.number
-                yield row_event(project, row)
-            if opened.changes != seen:
-                seen = opened.changes
-                yield Event(project, None, "files", {})
-            await opened.something(LOOK_EVERY, number)
-
-    def _opened(self, project: str) -> _Open:
-        with self._lock:
-            found = self._open.get(project)
-            if found is None:
-                known = {each.id: each for each in known_projects(self.home)}
-                if project not in known:
-                    raise NotFound(f"There is no project {project!r}.")
-                found = self._open[project] = _Open(known[project], self.home, self._watch)
-        return found
-
-    def _opened_at(self, path: str, create: bool) -> _Open:
-        project = find_project(path, self.home)
-        with self._lock:
-            found = self._open.get(project.id)
-            if found is None:
-                if not create and not os.path.exists(project.path("journal.sqlite")):
-                    raise NotFound(f"There is no checkpoint of {text(project.root)} yet.")
-                found = self._open[project.id] = _Open(project, self.home, self._watch)
-        return found
-
-    def _projects(self) -> list[dict[str, Any]]:
-        found = []
-        for project in known_projects(self.home):
-            row: dict[str, Any] = {
-                "project": project.id,
-                "root": text(project.root),
-                "name": os.path.basename(text(project.root)) or text(project.root),
-                "exists": os.path.isdir(project.root),
-                "imported": is_imported(project),
-            }
-            try:
-                journal = self._journal(project)
-                newest = sessions.newest_first(journal, limit=1)
-                latest = checkpoints.latest(journal)
-                times = [each.updated_at for each in newest]
-                times += [latest.created_at] if latest is not None else []
-                row |= {
-                    "sessions": sessions.count(journal),
-                    "checkpoints": checkpoints.count(journal),
-                    "updated_at": max(times, default=None),
-                    "problem": None,
-                }
-            except (MulliganError, OSError) as problem:
-                row |= {
-                    "sessions": 0, "checkpoints": 0, "updated_at": None, "problem": str(problem),
-                }  # fmt: skip
-            found.append(row)
+    def listed(self) -> list[dict[str, Any]]:
+        """The same for a thread."""
+        found = [self._described(project) for project in known_projects(self.home)]
         return sorted(found, key=lambda each: each["updated_at"] or "", reverse=True)
 
-    def _journal(self, project: Project) -> Database:
-        """A project's journal; to count its sessions, the project itself need not be opened."""
+    def described(self, project: str) -> dict[str, Any]:
+        """What a list of projects says of one."""
+        return self._described(self._known(project))
+
+    def subscribe(
+        self, project: str | None = None, after: str | int | None = None
+    ) -> AbstractAsyncContextManager[Subscription]:
+        """Follows a project, or all of them; see `Feed.subscribe`."""
+        return self.feed.subscribe(project, after)
+
+    @property
+    def feed(self) -> Feed:
+        """What happens; made when somebody first wants to know."""
+        if self._feed is None:
+            self.start()
+            self._feed = Feed(self.home, self.call)
+        return self._feed
+
+    def wake(self) -> None:
+        """Something was just written: whoever follows is told now rather than soon."""
+        if self._feed is not None:
+            self._feed.wake()
+
+    def begin(self, kind: str, project: str, work: Callable[[Workspace], Any]) -> Job:
+        """Long work on a project, in a workspace of its own, which tells of its progress."""
+        known = self._known(project)
+
+        def run(progress: Progress) -> Any:
+            with Workspace(known, self.home, progress=progress) as workspace:
+                return work(workspace)
+
+        return self.jobs.start(kind, project, run)
+
+    def begin_elsewhere(self, kind: str, work: Work) -> Job:
+        """Long work that is about no project, or about many."""
+        return self.jobs.start(kind, None, work)
+
+    def publish(self, event: Event) -> None:
+        """Tells a hint to whoever follows, from any thread."""
+        if self._loop is not None and self._feed is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._feed.publish, event)
+            except RuntimeError:
+                # The loop is closed: nobody is there any more.
+                return
+
+    async def close(self) -> None:
+        """Ends what is under way in order: followers, jobs, projects."""
+        if self._feed is not None:
+            await self._feed.close()
+        await anyio.to_thread.run_sync(self._close)
+
+    def _with_workspace(
+        self, project: str, verb: Callable[..., Answer], given: dict[str, Any]
+    ) -> Answer:
+        return verb(workspace=self._opened(project).workspace, **given)
+
+    def _known(self, project: str) -> Project:
         with self._lock:
-            if project.id in self._open:
-                return self._open[project.id].workspace.journal
-            if project.id not in self._journals:
-                path = project.path("journal.sqlite")
-                if not os.path.exists(path):
-                    raise NotFound(f"{text(project.root)} has no journal.")
-                self._journals[project.id] = Database(path, JOURNAL)
-            return self._journals[project.id]
+            if project in self._open:
+                return self._open[project].workspace.project
+        for known in known_projects(self.home):
+            if known.id == project:
+                return known
+        raise NotFound(f"There is no project {project!r}.")
+
+    def _opened(self, project: str) -> _Open:
+        found = self._open.get(project)
+        return found if found is not None else self._open_one(self._known(project))
+
+    def _open_one(self, project: Project) -> _Open:
+        """Opens a project once, however many ask; the others need not wait for it."""
+        with self._lock:
+            turn = self._opening.setdefault(project.id, threading.Lock())
+        with turn:
+            found = self._open.get(project.id)
+            if found is None:
+                found = _Open(project, self, watch=self._watch)
+                with self._lock:
+                    self._open[project.id] = found
+                found.follow()
+        return found
+
+    def _described(self, project: Project) -> dict[str, Any]:
+        root = text(project.root)
+        row: dict[str, Any] = {
+            "project": project.id,
+            "root": root,
+            "name": os.path.basename(root) or root,
+            "exists": os.path.isdir(project.root),
+            "imported": is_imported(project),
+            "sessions": 0,
+            "checkpoints": 0,
+            "updated_at": None,
+            "problem": None,
+        }
+        try:
+            return row | self._counts(project)
+        except (MulliganError, OSError) as problem:
+            return row | {"problem": str(problem)}
+
+    def _counts(self, project: Project) -> dict[str, Any]:
+        """Read from the journal alone: to be counted, a project need not be opened."""
+        found = self._open.get(project.id)
+        if found is not None:
+            return _counted(found.workspace.journal)
+        path = project.path("journal.sqlite")
+        if not os.path.exists(path):
+            raise NotFound(f"{text(project.root)} has no journal.")
+        journal = Database(path, JOURNAL)
+        try:
+            return _counted(journal)
+        finally:
+            journal.close()
+
+    def _tell_of_job(self, job: Job) -> None:
+        self.publish(Event(job.project, None, "job", job.as_json()))
 
     def _close(self) -> None:
+        self.jobs.close()
         with self._lock:
-            for journal in self._journals.values():
-                journal.close()
-            self._journals.clear()
-            for opened in self._open.values():
-                opened.close()
+            opened = list(self._open.values())
             self._open.clear()
+        for each in opened:
+            each.close()
 
 
 class _Open:
     """One open project: its workspace, and a thread that waits for its files to change."""
 
-    def __init__(self, project: Project, home: str, watch: bool) -> None:
+    def __init__(self, project: Project, hub: Hub, *, watch: bool) -> None:
+        self._hub = hub
         there = os.path.isdir(project.root) and not is_imported(project)
-        self.workspace = Workspace(project, home, watch=watch and there)
-        self.changes = 0
+        self.workspace = open_project(project, hub.home, watch=watch and there, wait=WAIT)
         self._watching: Watching | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+
+    def follow(self) -> None:
+        """Begins to serve the watcher to other processes, and to tell when files change."""
         if self.workspace.watcher is not None:
             self._thread = threading.Thread(target=self._follow, daemon=True)
             self._thread.start()
-
-    async def something(self, seconds: float, number: int) -> None:
-        """Waits a moment: for a file to change, or for the journal to be looked at again."""
-        before = self.changes
-        for _step in range(4):
-            await asyncio.sleep(seconds / 4)
-            if self.changes != before:
-                return
 
     def close(self) -> None:
         self._stop.set()
@@ -188,35 +256,40 @@ class _Open:
         self.workspace.close()
 
     def _follow(self) -> None:
-        """Serves the watcher to other processes, and counts when something has changed."""
+        project = self.workspace.project.id
         try:
+            if checkpoints.latest(self.workspace.journal) is None and not self._took_the_first():
+                return
             self._watching = Watching(self.workspace)
-        except (MulliganError, OSError):
-            return
-        while not self._stop.is_set():
-            try:
+            while not self._stop.is_set():
                 if self._watching.changes(0.5):
                     # A burst is told once, when it has gone quiet for a moment.
                     self._stop.wait(QUIET)
-                    self.changes += 1
-            except (MulliganError, OSError):
-                return
+                    self._hub.publish(Event(project, None, "files", {}))
+        except (MulliganError, OSError):
+            # Somebody else watches already, or nobody can: all else works without.
+            return
+
+    def _took_the_first(self) -> bool:
+        """Takes the first checkpoint, which may take long, as a job that can be ended."""
+        job = self._hub.begin("checkpoint", self.workspace.project.id, _first_checkpoint)
+        while not job.ended.wait(0.2):
+            if self._stop.is_set():
+                return False
+        return job.state == "done"
 
 
-def row_event(project: str, row: events.EventRow) -> Event:
-    data: dict[str, Any] = {}
-    if row.session is not None:
-        data["session"] = row.session
-    if row.kind.startswith("entry"):
-        data["seq"] = row.subject
-    elif row.kind.startswith("operation"):
-        data["operation"] = row.subject
-    return Event(project, row.number, row.kind, data)
+def _first_checkpoint(workspace: Workspace) -> Any:
+    return workspace.checkpoint("First checkpoint", kind="initial")
 
 
-def _after(opened: _Open, number: int) -> list[events.EventRow]:
-    return events.after(opened.workspace.journal, number, BATCH)
-
-
-def _last(opened: _Open) -> int:
-    return events.last(opened.workspace.journal)
+def _counted(journal: Database) -> dict[str, Any]:
+    newest = sessions.newest_first(journal, limit=1)
+    latest = checkpoints.latest(journal)
+    times = [each.updated_at for each in newest]
+    times += [latest.created_at] if latest is not None else []
+    return {
+        "sessions": sessions.count(journal),
+        "checkpoints": checkpoints.count(journal),
+        "updated_at": max(times, default=None),
+    }

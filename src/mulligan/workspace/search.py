@@ -244,8 +244,11 @@ class _Search:
         path = None if self._path is None else _inside(project, self._path)
 
         def ask(index: Index) -> list[tuple[int, float]]:
-            index.catch_up(journal, self._progress)
-            return index.matches(match, ranges) if match else []
+            answer: list[tuple[int, float]] | None = None
+            while answer is None:
+                index.catch_up(journal, self._progress)
+                answer = index.matches(match, ranges) if match else []
+            return answer
 
         match = self._query.match
         if path is not None and not self._query.literal:
