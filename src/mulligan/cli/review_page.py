@@ -242,12 +242,14 @@ class _Extent(NamedTuple):
 
 
 def _extent(sight: Sight, height: int) -> _Extent:
-    """As much around the change as there is room for, and a little where there is none."""
+    """As much around the change as there is room for, and a little where it has to be scrolled."""
     hunk = sight.place.hunk
     old, new = len(hunk.old_lines), len(hunk.new_lines)
     above = hunk.new_start - 1
     below = max(0, len(sight.lines) - above - new)
-    spare = max(height - old - new, 2 * CONTEXT)
+    spare = height - old - new
+    if spare < 0:
+        spare = 2 * min(CONTEXT, height // 6)
     before = min(above, spare // 2)
     after = min(below, spare - before)
     before = min(above, spare - after)

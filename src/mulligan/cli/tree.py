@@ -207,7 +207,8 @@ def _about(entry: Entry) -> str:
         return f"summary: {' '.join(entry.content.split())}"
     if entry.content.strip():
         return entry.content
-    return " ".join(str(each) for each in (entry.type.replace("_", " "), data.get("name")) if each)
+    about = data.get("name") or data.get("path") or ""
+    return f"{entry.type.replace('_', ' ')} {about}"
 
 
 def _shortened(rows: list[Row], prefix: str) -> Iterator[Row]:

@@ -9,7 +9,8 @@ def rfc3339(nanoseconds: int) -> str:
     """Nanoseconds since the epoch as `2026-11-15T12:00:00.000Z`."""
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1_000_000:03d}Z"
+    # Not by %Y, which does not pad the years before 1000 everywhere.
+    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}.{rest // 1_000_000:03d}Z"
 
 
 def nanoseconds(text: str) -> int:

@@ -21,6 +21,7 @@ from mulligan.exporters.reading import (
     Note,
     Piece,
     TurnEnd,
+    opening,
     pieces,
     title_of,
     writable,
@@ -61,8 +62,7 @@ def page(story: Story) -> Iterator[str]:
         if not inside:
             continue
         kind = "Beside the conversation" if stretch.aside else "Another way, not taken"
-        origin = f" <code>from {_text(stretch.springs_from)}</code>" if stretch.springs_from else ""
-        yield f'<details class="way">\n<summary>{kind}: {len(inside):,} pieces{origin}</summary>\n'
+        yield f'<details class="way">\n<summary>{kind}: {_text(opening(inside))}</summary>\n'
         for piece in inside:
             yield _shown(piece)
         yield "</details>\n"

@@ -30,7 +30,10 @@ article.you { background: var(--you); border-radius: .6rem; padding: .8rem 1rem;
 article.quiet, article.note { color: var(--soft); font-size: .92rem; }
 article.note { border-left: 3px solid var(--line); padding-left: .8rem; }
 article.call, article.edit { margin: .3rem 0; font-size: .92rem; }
+article.call .when, article.edit .when { opacity: 0; }
+article:hover .when { opacity: 1; }
 article.turn { border: 1px solid var(--line); border-radius: .6rem; padding: .7rem 1rem; }
+article.turn details, article.turn .file { font-size: .92rem; }
 article.compacted { opacity: .65; }
 article:target { outline: 2px solid var(--soft); outline-offset: .3rem; border-radius: .3rem; }
 .when { float: right; font-size: .72rem; margin: 0 0 0 1rem; }

@@ -17,6 +17,7 @@ from mulligan.exporters.reading import (
     Note,
     Piece,
     TurnEnd,
+    opening,
     pieces,
     title_of,
     writable,
@@ -51,8 +52,7 @@ def document(story: Story) -> Iterator[str]:
         if not inside:
             continue
         kind = "Beside the conversation" if stretch.aside else "Another way, not taken"
-        origin = f", from {_code(stretch.springs_from)}" if stretch.springs_from else ""
-        yield f"\n---\n\n# {kind}{origin}\n"
+        yield f"\n---\n\n# {kind}: {_escaped(opening(inside))}\n"
         for piece in inside:
             yield _shown(piece)
 

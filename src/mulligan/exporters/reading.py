@@ -108,6 +108,12 @@ def pieces(entries: Sequence[Entry], changes_of: ChangesOf) -> Iterator[Piece]:
                 continue
 
 
+def opening(told: Sequence[Piece]) -> str:
+    """What a stretch of a session began with."""
+    said = (each.text for each in told if isinstance(each, Message | Note))
+    return title_of(next((each for each in said if each.strip()), ""))
+
+
 def listed(data: dict[str, Any]) -> list[FileChange]:
     """The files that the end of a turn names, without their differences."""
     return [

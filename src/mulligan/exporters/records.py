@@ -71,10 +71,9 @@ ChangesOf = Callable[[Entry], Sequence[FileChange]]
 
 
 class Stretch(NamedTuple):
-    """Entries that are not on the way to the leaf, and the entry that they spring from."""
+    """Entries that are not on the way to the leaf: another way, or a sub-agent's, aside."""
 
     entries: Sequence[Entry]
-    springs_from: str | None
     aside: bool
 
 

@@ -14,6 +14,8 @@ from mulligan.errors import NotFound, UsageError
 
 MOVED_NANOSECONDS = 1_000_000_000
 LONGEST = 64 << 20
+LATEST = "9999-12-31T00:00:00.000Z"
+"""Times after this leave no room for the ones that come after them."""
 
 
 class Place(NamedTuple):
@@ -71,12 +73,12 @@ class Appender:
             branch = parent.branch if self._tip(parent.branch) == parent.seq else self.seq
         place = Place(self.seq, branch, entry.aside)
         number = (self._session << 32) | self.seq
-        self._db.execute(
+        self._insert(
             "INSERT INTO entries (number, session, seq, id, parent, branch, type, created_at, "
             "content, data, model, checkpoint, plan_item, is_compacted, aside) "
             "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
-                number, self._session, self.seq, entry.id or self._new_id(),
+                number, self._session, self.seq, _clean(entry.id) if entry.id else self._new_id(),
                 parent.seq if parent else None, branch, entry.type, moment, _clean(entry.content),
                 None if data is None else _dump(data), entry.model, entry.checkpoint,
                 entry.plan_item, entry.is_compacted, entry.aside,
@@ -122,10 +124,26 @@ class Appender:
         """The time, moved just past the one before if need be; by much, and it is written down."""
         if entry.created_at is None:
             return just_after(self.last_time, self._now()), entry.data
-        moment = just_after(self.last_time, nanoseconds(entry.created_at))
+        try:
+            moment = just_after(self.last_time, nanoseconds(entry.created_at))
+        except (ValueError, OverflowError) as problem:
+            raise UsageError(f"{entry.created_at!r} is not a time.") from problem
+        if moment >= LATEST:
+            raise UsageError(f"{entry.created_at} is further off than any time that is kept.")
         if nanoseconds(moment) - nanoseconds(entry.created_at) < MOVED_NANOSECONDS:
             return moment, entry.data
         return moment, (entry.data or {}) | {"at": entry.created_at}
+
+    def _insert(self, sql: str, values: tuple[Any, ...]) -> None:
+        try:
+            self._db.execute(sql, values)
+        except apsw.ConstraintError as problem:
+            self.seq -= 1
+            if "FOREIGN KEY" in str(problem):
+                raise NotFound(f"There is no checkpoint {values[11]!r} to link to.") from problem
+            raise UsageError(
+                f"There is an entry {values[3]!r} in this session already."
+            ) from problem
 
     def _tip(self, branch: int) -> int:
         if branch not in self._tips:
@@ -208,7 +226,7 @@ def link(db: apsw.Connection, session: int, seq: int, **values: Any) -> bool:
     """Sets the links of an entry or its compaction flag, and nothing else."""
     names = {"checkpoint", "plan_item", "is_compacted"}
     if set(values) - names:
-        raise ValueError(f"Only {', '.join(sorted(names))} of an entry can change.")
+        raise UsageError(f"Only {', '.join(sorted(names))} of an entry can change.")
     if not values:
         return False
     sets = ", ".join(f"{name} = ?" for name in values)
@@ -229,6 +247,8 @@ def mark_compacted(db: apsw.Connection, session: int, before: int) -> int:
 def set_label(db: apsw.Connection, session: int, seq: int, label: str | None) -> None:
     number = (session << 32) | seq
     if label:
+        # A name is one entry's: given to another, it moves.
+        db.execute("DELETE FROM labels WHERE entry >> 32 = ? AND label = ?", (session, label))
         db.execute("INSERT OR REPLACE INTO labels VALUES (?, ?)", (number, label))
     else:
         db.execute("DELETE FROM labels WHERE entry = ?", (number,))
@@ -242,7 +262,10 @@ def _outcome(status: str | None, duration: Any) -> tuple[bool | None, float | No
 
 
 def _dump(data: dict[str, Any]) -> str:
-    return json.dumps(data, separators=(",", ":"))
+    try:
+        return json.dumps(data, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        raise UsageError(f"The data of an entry must be JSON: {problem}.") from problem
 
 
 def _clean(content: str) -> str:

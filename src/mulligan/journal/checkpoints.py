@@ -74,6 +74,12 @@ def by_id(db: Database, id: str) -> CheckpointRow | None:
     return _one(db.row(f"SELECT {COLUMNS} FROM checkpoints WHERE id = ?", id))
 
 
+def by_tree(db: Database, tree: Id) -> CheckpointRow | None:
+    """The latest checkpoint of a tree, whoever took it."""
+    sql = f"SELECT {COLUMNS} FROM checkpoints WHERE tree = ? ORDER BY seq DESC LIMIT 1"
+    return _one(db.row(sql, tree))
+
+
 def resolve(db: Database, name: str) -> CheckpointRow:
     """The checkpoint with this id or unambiguous prefix.
 

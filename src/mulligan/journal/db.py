@@ -87,7 +87,7 @@ class Database:
             yield
         except (apsw.BusyError, apsw.LockedError) as problem:
             raise Busy(f"{self.path} is held by another process; try again.") from problem
-        except (apsw.NotADBError, apsw.CorruptError) as problem:
+        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as problem:
             raise Corrupt(
                 f"{self.path} cannot be read as a database ({problem}). Nothing was changed; "
                 "keep the file, and put a copy from a backup in its place."

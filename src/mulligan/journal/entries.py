@@ -154,6 +154,7 @@ def by_id(db: Database, session: int, id: str) -> EntryRow | None:
 
 def resolve(db: Database, name: str, session: int | None = None) -> EntryRow:
     """The entry with this id, an unambiguous prefix of it, a label, or `#` and its `seq`."""
+    name = name.encode("utf-8", "replace").decode()
     where, values = ("e.session = ? AND", [session]) if session is not None else ("", [])
     if name.startswith("#") and session is not None and name[1:].isascii() and name[1:].isdigit():
         found = by_seq(db, session, min(int(name[1:][:12]), 0xFFFFFFFF))

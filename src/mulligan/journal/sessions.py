@@ -109,6 +109,7 @@ def by_number(db: Database, number: int) -> SessionRow | None:
 
 def resolve(db: Database, name: str) -> SessionRow:
     """The session with this id, an unambiguous prefix of it, or `@`: the one changed last."""
+    name = name.encode("utf-8", "replace").decode()
     if name.startswith("@"):
         steps = name[1:] or "0"
         if steps.isascii() and steps.isdigit() and len(steps) < 10:

@@ -27,7 +27,13 @@ from mulligan.journal.migrations import JOURNAL
 from mulligan.server.background import Job, Jobs, Work
 from mulligan.server.feed import Event, Feed, Subscription
 from mulligan.server.gaps import open_project
-from mulligan.workspace.home import Project, find_project, is_imported, known_projects
+from mulligan.workspace.home import (
+    Project,
+    find_project,
+    is_imported,
+    known_projects,
+    register,
+)
 from mulligan.workspace.results import Progress
 from mulligan.workspace.watching import Watching
 from mulligan.workspace.workspace import Workspace
@@ -49,6 +55,7 @@ class Hub:
         self.clients = 0
         self._watch = watch
         self._open: dict[str, _Open] = {}
+        self._retired: list[_Open] = []
         self._opening: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -85,14 +92,21 @@ class Hub:
         return (await self.call(self.opened_at, path, create=create)).workspace
 
     def opened_at(self, path: str, *, create: bool = True) -> _Open:
-        """The same for a thread."""
+        """The same for a thread. What only logs have told of is a project from now on."""
         project = find_project(path, self.home)
+        if is_imported(project) and create:
+            register(project)
+            with self._lock:
+                # Others may be at work in it: it is closed at the end.
+                self._retired += [self._open.pop(project.id)] if project.id in self._open else []
         if not create and not os.path.exists(project.path("journal.sqlite")):
             raise NotFound(f"There is no checkpoint of {text(project.root)} yet.")
         return self._open_one(project)
 
-    def is_open(self, project: str) -> bool:
-        return project in self._open
+    def if_open(self, project: str) -> Workspace | None:
+        """The workspace of a project, if it happens to be open."""
+        found = self._open.get(project)
+        return None if found is None else found.workspace
 
     async def projects(self) -> list[dict[str, Any]]:
         """Every project that has data in the home, the one that was used last first."""
@@ -224,7 +238,7 @@ class Hub:
     def _close(self) -> None:
         self.jobs.close()
         with self._lock:
-            opened = list(self._open.values())
+            opened = [*self._open.values(), *self._retired]
             self._open.clear()
         for each in opened:
             each.close()

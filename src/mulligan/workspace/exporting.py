@@ -105,7 +105,7 @@ def _story(workspace: Workspace, row: SessionRow) -> Story:
     for entry in _all(workspace, row):
         if entry.seq not in taken:
             by_branch.setdefault(entry.branch, []).append(entry)
-    others = [Stretch(each, each[0].parent, each[0].aside) for each in by_branch.values()]
+    others = [Stretch(each, each[0].aside) for each in by_branch.values()]
 
     def changes_of(entry: ExportedEntry) -> list[FileChange]:
         return _changes(workspace, entry)

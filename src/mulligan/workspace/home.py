@@ -92,7 +92,7 @@ def project_of_log(directory: str, home: str) -> Project:
         return find_project(path, home, allow_any_root=True)
     for known in _upwards(path):
         project = _project(known, home)
-        if os.path.exists(project.path("project.json")):
+        if os.path.exists(project.path("project.json")) and not is_imported(project):
             return project
     return _project(path, home)
 

@@ -7,7 +7,9 @@ in a session is rewritten by moving: only its leaf moves, and what was left stay
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -32,7 +34,10 @@ from mulligan.journal import checkpoints, entries, sessions
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
+from mulligan.journal.views import View
 from mulligan.workspace import sessions as keeping
+from mulligan.workspace.checkpoints import coverage, new_id
+from mulligan.workspace.look import Look
 from mulligan.workspace.move import Move
 from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.restore import perform
@@ -43,6 +48,7 @@ from mulligan.workspace.wish import Wish, to_checkpoint
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
+STATE = "seq, checkpoint, coalesce(data ->> 'snapshotTreeHash', data ->> 'tree')"
 WORKING = (TOOL_CALL, TOOL_RESULT, FILE_EDIT, USER_INPUT)
 
 
@@ -63,8 +69,6 @@ def goto(
         target = entries.resolve(workspace.journal, name, owner.number if owner else None)
         owner = owner or sessions.by_number(workspace.journal, target.session)
         assert owner is not None
-        split(workspace)
-        owner = sessions.resolve(workspace.journal, owner.id)
         old = _entry(workspace, owner, owner.leaf)
         is_message = target.type == USER_INPUT
         new = _parent(workspace, owner, target) if is_message else target
@@ -80,6 +84,11 @@ def goto(
                 "Going there with the files would leave no message of the session standing. Go "
                 "with --no-files, or restore the checkpoint itself. Nothing was changed."
             )
+        if not preview:
+            split(workspace)
+            owner = sessions.resolve(workspace.journal, owner.id)
+            old = _entry(workspace, owner, owner.leaf)
+            done = done._replace(old_leaf=old.id if old else None)
         words = (summary or _summary(workspace, owner, new)) if summarize or summary else None
         if skip_files:
             return _move_leaf(workspace, owner, done, new, words, preview=preview)
@@ -99,29 +108,49 @@ def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | Non
             at = _parent(workspace, source, at) if at.type == USER_INPUT else at
         way = entries.path(workspace.journal, source.number, at.seq if at else None)
         values = {
-            "title": title or source.title, "agent": source.agent, "model": source.model,
-            "mode": source.mode, "directory": source.directory, "memory": source.memory,
-            "auto_approve_commands": source.auto_approve_commands,
-            "auto_approve_sensitive_edits": source.auto_approve_sensitive_edits,
-            "sensitive_file_patterns": source.sensitive_file_patterns,
+            name: getattr(source, name)
+            for name in (
+                "title", "agent", "model", "mode", "directory", "memory", "auto_approve_commands",
+                "auto_approve_sensitive_edits", "sensitive_file_patterns",
+            )
         }  # fmt: skip
-        made = keeping.create(workspace, id=None, checkpoint=True, values=values)
-        new = sessions.resolve(workspace.journal, made.id)
-        with workspace.journal.writing() as db:
-            leaf = _copy(db, source.number, new.number, way) or None
-            sessions.update(db, new.number, {"forked_from": source.id, "leaf": leaf})
-    return keeping.get(workspace, new.id)
+        values |= {"title": title or source.title, "forked_from": source.id}
+        start = _beginning(workspace, source)
+        with observing(workspace) as now:
+            now.commit()
+            new = new_id()
+            with workspace.journal.writing() as db:
+                number = sessions.insert(db, new, _now(), values)
+                leaf = _copy(db, source.number, number, way) or None
+                sessions.update(db, number, {"leaf": leaf})
+                if start is not None:
+                    # It began when the other one did, and knows that without it.
+                    began = Look(
+                        start.tree, start.guarded, coverage(workspace, start), start.files,
+                        start.bytes,
+                    )  # fmt: skip
+                    now.checkpoint(
+                        db, kind="initial", message=start.message, session=new, seen=began
+                    )
+                after = now.safety(db, "Where a fork was made")
+                now.record(
+                    db, kind="new_session", after=after, session=new, changes={number: View()}
+                )
+        workspace.save_cache()
+    return keeping.get(workspace, new)
 
 
 def modified_files(
     workspace: Workspace, name: str, start: str | None, end: str | None
 ) -> list[ModifiedFile]:
     session = sessions.resolve(workspace.journal, name)
-    before, after, last = _between(workspace, session, start, end)
+    before, after, since, last = _between(workspace, session, start, end)
     if before is None or after is None:
         return []
     first: dict[str, tuple[int | None, str]] = {}
-    for step in entries.on_path(workspace.journal, session.number, last, types=(STEP_SNAPSHOT,)):
+    for step in entries.on_path(
+        workspace.journal, session.number, last, types=(STEP_SNAPSHOT,), since=since
+    ):
         data = step.data or {}
         for paths in (data.get("diff") or {}).values():
             for path in paths:
@@ -138,7 +167,7 @@ def file_diff(
     workspace: Workspace, name: str, path: bytes, start: str | None, end: str | None
 ) -> FileDifference | None:
     session = sessions.resolve(workspace.journal, name)
-    before, after, _last = _between(workspace, session, start, end)
+    before, after, _since, _last = _between(workspace, session, start, end)
     old, new = (_file(workspace, row, path) for row in (before, after))
     if old is None and new is None:
         return None
@@ -156,19 +185,45 @@ def file_diff(
 
 def state_at(workspace: Workspace, session: SessionRow, seq: int | None) -> CheckpointRow | None:
     """The checkpoint with the files as they were at an entry, or at the session's beginning."""
+    return _state(workspace, session, seq)[0]
+
+
+def _state(
+    workspace: Workspace, session: SessionRow, seq: int | None
+) -> tuple[CheckpointRow | None, int]:
+    """The same, and the `seq` of the entry that it belongs to.
+
+    Raises `NotFound` for a checkpoint that there was and that has been forgotten: another one's
+    files would be the wrong ones.
+    """
     ahead = _end_of_turn(workspace, session, seq) if seq is not None else None
-    if ahead is not None:
-        return ahead
+    places = [ahead] if ahead is not None else _boundaries(workspace, session, seq)
+    for at, linked, tree_id in places:
+        row = checkpoints.by_id(workspace.journal, linked) if linked else None
+        if row is None and tree_id:
+            row = checkpoints.by_tree(workspace.journal, bytes.fromhex(tree_id))
+        if row is None and session.source is None:
+            raise NotFound(
+                "How the files were there was forgotten with its checkpoint. Go with --no-files."
+            )
+        return row, at
+    return _beginning(workspace, session), 0
+
+
+def _boundaries(
+    workspace: Workspace, session: SessionRow, seq: int | None
+) -> Iterator[tuple[int, str | None, str | None]]:
+    """The entries before one on its path that say how the files were, nearest first."""
     for branch, last in reversed(entries.path(workspace.journal, session.number, seq)):
         row = workspace.journal.row(
-            "SELECT checkpoint FROM entries WHERE session = ? AND branch = ? AND number <= ? "
-            "AND type IN ('user_input', 'step_snapshot') AND checkpoint IS NOT NULL "
-            "ORDER BY number DESC LIMIT 1",
+            f"SELECT {STATE} FROM entries WHERE session = ? AND branch = ? AND number <= ? AND "
+            "(checkpoint IS NOT NULL OR data ->> 'tree' IS NOT NULL OR "
+            "data ->> 'snapshotTreeHash' IS NOT NULL) AND "
+            "type IN ('user_input', 'step_snapshot') ORDER BY number DESC LIMIT 1",
             session.number, branch, (session.number << 32) | last,
         )  # fmt: skip
         if row is not None:
-            return checkpoints.by_id(workspace.journal, row[0])
-    return _beginning(workspace, session)
+            yield tuple(row)
 
 
 def _move_leaf(
@@ -262,7 +317,15 @@ def _summarized(
 
 def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> str:
     """What was said and done on the way that is being left, in a few lines."""
-    kept = new.seq if new else 0
+    kept = 0
+    ways = [
+        entries.path(workspace.journal, owner.number, seq)
+        for seq in (owner.leaf, new.seq if new else None)
+    ]
+    for (branch, last), (other, until) in zip(*ways, strict=False):
+        if branch != other:
+            break
+        kept = min(last, until)
     way = [
         row
         for row in entries.on_path(workspace.journal, owner.number, owner.leaf, since=kept)
@@ -285,58 +348,59 @@ def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> s
 
 def _between(
     workspace: Workspace, session: SessionRow, start: str | None, end: str | None
-) -> tuple[CheckpointRow | None, CheckpointRow | None, int | None]:
-    before = _beginning(workspace, session)
+) -> tuple[CheckpointRow | None, CheckpointRow | None, int, int | None]:
+    """The checkpoints of two entries, and the `seq`s between which the steps to there lie."""
+    before, since = _beginning(workspace, session), 0
     if start is not None:
         first = entries.resolve(workspace.journal, start, session.number)
-        before = state_at(workspace, session, first.seq)
+        before, since = _state(workspace, session, first.seq)
     last = session.leaf
     if end is not None:
         last = entries.resolve(workspace.journal, end, session.number).seq
-    return before, state_at(workspace, session, last), last
+    after, at = _state(workspace, session, last)
+    return before, after, since, max(last or 0, at) or None
 
 
 def _beginning(workspace: Workspace, session: SessionRow) -> CheckpointRow | None:
-    """How the files were when the session began; a fork began when its origin did."""
-    seen = set()
-    while session.forked_from and session.forked_from not in seen:
-        seen.add(session.forked_from)
-        origin = sessions.by_id(workspace.journal, session.forked_from)
-        if origin is None:
-            break
-        session = origin
+    """How the files were when the session began, or when the first that is known of it did."""
     row = workspace.journal.row(
         "SELECT id FROM checkpoints WHERE session = ? AND kind = 'initial' ORDER BY seq LIMIT 1",
         session.id,
+    ) or workspace.journal.row(
+        "SELECT checkpoint FROM entries WHERE session = ? AND type = 'user_input' AND checkpoint "
+        "IS NOT NULL ORDER BY number LIMIT 1",
+        session.number,
     )
     return checkpoints.by_id(workspace.journal, row[0]) if row else None
 
 
-def _end_of_turn(workspace: Workspace, session: SessionRow, seq: int) -> CheckpointRow | None:
+def _end_of_turn(
+    workspace: Workspace, session: SessionRow, seq: int
+) -> tuple[int, str | None, str | None] | None:
     """What a turn arrived at, if nothing but words came after an entry of it."""
     here = entries.by_seq(workspace.journal, session.number, seq)
     if here is None or here.type in (USER_INPUT, STEP_SNAPSHOT):
         return None
     row = workspace.journal.row(
-        "SELECT type, checkpoint FROM entries WHERE session = ? AND branch = ? AND number > ? AND "
+        f"SELECT {STATE}, type FROM entries WHERE session = ? AND branch = ? AND number > ? AND "
         f"type IN ({', '.join('?' * (len(WORKING) + 1))}) ORDER BY number LIMIT 1",
         session.number, here.branch, (session.number << 32) | seq, *WORKING, STEP_SNAPSHOT,
     )  # fmt: skip
-    if row is None or row[0] != STEP_SNAPSHOT or row[1] is None:
+    if row is None or row[3] != STEP_SNAPSHOT:
         return None
-    return checkpoints.by_id(workspace.journal, row[1])
+    return row[0], row[1], row[2]
 
 
 def _copy(db: apsw.Connection, source: int, target: int, way: list[tuple[int, int]]) -> int:
     """Copies the entries of a path, which is a chain; gives how many they are."""
     names = "id, type, created_at, content, data, model, checkpoint, plan_item, is_compacted"
-    parts = " OR ".join("(branch = ? AND seq <= ?)" for _each in way) or "0"
     db.execute(
         "INSERT INTO entries (number, session, seq, parent, branch, aside, "
-        f"{names}) SELECT (? << 32) | place, ?, place, nullif(place - 1, 0), 1, 0, {names} FROM "
-        f"(SELECT *, row_number() OVER (ORDER BY seq) AS place FROM entries WHERE session = ? "
-        f"AND ({parts}))",
-        (target, target, source, *(each for pair in way for each in pair)),
+        f"{names}) SELECT (?1 << 32) | place, ?1, place, nullif(place - 1, 0), 1, 0, {names} FROM "
+        "(SELECT e.*, row_number() OVER (ORDER BY e.seq) AS place FROM json_each(?3) part "
+        "JOIN entries e ON e.session = ?2 AND e.branch = part.value ->> 0 "
+        "AND e.number <= (?2 << 32) | (part.value ->> 1))",
+        (target, source, json.dumps(way)),
     )
     copied = db.changes()
     db.execute(

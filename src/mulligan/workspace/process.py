@@ -16,10 +16,10 @@ def identity(pid: int | None = None) -> str | None:
 def is_gone(identity: str) -> bool:
     """Whether a process has ended; one that cannot be judged is not gone."""
     number, _space, started = identity.partition(" ")
-    if not number.isdigit() or not started:
+    if not number.isascii() or not number.isdigit():
         return False
     now = _started(int(number))
-    return now is not None and now != started
+    return now is not None and (now != started or not started)
 
 
 def _started(pid: int) -> str | None:
@@ -29,6 +29,9 @@ def _started(pid: int) -> str | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
+        if fields[0] in (b"Z", b"X"):
+            # Dead, and only waiting for somebody to take notice.
+            return ""
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()[:8]}-{int(fields[19])}"
     except FileNotFoundError:

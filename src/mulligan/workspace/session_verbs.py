@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from mulligan.core.entries import FILE_EDIT, NewEntry
 from mulligan.workspace import edits, navigate, sessions, turns
@@ -268,6 +268,30 @@ class SessionVerbs:
         from mulligan.workspace import exporting
 
         return exporting.export_git(self._self, session, repository, branch)
+
+    def search(
+        self,
+        text: str,
+        *,
+        session: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        **filters: Unpack[Filters],
+    ) -> Found:
+        """Everything said and done with these words, ranked; each hit with a way back to it."""
+        from mulligan.workspace import search
+
+        return search.search(
+            self._self, text, session=session, limit=limit, offset=offset, **filters
+        )
+
+    def stats(
+        self, by: Sequence[str] = ("tool",), *, session: str | None = None, **which: Unpack[Which]
+    ) -> Stats:
+        """Which tools were used how often and how long, and how that went; no content."""
+        from mulligan.workspace import stats
+
+        return stats.stats(self._self, tuple(by), session=session, **which)
 
     @property
     def _self(self) -> Workspace:

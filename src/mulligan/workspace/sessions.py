@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 PAGE = 50
+LARGEST_PAGE = 1_000_000
 SETTABLE = frozenset({
     "title", "agent", "model", "mode", "status", "memory", "auto_approve_commands",
-    "auto_approve_sensitive_edits", "sensitive_file_patterns", "process", "directory",
+    "auto_approve_sensitive_edits", "sensitive_file_patterns", "directory",
 })  # fmt: skip
 
 
@@ -75,8 +76,9 @@ def listed(
     agent: str | None,
 ) -> SessionPage:
     """Sessions by the time of their last change, newest first."""
-    if limit < 1 or offset < 0:
-        raise UsageError("A page has at least one row, and an offset is not negative.")
+    _check_page((), limit)
+    if not 0 <= offset < 1 << 62:
+        raise UsageError("An offset is not negative, nor beyond all bounds.")
     found = sessions.newest_first(
         workspace.journal, limit=limit + 1, offset=offset, after=_cursor(cursor), status=status,
         agent=agent,
@@ -109,13 +111,16 @@ def delete(workspace: Workspace, name: str) -> Session:
     with workspace.locked():
         row = sessions.resolve(workspace.journal, name)
         keep = needed(workspace)
+        # A fork shares what its path leads through: that is not this session's alone.
         gone = [
             each
             for (each,) in workspace.journal.rows(
-                "SELECT id FROM checkpoints WHERE session = ?", row.id
+                "SELECT id FROM checkpoints WHERE session = ? AND NOT EXISTS (SELECT 1 FROM "
+                "entries e WHERE e.checkpoint = checkpoints.id AND e.session <> ?)",
+                row.id, row.number,
             )
             if each not in keep
-        ]
+        ]  # fmt: skip
         found = result(workspace, row)
         with workspace.journal.writing() as db:
             sessions.delete(db, row.number)
@@ -232,6 +237,7 @@ def path(
 ) -> list[Entry]:
     """The entries from the root to the leaf, or to another entry: the conversation as it stands."""
     session = sessions.resolve(workspace.journal, name)
+    _check_page(types, LARGEST_PAGE if limit is None else limit)
     at = session.leaf
     if leaf is not None:
         at = entries.resolve(workspace.journal, leaf, session.number).seq
@@ -410,6 +416,15 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     for name in ("title", "agent", "memory", "model", "mode", "directory"):
         if name in given:
             given[name] = raw(str(given[name])).decode("utf-8", "replace")
+    for name in ("auto_approve_commands", "auto_approve_sensitive_edits"):
+        if not isinstance(given.get(name, False), bool | int):
+            raise UsageError(f"A session's {name} is true or false.")
+    patterns = given.get("sensitive_file_patterns", {})
+    if not isinstance(patterns, dict) or not all(
+        isinstance(pattern, str) and isinstance(allowed, bool)
+        for pattern, allowed in patterns.items()
+    ):
+        raise UsageError("A session's sensitive_file_patterns say true or false of each pattern.")
     return given
 
 
@@ -426,8 +441,8 @@ def _check_page(types: Sequence[str], limit: int) -> None:
     unknown = set(types) - set(TYPES)
     if unknown:
         raise UsageError(f"There are no entries of type {', '.join(sorted(unknown))}.")
-    if limit < 1:
-        raise UsageError("A page has at least one row.")
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise UsageError(f"A page has from one to {LARGEST_PAGE:,} rows.")
 
 
 def _page(session: SessionRow, rows: list[EntryRow], *, more: bool) -> EntryPage:

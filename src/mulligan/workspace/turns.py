@@ -69,7 +69,13 @@ def begin(
                 )  # fmt: skip
                 appender = appending(db, session.number)
                 place = appender.append(
-                    NewEntry(USER_INPUT, message, data, id=entry, checkpoint=row.id)
+                    NewEntry(
+                        USER_INPUT,
+                        message,
+                        (data or {}) | {"tree": present.hex()},
+                        id=entry,
+                        checkpoint=row.id,
+                    )
                 )
                 appender.finish()
                 number = now.record(

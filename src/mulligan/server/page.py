@@ -1,0 +1,86 @@
+"""The page: files that were built into the package, and how a browser gets the token."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from mulligan.errors import NotFound
+from mulligan.server.hub import Hub
+from mulligan.server.security import COOKIE
+from mulligan.server.wire import query_of
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
+HASHED = re.compile(r"[.-][0-9A-Za-z_-]{8,}\.\w+$")
+A_YEAR = "private, max-age=31536000, immutable"
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+    ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
+    ".map": "application/json",
+}
+MISSING = (
+    "The page is not part of this build. In a checkout, build it with `npm ci && npm run build` "
+    "in the folder ui. Everything else works: see /api/docs.\n"
+)
+
+
+def routes(hub: Hub) -> list[BaseRoute]:
+    return [
+        Route("/", front, methods=["GET"]),
+        Route("/{path:path}", asset, methods=["GET"]),
+    ]
+
+
+async def front(request: Request) -> Response:
+    """The page itself. A token in the address becomes a cookie, and leaves the address."""
+    token = query_of(request.scope).get("token")
+    if token:
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(COOKIE, token[0], httponly=True, samesite="strict", path="/")
+        return answer
+    return _page()
+
+
+async def asset(request: Request) -> Response:
+    """A file of the page. Other addresses are the page's own, unless they look like a file."""
+    path = request.path_params["path"]
+    if path.startswith("api/"):
+        raise NotFound("There is nothing at this address.")
+    found = _files().get(path)
+    if found is not None:
+        headers = {"cache-control": A_YEAR if HASHED.search(path) else "no-cache"}
+        return FileResponse(found, headers=headers, media_type=_type(path))
+    if "." in path.rpartition("/")[2]:
+        raise NotFound("There is nothing at this address.")
+    return _page()
+
+
+def _page() -> Response:
+    index = _files().get("index.html")
+    if index is None:
+        return PlainTextResponse(MISSING)
+    return FileResponse(index, headers={"cache-control": "no-cache"}, media_type=_type(index))
+
+
+def _type(path: str) -> str:
+    return TYPES.get(os.path.splitext(path)[1], "application/octet-stream")
+
+
+def _files() -> dict[str, str]:
+    """The files of the page by name. A name is only ever looked up, never made into a path."""
+    return {
+        os.path.relpath(os.path.join(folder, name), FOLDER): os.path.join(folder, name)
+        for folder, _folders, names in os.walk(FOLDER)
+        for name in names
+    }
