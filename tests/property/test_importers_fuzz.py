@@ -187,7 +187,7 @@ READERS = [
     pytest.param(codex.IMPORTER, CODEX, f"rollout-{UUID}.jsonl", id="codex"),
     pytest.param(gemini.IMPORTER, GEMINI, "chats/session-x.jsonl", id="gemini"),
 ]
-FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize(("importer", "known", "name"), READERS)

@@ -1,6 +1,6 @@
 """The direction of imports between the rooms, read from the source of every module.
 
-    errors, version <- core <- store, journal, files, importers <- workspace <- agent
+    errors, version <- core <- store, journal, files, importers, exporters <- workspace <- agent
         <- the public API (`mulligan` itself) <- protocols, server <- cli <- __main__
 
 A room may import itself and what is to the left of it; rooms between the same arrows do not know
@@ -23,7 +23,7 @@ API = "mulligan"
 LEVELS = [
     {"errors", "version"},
     {"core"},
-    {"store", "journal", "files", "importers"},
+    {"store", "journal", "files", "importers", "exporters"},
     {"workspace"},
     {"agent"},
     {API},

@@ -7,6 +7,7 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural
 from mulligan.cli.review_choice import session_with_work
+from mulligan.cli.session_names import session_names
 
 
 @command(
@@ -17,7 +18,7 @@ mulligan approve 7f3k -m "good, go on"
 mulligan undo                        take the approval back
 """,
 )
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=session_names)
 @click.option("-m", "--message", default="", metavar="TEXT", help="Why, for the log.")
 def approve(out: Output, session: str | None, message: str) -> None:
     """Keep everything that a session did, and begin a new round of it.

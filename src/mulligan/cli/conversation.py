@@ -57,7 +57,7 @@ def conversation(
             yield click.style(f"── another branch, {kind} ──", fg="magenta")
         told.add(entry.id)
         last = entry
-        if before == "Message" or isinstance(piece, Message):
+        if before is not None and "Message" in (before, type(piece).__name__):
             yield ""
         before = type(piece).__name__
         yield from _lines(piece, full)

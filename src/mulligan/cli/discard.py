@@ -8,6 +8,7 @@ from mulligan.cli.group import command
 from mulligan.cli.output import Output, exit_status, plural
 from mulligan.cli.review_choice import hunks_and_paths, names_of_hunks, session_of_turn
 from mulligan.cli.review_lines import print_moves
+from mulligan.cli.session_names import session_names
 from mulligan.errors import UsageError, WouldLoseWork
 from mulligan.workspace.review_results import Discarded
 
@@ -24,7 +25,9 @@ mulligan undo                           take it back
 )
 @click.argument("names", nargs=-1, metavar="[HUNK|PATH]...", shell_complete=names_of_hunks)
 @click.option("--all", "everything", is_flag=True, help="Undo everything that is pending.")
-@click.option("--session", metavar="SESSION", help="Only what this session did.")
+@click.option(
+    "--session", metavar="SESSION", shell_complete=session_names, help="Only what this session did."
+)
 @click.option("--turn", type=click.IntRange(min=0), metavar="N", help="Only what this turn did.")
 @click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--force", is_flag=True, help="Undo also what others have changed since.")

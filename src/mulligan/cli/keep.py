@@ -7,6 +7,7 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural
 from mulligan.cli.review_choice import hunks_and_paths, names_of_hunks, session_of_turn
+from mulligan.cli.session_names import session_names
 from mulligan.errors import UsageError
 
 
@@ -22,7 +23,9 @@ mulligan undo                        take it back
 )
 @click.argument("names", nargs=-1, metavar="[HUNK|PATH]...", shell_complete=names_of_hunks)
 @click.option("--all", "everything", is_flag=True, help="Keep everything that is pending.")
-@click.option("--session", metavar="SESSION", help="Only what this session did.")
+@click.option(
+    "--session", metavar="SESSION", shell_complete=session_names, help="Only what this session did."
+)
 @click.option("--turn", type=click.IntRange(min=0), metavar="N", help="Only what this turn did.")
 def keep(
     out: Output, names: tuple[str, ...], everything: bool, session: str | None, turn: int | None

@@ -7,6 +7,7 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output
 from mulligan.cli.review_lines import print_review
+from mulligan.cli.session_names import session_names
 
 
 @command(
@@ -19,7 +20,9 @@ mulligan pending --json
 """,
 )
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path())
-@click.option("--session", metavar="SESSION", help="Only what this session did.")
+@click.option(
+    "--session", metavar="SESSION", shell_complete=session_names, help="Only what this session did."
+)
 @click.option("--turn", type=click.IntRange(min=0), metavar="N", help="Only what this turn did.")
 def pending(out: Output, paths: tuple[str, ...], session: str | None, turn: int | None) -> None:
     """List what agents did and you have not decided on yet: files, and hunks with their ids."""

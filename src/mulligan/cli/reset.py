@@ -8,6 +8,7 @@ from mulligan.cli.group import command
 from mulligan.cli.output import Output
 from mulligan.cli.review_choice import session_with_work
 from mulligan.cli.review_lines import print_moves
+from mulligan.cli.session_names import session_names
 from mulligan.workspace.review_results import Reset
 
 
@@ -20,7 +21,7 @@ mulligan reset 7f3k
 mulligan undo                        take it back
 """,
 )
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=session_names)
 @click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--force", is_flag=True, help="Overwrite what others have changed since, too.")
 def reset(out: Output, session: str | None, preview: bool, force: bool) -> int:

@@ -9,6 +9,7 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output
 from mulligan.cli.review_lines import print_review
+from mulligan.cli.session_names import session_names
 
 
 @command(
@@ -20,7 +21,9 @@ mulligan review | less             the same as text
 mulligan review --json
 """,
 )
-@click.option("--session", metavar="SESSION", help="Only what this session did.")
+@click.option(
+    "--session", metavar="SESSION", shell_complete=session_names, help="Only what this session did."
+)
 def review(out: Output, session: str | None) -> int:
     """Go through what agents did, and keep or undo it change by change.
 

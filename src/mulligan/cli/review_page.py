@@ -37,6 +37,12 @@ HELP = (
     ("r", "look again now (it looks by itself, too)"),
     ("q", "quit; whatever was decided is done"),
 )
+NOTHING_LEFT = [
+    [],
+    [Span("  Nothing is pending any more.", "bold")],
+    [],
+    [Span("  u takes back the last decision, q quits.")],
+]
 HELP_WORDS = (
     "Keeping changes no file. Undoing brings back what was there before the agent;",
     "where you changed lines yourself, nothing is undone unless you say N.",
@@ -61,42 +67,22 @@ class Sight(NamedTuple):
 
 def rows(sight: Sight, columns: int, height: int, *, colours: bool = True) -> list[str]:
     """The screen, row by row, as the terminal takes it."""
-    beside = columns >= LIST_BESIDE_FROM
-    found: list[str] = []
 
-    def add(spans: list[Span]) -> None:
-        found.append(painted(clipped(spans, columns), colours=colours))
+    def drawn(lines: list[list[Span]]) -> list[str]:
+        return [painted(clipped(line, columns), colours=colours) for line in lines]
 
-    add(_title(sight, columns))
     inner = max(0, height - 2)
     if sight.helping:
-        body = _help(inner)
+        middle = drawn(_help(inner))
     elif not sight.place.total:
-        body = [[], [Span("  Nothing is pending any more.", "bold")], [],
-                [Span("  u takes back the last decision, q quits.")]]  # fmt: skip
-    elif beside:
-        body = []
+        middle = drawn(NOTHING_LEFT)
+    elif columns >= LIST_BESIDE_FROM:
+        middle = _beside(sight, columns, inner, colours=colours)
     else:
-        listed = _list_rows(sight, inner)
-        body = [_listed(sight, number, columns) for number in _window(sight, listed)]
-        if listed:
-            body.append([Span("─" * columns, "dim")])
-        body += _change(sight, columns, inner - len(body))
-    if beside and sight.place.total and not sight.helping:
-        names = [_listed(sight, number, LIST_COLUMNS) for number in _window(sight, inner)]
-        change = _change(sight, columns - LIST_COLUMNS - 2, inner)
-        for number in range(inner):
-            left = painted(names[number], colours=colours) if number < len(names) else ""
-            right = painted(change[number], colours=colours) if number < len(change) else ""
-            bar = painted([Span("│", "dim")], colours=colours)
-            # Each part at its own column: however wide a terminal makes a name, the rest stays.
-            found.append(f"{left}\x1b[{LIST_COLUMNS + 1}G{bar} {right}")
-    else:
-        for line in body[:inner]:
-            add(line)
-        found += [""] * (inner - len(body))
-    add(_bottom(sight, columns))
-    return found[:height]
+        middle = drawn(_below_each_other(sight, columns, inner))
+    top, bottom = drawn([_title(sight, columns), _bottom(sight, columns)])
+    middle = middle[:inner] + [""] * (inner - len(middle))
+    return [top, *middle, bottom][:height]
 
 
 def scroll_limit(sight: Sight, columns: int, height: int) -> int:
@@ -117,6 +103,32 @@ def _room(sight: Sight, columns: int, height: int) -> int:
         listed = _list_rows(sight, inner)
         inner -= listed + (1 if listed else 0)
     return max(0, inner - 1)
+
+
+def _beside(sight: Sight, columns: int, height: int, *, colours: bool) -> list[str]:
+    """The files on the left, the change on the right."""
+    bar = painted([Span("│", "dim")], colours=colours)
+    names = [_listed(sight, number, LIST_COLUMNS) for number in _window(sight, height)]
+    change = _change(sight, columns - LIST_COLUMNS - 2, height)[:height]
+    blank: list[list[Span]] = [[]]
+    lines = zip(
+        names + blank * (height - len(names)), change + blank * (height - len(change)), strict=True
+    )
+    # Each part at its own column: however wide a terminal makes a name, the rest stays in place.
+    return [
+        f"{painted(name, colours=colours)}\x1b[{LIST_COLUMNS + 1}G{bar} "
+        f"{painted(line, colours=colours)}"
+        for name, line in lines
+    ]
+
+
+def _below_each_other(sight: Sight, columns: int, height: int) -> list[list[Span]]:
+    """The files, and below them the change."""
+    listed = _list_rows(sight, height)
+    found = [_listed(sight, number, columns) for number in _window(sight, listed)]
+    if found:
+        found.append([Span("─" * columns, "dim")])
+    return found + _change(sight, columns, height - len(found))
 
 
 def _title(sight: Sight, columns: int) -> list[Span]:

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from mulligan.cli.review_text import contains
+from mulligan.core.coverage import raw
 from mulligan.workspace.review_results import PendingFile, PendingHunk, Review
 
 
@@ -92,6 +93,16 @@ def rebuilt(place: Place, review: Review, wanted: str | None = None) -> Place:
     return new
 
 
+def looked_at_again(place: Place, paths: Collection[str], seen: Review) -> Review:
+    """All that is pending, when only some paths were looked at again; folders stand for all below.
+
+    A path's changes stay in the order that a look gives them, session by session.
+    """
+    kept = [file for file in place.files if not any(_is_within(file, path) for path in paths)]
+    files = sorted([*kept, *seen.files], key=lambda file: raw(file.path.rstrip("/")).split(b"/"))
+    return Review(tuple(files))
+
+
 def found(place: Place, needle: str, step: int = 1, *, here: bool = False) -> Place | None:
     """The next change with a text in its path or its lines; with `here`, maybe this one."""
     for distance in range(0 if here else 1, place.total + 1):
@@ -105,6 +116,10 @@ def count_found(place: Place, needle: str) -> tuple[int, int]:
     """Which of how many matches the reader is at; 0 of them when at none."""
     matches = [at for at in range(place.total) if _has(place.hunk_at(at), needle)]
     return (matches.index(place.at) + 1 if place.at in matches else 0), len(matches)
+
+
+def _is_within(file: PendingFile, path: str) -> bool:
+    return file.path.rstrip("/") == path or file.path.startswith(path + "/")
 
 
 def _has(hunk: PendingHunk, needle: str) -> bool:

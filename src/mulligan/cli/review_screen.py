@@ -11,7 +11,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +24,7 @@ from mulligan.cli.review_place import (
     count_found,
     first,
     found,
+    looked_at_again,
     rebuilt,
     stepped,
     stepped_file,
@@ -32,7 +33,6 @@ from mulligan.cli.review_terminal import Terminal
 from mulligan.core.coverage import raw, text
 from mulligan.core.diff import split_lines
 from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
-from mulligan.files.single import entry_at
 from mulligan.workspace.review_results import PendingHunk, Review
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 1.0
 WAIT_SECONDS = 2.0
+PATHS_AT_ONCE = 100
 SHIFT = 16
 
 
@@ -68,6 +69,7 @@ class Decision(NamedTuple):
 
     operation: int
     hunk: str
+    path: str
     words: str
 
 
@@ -83,7 +85,9 @@ class Sitting:
         self._session = session and workspace.session(session).id
         self._colours = not os.environ.get("NO_COLOR")
         self._done = False
+        self._alone = False
         self._stamp = self._state()
+        self._token = self._now()
         self._looked_at = time.monotonic()
         self._pause = LOOK_SECONDS
         self._sight = Sight(os.path.basename(workspace.root) or workspace.root, first(pending))
@@ -137,40 +141,43 @@ class Sitting:
         self._say(f"{needle!r}: {at} of {total}; Tab for the next, / to search again")
 
     def _keep(self, ids: list[str]) -> None:
-        place = self._sight.place
-        session = place.hunk.session
+        file = self._sight.place.file
         with self._deciding():
-            done = self._workspace.keep(*ids, session=session)
-            words = f"Kept {_what(done.hunks, place)}."
-            self.decisions += [Decision(each, ids[0], words) for each in done.operations]
-            self._decided(ids, words)
+            done = self._workspace.keep(*ids, paths=[file.path], session=file.session)
+            words = f"Kept {_changes(done.hunks)} in {file.path}."
+            self._decided(done.operations, ids, words)
 
     def _discard(self, ids: list[str], *, force: bool = False) -> None:
-        place = self._sight.place
-        session = place.hunk.session
+        file = self._sight.place.file
         with self._deciding():
-            done = self._workspace.discard(*ids, session=session, force=force)
-            moved = [each for each in done.results if each.operation is not None]
+            done = self._workspace.discard(
+                *ids, paths=[file.path], session=file.session, force=force
+            )
+            operations = [each.operation for each in done.results if each.operation is not None]
             skipped = [skip for each in done.results for skip in each.skipped]
-            if not moved:
+            if not operations:
                 reason = skipped[0].reason if skipped else "it is undone already"
                 self._look_again()
                 self._say(f"Left alone, because {reason.partition(';')[0]}.")
                 return
-            words = f"Undid {_what(done.hunks, place)}."
-            self.decisions += [Decision(each.operation or 0, ids[0], words) for each in moved]
-            if done.conflicts or skipped:
-                words += f" Left alone: {plural(len(done.conflicts or skipped), 'change')}."
-            self._decided([id for id in ids if id not in done.conflicts], words)
+            words = f"Undid {_changes(done.hunks)} in {file.path}."
+            if skipped:
+                words += f" Left alone: {plural(len(done.conflicts) or len(skipped), 'change')}."
+            self._decided(operations, [id for id in ids if id not in done.conflicts], words)
 
-    def _decided(self, ids: list[str], words: str) -> None:
-        self._look_again(after(self._sight.place, ids))
+    def _decided(self, operations: Sequence[int], ids: list[str], words: str) -> None:
+        path = self._sight.place.file.path
+        self.decisions += [Decision(each, ids[0], path, words) for each in operations]
+        self._look_again(after(self._sight.place, set(ids)), paths=self._only(path))
         self._say(f"{words} u takes it back.")
 
     @contextmanager
     def _deciding(self) -> Iterator[None]:
+        """Nobody else does anything meanwhile; what goes wrong is said, and leaves all as it is."""
         try:
-            yield
+            with self._workspace.locked():
+                self._alone = self._state() == self._stamp
+                yield
         except NotFound:
             self._look_again()
             self._say("It was changed since it was shown, so nothing was done. Look again.")
@@ -180,19 +187,23 @@ class Sitting:
             self._look_again()
             self._say(str(problem))
 
+    def _only(self, path: str) -> list[str]:
+        """Where to look after a decision: at one path, if nobody else has done anything since."""
+        return [path.rstrip("/")] if self._alone else []
+
     def _take_back(self) -> None:
         if not self.decisions:
             self._say("Nothing was decided here yet. `mulligan undo` takes back what was before.")
             return
         last = self.decisions[-1]
-        with self._deciding(), self._workspace.locked():
+        with self._deciding():
             # Somebody else may have done something since, and that is not meant.
             if self._workspace.undo(preview=True).undoes != last.operation:
                 self._say("Something else was done since; leave, and see `mulligan operations`.")
                 return
             self._workspace.undo()
             self.decisions.pop()
-            self._look_again(last.hunk)
+            self._look_again(last.hunk, paths=self._only(last.path))
             self._say(f"Taken back: {last.words}")
 
     def _undo_one(self, *, force: bool) -> None:
@@ -278,12 +289,11 @@ class Sitting:
         """The file around a change; nothing where it does not hold what the change says."""
         if hunk.kind == "whole":
             return ()
-        content = _Content()
         try:
-            entry_at(self._workspace.project.root, raw(hunk.path), content)
-        except OSError:
+            content = self._workspace.read_disk(hunk.path)
+        except (NotFound, OSError):
             return ()
-        lines = tuple(map(text, split_lines(content.data)))
+        lines = tuple(map(text, split_lines(content)))
         start = hunk.new_start - 1
         return lines if lines[start : start + len(hunk.new_lines)] == hunk.new_lines else ()
 
@@ -297,17 +307,30 @@ class Sitting:
         if time.monotonic() - self._looked_at < self._pause:
             return
         watcher = self._workspace.watcher
-        if watcher is not None and not watcher.wait(0) and self._state() == self._stamp:
-            self._looked_at = time.monotonic()
+        if watcher is None:
+            self._look_again()
             return
-        self._look_again()
+        seen = watcher.peek(self._token)
+        if (
+            seen.lost
+            or self._state() != self._stamp
+            or len(seen.paths) > PATHS_AT_ONCE
+            or b"" in seen.paths
+        ):
+            self._look_again()
+        elif seen.paths:
+            self._look_again(paths=[text(path) for path in seen.paths])
+            self._token = seen.token
+        else:
+            self._looked_at = time.monotonic()
 
-    def _look_again(self, wanted: str | None = None) -> None:
+    def _look_again(self, wanted: str | None = None, *, paths: Sequence[str] = ()) -> None:
+        """Looks at everything, or only at some paths, and goes to a change that is wanted."""
         started = time.monotonic()
-        stamp = self._state()
+        stamp, token = self._state(), self._now()
         self._workspace.wait = min(self._waits, WAIT_SECONDS)
         try:
-            pending = self._workspace.pending(session=self._session)
+            pending = self._workspace.pending(session=self._session, paths=paths)
         except Busy:
             # Whoever is at work will be done some time; until then this is the latest there is.
             return
@@ -316,27 +339,16 @@ class Sitting:
             self._looked_at = time.monotonic()
             self._pause = max(LOOK_SECONDS, 4 * (self._looked_at - started))
         self._stamp = stamp
+        if paths:
+            pending = looked_at_again(self._sight.place, paths, pending)
+        else:
+            self._token = token
         self._show(rebuilt(self._sight.place, pending, wanted))
 
-
-class _Content:
-    """A sink that keeps what it is given, and stores nothing."""
-
-    def __init__(self) -> None:
-        self.data = b""
-
-    def put(self, content: bytes, *, base: bytes | None = None) -> bytes:
-        self.data = content
-        return b""
-
-    def put_stream(
-        self, read: Callable[[int], bytes], *, base: bytes | None = None
-    ) -> tuple[bytes, int]:
-        parts = []
-        while part := read(1 << 20):
-            parts.append(part)
-        self.data = b"".join(parts)
-        return b"", len(self.data)
+    def _now(self) -> str | None:
+        """Up to where the watcher's news are known."""
+        watcher = self._workspace.watcher
+        return watcher.peek(None).token if watcher is not None else None
 
 
 _ANYWHERE: dict[str, Callable[[Sitting], None]] = {
@@ -388,10 +400,8 @@ def _opened(out: Output) -> Iterator[Workspace]:
         yield workspace
 
 
-def _what(hunks: tuple[str, ...], place: Place) -> str:
-    if len(hunks) == 1:
-        return f"the change in {place.file.path}"
-    return f"{plural(len(hunks), 'change')} in {place.file.path}"
+def _changes(hunks: Sequence[str]) -> str:
+    return "the change" if len(hunks) == 1 else plural(len(hunks), "change")
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:

@@ -73,8 +73,7 @@ def show(out: Output, session: str, full: bool, all_branches: bool, limit: int |
         rows = [each.as_json() for each in entries]
         out.data({"session": found.as_json(), "entries": rows, "total": total})
         return
-    lines = [*headline(found), *conversation(entries, full=full, leaf=found.leaf)]
-    out.paged(lines)
+    out.paged([*headline(found), "", *conversation(entries, full=full, leaf=found.leaf)])
     if not entries:
         out.say("Nothing was said in it yet.")
 

@@ -6,21 +6,26 @@ import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, change_line
+from mulligan.cli.session_names import session_names
 from mulligan.errors import UsageError
 
-EXAMPLES = """\b
-Examples:
-  mulligan turn begin @ "make the tests pass"
-  mulligan turn begin --new --agent my-agent "make the tests pass"
-  mulligan turn end @
-  mulligan turn end @ --json"""
+EXAMPLES = """
+mulligan turn begin @ "make the tests pass"
+mulligan turn begin --new --agent my-agent "make the tests pass"
+mulligan turn end @
+"""
 
 
-@click.group("turn", epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "turn",
+    epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES.strip().splitlines()),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option("-C", "directory", metavar="DIR", help="Work on that project.")
 @click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")
+@click.option("--any-root", is_flag=True, hidden=True)
 @click.pass_context
-def turn(ctx: click.Context, directory: str | None, as_json: bool) -> None:
+def turn(ctx: click.Context, directory: str | None, as_json: bool, any_root: bool) -> None:
     """Say where an agent's turn begins and ends.
 
     What changes in between is the agent's: it is pending until you keep it, and one `mulligan undo`
@@ -29,6 +34,7 @@ def turn(ctx: click.Context, directory: str | None, as_json: bool) -> None:
     out = ctx.ensure_object(Output)
     out.directory = directory or out.directory
     out.as_json = as_json or out.as_json
+    out.any_root = any_root or out.any_root
 
 
 @command(
@@ -75,7 +81,7 @@ mulligan turn end @
 mulligan turn end 7f3k --interrupted
 """,
 )
-@click.argument("session")
+@click.argument("session", shell_complete=session_names)
 @click.option("--interrupted", is_flag=True, help="The agent was stopped before it was done.")
 def end(out: Output, session: str, interrupted: bool) -> None:
     """End a turn, and list what it changed."""

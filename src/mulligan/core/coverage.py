@@ -86,3 +86,8 @@ def text(path: bytes) -> str:
 def raw(path: str) -> bytes:
     """The reverse of `text`."""
     return path.encode("utf-8", "surrogateescape")
+
+
+def words(given: str) -> str:
+    """What somebody said, as text that can be stored: half a character becomes a mark."""
+    return given if given.isascii() else given.encode("utf-8", "replace").decode()

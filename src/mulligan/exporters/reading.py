@@ -74,7 +74,7 @@ Piece = Message | Call | Edit | TurnEnd | Note
 
 def pieces(entries: Sequence[Entry], changes_of: ChangesOf) -> Iterator[Piece]:
     """The entries of one way, in order. Marks that only machines need are left out."""
-    results = {_call(each): each for each in entries if each.type == TOOL_RESULT}
+    results = {_call(each): each for each in entries if each.type == TOOL_RESULT and _call(each)}
     called = {_call(each) for each in entries if each.type == TOOL_CALL} - {""}
     edited: set[str] = set()
     for entry in entries:

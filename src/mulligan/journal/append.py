@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import apsw
@@ -190,6 +190,7 @@ def end_call(
         "SELECT number, data FROM entries WHERE session = ? AND type = 'tool_call' "
         "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1"
     )
+    call = _clean(call)
     row = db.execute(sql, (session, call)).fetchone()
     if row is None:
         sql = "SELECT number, data FROM entries WHERE session = ? AND id = ? AND type = 'tool_call'"
@@ -222,7 +223,7 @@ def end_open_calls(db: apsw.Connection, session: int) -> int:
     return sum(end_call(db, session, str(id), status="error") for (id,) in open_ones)
 
 
-def link(db: apsw.Connection, session: int, seq: int, **values: Any) -> bool:
+def link(db: apsw.Connection, session: int, seq: int, values: Mapping[str, Any]) -> bool:
     """Sets the links of an entry or its compaction flag, and nothing else."""
     names = {"checkpoint", "plan_item", "is_compacted"}
     if set(values) - names:
@@ -248,8 +249,10 @@ def set_label(db: apsw.Connection, session: int, seq: int, label: str | None) ->
     number = (session << 32) | seq
     if label:
         # A name is one entry's: given to another, it moves.
-        db.execute("DELETE FROM labels WHERE entry >> 32 = ? AND label = ?", (session, label))
-        db.execute("INSERT OR REPLACE INTO labels VALUES (?, ?)", (number, label))
+        db.execute(
+            "DELETE FROM labels WHERE entry >> 32 = ? AND label = ?", (session, _clean(label))
+        )
+        db.execute("INSERT OR REPLACE INTO labels VALUES (?, ?)", (number, _clean(label)))
     else:
         db.execute("DELETE FROM labels WHERE entry = ?", (number,))
 

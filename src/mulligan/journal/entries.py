@@ -171,8 +171,9 @@ def resolve(db: Database, name: str, session: int | None = None) -> EntryRow:
     if len(rows) == 1:
         return _row(rows[0])
     if rows:
-        few = ", ".join(row[2] for row in rows)
-        raise Ambiguous(f"Entry {name} matches several ({few}…); give more, or name the session.")
+        few = ", ".join(dict.fromkeys(row[2] for row in rows))
+        where = "it is in several sessions, as forks share entries" if "," not in few else few
+        raise Ambiguous(f"Entry {name} matches several ({where}); give more, or name the session.")
     raise NotFound(f"There is no entry {name!r} here; `mulligan tree` shows them.")
 
 

@@ -128,6 +128,7 @@ JOURNAL = (
       path BLOB NOT NULL,
       content BLOB,                -- null where it deleted the file
       created_at TEXT NOT NULL,
+      is_open INTEGER NOT NULL,    -- while the agent's tool is still writing it
       PRIMARY KEY (session, path)
     ) WITHOUT ROWID;
 

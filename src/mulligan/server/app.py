@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
+import apsw
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -48,7 +49,9 @@ def create_app(
     for name in MODULES:
         if find_spec(f"mulligan.server.{name}") is not None:
             routes += import_module(f"mulligan.server.{name}").routes(hub)
-    kinds = (MulliganError, HTTPException, UnicodeError, OSError, Exception)
+    kinds = (
+        MulliganError, HTTPException, UnicodeError, apsw.ConstraintError, OSError, Exception,
+    )  # fmt: skip
     return Starlette(
         routes=routes,
         lifespan=lifespan,

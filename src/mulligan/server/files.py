@@ -34,7 +34,7 @@ class FileQuery(NamedTuple):
 )
 def in_checkpoint(
     workspace: Workspace, request: Request, checkpoint: str, query: FileQuery
-) -> bytes:
+) -> Response:
     return served(request, content_in_checkpoint(workspace, checkpoint, query.path))
 
 
@@ -43,7 +43,7 @@ def in_checkpoint(
     "The exact bytes of a file as it is on the disk",
     content="application/octet-stream",
 )
-def on_disk(workspace: Workspace, request: Request, query: FileQuery) -> bytes:
+def on_disk(workspace: Workspace, request: Request, query: FileQuery) -> Response:
     return served(request, content_on_disk(workspace, query.path))
 
 

@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 
 from mulligan.core.coverage import text
+from mulligan.core.times import rfc3339
 from mulligan.errors import MulliganError, NotFound
 from mulligan.journal import checkpoints, sessions
 from mulligan.journal.db import Database
@@ -50,6 +51,7 @@ class Hub:
 
     def __init__(self, home: str, *, watch: bool = True) -> None:
         self.home = home
+        self.started_at = rfc3339(time.time_ns())
         self.jobs = Jobs(self._tell_of_job)
         self.used_at = time.monotonic()
         self.clients = 0
@@ -163,10 +165,13 @@ class Hub:
                 # The loop is closed: nobody is there any more.
                 return
 
+    async def end_streams(self) -> None:
+        """Lets every follower go, now and from now on."""
+        await self.feed.close()
+
     async def close(self) -> None:
         """Ends what is under way in order: followers, jobs, projects."""
-        if self._feed is not None:
-            await self._feed.close()
+        await self.end_streams()
         await anyio.to_thread.run_sync(self._close)
 
     def _with_workspace(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import Annotated, Any, NamedTuple, NotRequired, TypedDict
 
 from starlette.routing import BaseRoute
 
-from mulligan.core.times import rfc3339
 from mulligan.errors import Busy
 from mulligan.server.api import Section
 from mulligan.server.gaps import operation_page
@@ -21,7 +19,6 @@ from mulligan.workspace.review_results import PendingStats
 from mulligan.workspace.workspace import Workspace
 
 section = Section("projects")
-STARTED_AT = rfc3339(time.time_ns())
 
 Limit = Annotated[int, About("How many at most.", 1, 1000)]
 
@@ -105,7 +102,7 @@ def health(hub: Hub) -> Health:
         "version": __version__,
         "pid": os.getpid(),
         "home": hub.home,
-        "started_at": STARTED_AT,
+        "started_at": hub.started_at,
     }
 
 
@@ -170,9 +167,12 @@ def pending_stats(workspace: Workspace) -> dict[str, PendingStats]:
         return {}
 
 
-def _with_pending(hub: Hub, row: Any) -> ProjectRow:
+def _with_pending(hub: Hub, found: dict[str, Any]) -> ProjectRow:
+    row: ProjectRow = found  # type: ignore[assignment]
     opened = hub.if_open(row["project"])
-    return row if opened is None else row | {"pending": pending_stats(opened)}
+    if opened is not None:
+        row["pending"] = pending_stats(opened)
+    return row
 
 
 def _change(change: FileChange, *, stat: bool) -> dict[str, Any]:

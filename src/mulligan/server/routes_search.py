@@ -10,7 +10,7 @@ from mulligan.errors import UsageError
 from mulligan.server.api import Section
 from mulligan.server.hub import Hub
 from mulligan.server.routes_projects import Limit
-from mulligan.server.shapes import LARGEST, About
+from mulligan.server.shapes import About
 from mulligan.workspace.search import Filters, Found, search, search_everywhere
 from mulligan.workspace.stats import Stats, Which, stats, stats_everywhere
 from mulligan.workspace.workspace import Workspace

@@ -11,7 +11,16 @@ import math
 import types
 import typing
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from mulligan.errors import UsageError
 
@@ -41,6 +50,10 @@ class Shape(NamedTuple):
     renamed: Mapping[str, str] = {}
     added: Mapping[str, Any] = {}
     hidden: tuple[str, ...] = ()
+    sometimes: Mapping[str, Any] = {}
+
+
+AS_IT_IS = Shape()
 
 
 def from_query(kind: type, given: Mapping[str, list[str]]) -> Any:
@@ -116,11 +129,22 @@ class Schemas:
         self.components: dict[str, Any] = {}
         self._shapes = shapes
         self._names: dict[str, Any] = {}
+        self._asked = False
+
+    def asked(self, hint: Any) -> dict[str, Any]:
+        """The schema of what a request holds: it need not have all fields, nor may it have more."""
+        self._asked = True
+        try:
+            return self.of(hint)
+        finally:
+            self._asked = False
 
     def of(self, hint: Any) -> dict[str, Any]:
         """The schema of a type, or a reference to it."""
         if get_origin(hint) is Annotated:
             return self._annotated(hint)
+        if get_origin(hint) is NotRequired:
+            return self.of(get_args(hint)[0])
         if hint is Any:
             return {}
         if hint is None or hint is type(None):
@@ -144,7 +168,11 @@ class Schemas:
         hints = get_type_hints(kind, include_extras=True)
         optional = _defaults(kind)
         return [
-            (name.rstrip("_"), self._with_default(hint, name, optional), name not in optional)
+            (
+                name.rstrip("_"),
+                self._with_default(hint, name, optional),
+                name not in optional and get_origin(hint) is not NotRequired,
+            )
             for name, hint in hints.items()
         ]
 
@@ -171,29 +199,29 @@ class Schemas:
         assert known is hint, f"two types are named {name}"
         if name not in self.components:
             self.components[name] = {}  # It may refer to itself.
-            shape = self._shapes.get(hint, Shape())
-            self.components[name] = (
-                self._object(hint, shape) if isinstance(shape, Shape) else self._object(shape)
-            )
+            shape = self._shapes.get(hint, AS_IT_IS)
+            if not isinstance(shape, Shape):
+                hint, shape = shape, AS_IT_IS
+            self.components[name] = self._object(hint, shape)
         return {"$ref": f"#/components/schemas/{name}"}
 
-    def _object(self, hint: Any, shape: Shape = Shape()) -> dict[str, Any]:
-        is_input = not hasattr(hint, "as_json")
+    def _object(self, hint: Any, shape: Shape) -> dict[str, Any]:
+        asked = self._asked
         properties: dict[str, Any] = {}
         required = []
         for name, schema, needed in self.fields(hint):
             if name in shape.hidden:
                 continue
             shown = shape.renamed.get(name, name)
-            properties[shown] = schema if is_input else _without_default(schema)
-            # An answer has all of its fields; a request only those that it must have.
-            if needed or not is_input:
+            properties[shown] = schema if asked else _without_default(schema)
+            # An answer has even those fields that have a default.
+            if needed or (not asked and name in _defaults(hint)):
                 required.append(shown)
         for name, added in shape.added.items():
             properties[name] = self.of(added)
             required.append(name)
-        optional = getattr(hint, "__optional_keys__", frozenset())
-        required = [name for name in required if name not in optional]
+        for name, added in shape.sometimes.items():
+            properties[name] = self.of(added)
         found: dict[str, Any] = {"type": "object"}
         text = (hint.__doc__ or "").strip()
         if text and not text.startswith(f"{hint.__name__}("):
@@ -201,7 +229,7 @@ class Schemas:
         found["properties"] = properties
         if required:
             found["required"] = required
-        if is_input:
+        if asked:
             found["additionalProperties"] = False
         return found
 
@@ -293,7 +321,7 @@ def _union(schemas: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _described(schema: dict[str, Any], about: About) -> dict[str, Any]:
-    found = {"allOf": [schema]} if "$ref" in schema else dict(schema)
+    found: dict[str, Any] = {"allOf": [schema]} if "$ref" in schema else dict(schema)
     if about.text:
         found["description"] = about.text
     if about.least is not None:

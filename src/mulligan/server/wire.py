@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
+import apsw
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -108,7 +109,7 @@ async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
     told = request.headers.get("content-length", "")
     if told.isascii() and told.isdigit() and int(told[:20]) > limit:
         raise too_large(limit)
-    pieces = []
+    pieces: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -152,6 +153,9 @@ def as_error(problem: BaseException) -> tuple[int, dict[str, Any]]:
         return STATUS[problem.code], error_body(problem.code, str(problem))
     if isinstance(problem, UnicodeError):
         return 400, error_body("usage", "There is text in the request that is not Unicode.")
+    if isinstance(problem, apsw.ConstraintError):
+        message = "Something of that name is there already, or what it refers to is not."
+        return 400, error_body("usage", message)
     if isinstance(problem, OSError):
         return 500, error_body("failed", str(problem))
     return 500, error_body("failed", "Something went wrong here; the server's log says what.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from mulligan.core import tree
-from mulligan.core.coverage import Coverage, raw, text
+from mulligan.core.coverage import Coverage, text, words
 from mulligan.core.times import just_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
@@ -34,11 +34,12 @@ def take(
     workspace: Workspace, message: str, *, include: Iterable[bytes] = (), kind: str = "manual"
 ) -> Checkpoint:
     """Objects first, then the checkpoint and its operation in one transaction."""
-    message = raw(message).decode("utf-8", "replace")
+    message = words(message)
     from mulligan.workspace.observe import observing
+    from mulligan.workspace.turns import bring_into_view
 
     with workspace.locked():
-        force(workspace, include)
+        bring_into_view(workspace, include)
         with observing(workspace) as now:
             now.commit()
             before = checkpoints.latest(workspace.journal)

@@ -7,6 +7,7 @@ ignore rule would leave it out.
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,12 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
 from mulligan.workspace import sessions as keeping
 from mulligan.workspace.checkpoints import force
+from mulligan.workspace.pending import parents
 from mulligan.workspace.restore import perform
 from mulligan.workspace.session_results import Edit
 from mulligan.workspace.session_results import Entry as Record
 from mulligan.workspace.standing import last_seen
-from mulligan.workspace.turns import observe, open_turns
+from mulligan.workspace.turns import bring_into_view, observe, open_turns
 from mulligan.workspace.wish import Wish
 
 if TYPE_CHECKING:
@@ -45,9 +47,14 @@ def start(workspace: Workspace, name: str, paths: tuple[bytes, ...]) -> Edit:
         if len(open_turns(workspace)) > 1:
             # Another agent is at work too: what it did up to now is not this one's.
             observe(workspace)
+        bring_into_view(
+            workspace,
+            [each for each in paths if os.path.lexists(os.path.join(workspace.project.root, each))],
+        )
         with Writer(workspace.store) as writer:
             found = [entry_at(workspace.project.root, path, writer) for path in paths]
             writer.commit()
+        _enter(workspace, session, list(paths), found, is_open=True)
     return Edit(session.id, tuple(text(path) for path in paths), tuple(map(_held, found)))
 
 
@@ -104,10 +111,19 @@ def abort(workspace: Workspace, edit: Edit) -> tuple[str, ...]:
     with workspace.locked():
         # What the tool made must be seen to be removed, wherever it lies.
         force(workspace, [path for path, entry in wanted.items() if entry is None])
+        known = last_seen(workspace)
+        wanted |= {
+            above: None
+            for path, entry in wanted.items()
+            if entry is None and known is not None
+            for above in parents(path)
+            if find(known, above, workspace.load) is None
+        }
         done = perform(
             workspace,
             lambda now: Wish("abort_edit", None, wanted, {}, {}, session=session.id),
         )
+        _enter(workspace, session, paths, [None] * len(paths), is_open=False)
     return (*done.restored, *done.deleted)
 
 
@@ -121,12 +137,23 @@ def _note(
         workspace,
         [path for path in there if known is None or not find(known, path, workspace.load)],
     )
+    _enter(workspace, session, paths, now, is_open=False)
+
+
+def _enter(
+    workspace: Workspace,
+    session: SessionRow,
+    paths: list[bytes],
+    now: list[Entry | None],
+    *,
+    is_open: bool,
+) -> None:
     moment = rfc3339(time.time_ns())
     with workspace.journal.writing() as db:
         db.executemany(
-            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?, ?)",
             [
-                (session.number, path, entry.id if entry else None, moment)
+                (session.number, path, entry.id if entry else None, moment, is_open)
                 for path, entry in zip(paths, now, strict=True)
             ],
         )

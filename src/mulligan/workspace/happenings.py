@@ -27,7 +27,6 @@ from mulligan.journal import append, operations, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import edits, turns
 from mulligan.workspace import sessions as keeping
-from mulligan.workspace.checkpoints import force
 from mulligan.workspace.process import identity
 from mulligan.workspace.standing import last_seen
 
@@ -111,8 +110,7 @@ def _call_begins(workspace: Workspace, session: SessionRow, told: Happening) -> 
         ]
         if hidden:
             # Out of scope, and about to be written: what it holds must be in a checkpoint first.
-            force(workspace, hidden)
-            workspace.checkpoint(f"Before {told.tool or 'an edit'}", kind="step")
+            turns.bring_into_view(workspace, hidden)
         elif len(turns.open_turns(workspace)) > 1:
             turns.observe(workspace)
     return NOTHING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -124,18 +124,25 @@ class Observation:
 
 
 @contextmanager
-def observing(workspace: Workspace) -> Iterator[Observation]:
+def observing(
+    workspace: Workspace, *, came_into_view: Collection[bytes] = ()
+) -> Iterator[Observation]:
     """Looks at the disk. The caller holds the lock."""
     with Writer(workspace.store) as writer:
         seen = look(workspace, writer)
-        yield observed(workspace, writer, seen)
+        yield observed(workspace, writer, seen, came_into_view=came_into_view)
 
 
-def observed(workspace: Workspace, writer: Writer, seen: Look) -> Observation:
-    """What a look means for the sessions."""
+def observed(
+    workspace: Workspace, writer: Writer, seen: Look, *, came_into_view: Collection[bytes] = ()
+) -> Observation:
+    """What a look means for the sessions.
+
+    What came into view was there before, and is nobody's work.
+    """
     covered = writer.put(seen.coverage.encode())
     found = Observation(workspace, writer, seen, covered, Standing({}, moved=False))
-    standing = settle(workspace, found.trees, seen)
+    standing = settle(workspace, found.trees, seen, came_into_view)
     if standing.views:
         kept, paths = kept_by_commit(workspace, found.trees, standing.views, seen.tree)
         if paths:

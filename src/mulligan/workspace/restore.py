@@ -253,7 +253,7 @@ def _standing_after(
         # Whatever this brings is the session's work, to be approved or not.
         view = views.of_session(workspace.journal, owner) or View()
         known[owner] = view._replace(approved=before, written=before)
-    stand = carried_on(trees, known, before, after, lambda path: owner) if known else {}
+    stand = carried_on(trees, known, before, after, lambda path: owner, by_us=True)
     if operation.undoes is not None:
         stand = taken_back(workspace, trees, stand, operation.undoes, after)
     if owner is not None and "round" in operation.intent:

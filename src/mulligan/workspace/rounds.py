@@ -100,12 +100,12 @@ def status(workspace: Workspace, name: str) -> RoundStatus:
             if view.approved is not None:
                 rows = described(workspace, view.approved, now.seen)
         workspace.save_cache()
-    approvals = operations.of_session(workspace.journal, session.id, ("approve",))
+    merged = [each.closed_at for each in rounds(workspace, name) if each.status == "merged"]
     return RoundStatus(
         session.id,
         round_name(view),
         bool(rows),
-        approvals[-1].created_at if approvals else None,
+        merged[-1] if merged else None,
         rows,
     )
 

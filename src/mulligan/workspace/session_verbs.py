@@ -24,6 +24,8 @@ from mulligan.workspace.sessions import PAGE
 
 if TYPE_CHECKING:
     from mulligan.workspace.exporting import GitExport
+    from mulligan.workspace.search import Filters, Found
+    from mulligan.workspace.stats import Stats, Which
     from mulligan.workspace.workspace import Workspace
 
 
@@ -159,7 +161,7 @@ class SessionVerbs:
         """An entry by id, prefix or label; by `#` and its seq if the session is named."""
         return sessions.entry(self._self, name, session)
 
-    def link_entry(self, name: str, session: str | None = None, **links: Any) -> bool:
+    def link_entry(self, name: str, session: str | None = None, /, **links: Any) -> bool:
         """Sets `checkpoint`, `plan_item` or `is_compacted` of an entry, and nothing else."""
         return sessions.link(self._self, name, session, links)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mulligan.core.coverage import raw
+from mulligan.core.coverage import words
 from mulligan.core.entries import COMPACT_MARKER, STATUSES, TYPES, NewEntry
 from mulligan.core.times import just_after
 from mulligan.errors import NotFound, UsageError
@@ -47,7 +47,7 @@ def create(
     with workspace.locked():
         if id is not None and sessions.by_id(workspace.journal, id) is not None:
             raise UsageError(f"There is a session {id} already.")
-        new = id or taking.new_id()
+        new = words(id) if id else taking.new_id()
         if not checkpoint:
             with workspace.journal.writing() as db:
                 number = _insert(db, new, given)
@@ -291,7 +291,7 @@ def link(workspace: Workspace, name: str, session: str | None, values: dict[str,
     if values.get("checkpoint") is not None:
         values["checkpoint"] = checkpoints.resolve(workspace.journal, values["checkpoint"]).id
     with workspace.journal.writing() as db:
-        return append.link(db, owner.number, found.seq, **values)
+        return append.link(db, owner.number, found.seq, values)
 
 
 def label(workspace: Workspace, name: str, given: str | None, session: str | None) -> Entry:
@@ -415,7 +415,7 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
         raise UsageError(f"A session's status is one of {', '.join(STATUSES)}.")
     for name in ("title", "agent", "memory", "model", "mode", "directory"):
         if name in given:
-            given[name] = raw(str(given[name])).decode("utf-8", "replace")
+            given[name] = words(str(given[name]))
     for name in ("auto_approve_commands", "auto_approve_sensitive_edits"):
         if not isinstance(given.get(name, False), bool | int):
             raise UsageError(f"A session's {name} is true or false.")

@@ -12,7 +12,7 @@ What is always true: `approved` and the pending hunks together are the disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core.diff import is_binary
@@ -44,7 +44,9 @@ class Standing(NamedTuple):
     summary: Mapping[str, Any] | None = None
 
 
-def settle(workspace: Workspace, trees: Trees, seen: Look) -> Standing:
+def settle(
+    workspace: Workspace, trees: Trees, seen: Look, came_into_view: Collection[bytes] = ()
+) -> Standing:
     """The views, with whatever happened to the disk since it was last seen put to account."""
     known = views.live(workspace.journal)
     if not known:
@@ -53,6 +55,9 @@ def settle(workspace: Workspace, trees: Trees, seen: Look) -> Standing:
     if last is None or last == seen.tree:
         return Standing(known, moved=False)
     author = authors(workspace, known)
+    if came_into_view:
+        worker = author
+        author = lambda path: None if path in came_into_view else worker(path)  # noqa: E731
     trees.commit()
     return Standing(carried_on(trees, known, last, seen.tree, author), moved=True)
 
@@ -75,11 +80,14 @@ def authors(workspace: Workspace, known: Mapping[int, View]) -> Author:
         only = working[0] if working else None
         return lambda path: only
     marks = ", ".join("?" * len(working))
+    last = operations.last_applied(workspace.journal)
     wrote = {
         path: number
         for number, path in workspace.journal.rows(
-            f"SELECT session, path FROM ledger WHERE session IN ({marks}) ORDER BY created_at",
+            f"SELECT session, path FROM ledger WHERE session IN ({marks}) "
+            "AND (is_open OR created_at >= ?) ORDER BY is_open, created_at",
             *working,
+            last.created_at if last is not None else "",
         )
     }
     busiest: int = workspace.journal.row(
@@ -92,9 +100,19 @@ def authors(workspace: Workspace, known: Mapping[int, View]) -> Author:
 
 
 def carried_on(
-    trees: Trees, known: Mapping[int, View], before: Id, after: Id, author: Author
+    trees: Trees,
+    known: Mapping[int, View],
+    before: Id,
+    after: Id,
+    author: Author,
+    *,
+    by_us: bool = False,
 ) -> dict[int, View]:
-    """The views after the disk went from one tree to another."""
+    """The views after the disk went from one tree to another.
+
+    `by_us`: Mulligan itself moved it, on a session's behalf. Then the open turn of that session
+    has not done this, whosever account it goes to.
+    """
     changes = trees.differences(before, after)
     found = {}
     for number, view in known.items():
@@ -102,8 +120,19 @@ def carried_on(
         others = [change for change in changes if author(change.path) != number]
         moved = _with_others(trees, view, others, after if not mine else None, before)
         moved = _with_own(trees, moved, mine, after if not others else None, before)
+        if by_us and moved.base is not None:
+            moved = moved._replace(base=_followed(trees, moved.base, mine))
         found[number] = quiet(moved, after)
     return found
+
+
+def _followed(trees: Trees, base: Id, changes: list[Change]) -> Id:
+    """A turn's baseline after changes that are not the turn's."""
+    into: dict[bytes, Entry | None] = {}
+    for path, was, now in changes:
+        held = trees.find(base, path)
+        into[path], _written = _joined(trees, held, held, was, now)
+    return trees.edit(base, into)
 
 
 def quiet(view: View, present: Id) -> View:
@@ -148,34 +177,17 @@ def taken_back(
         return known
     if given.round != before.round:
         view = view._replace(round=before.round)
-    if given.approved != before.approved:
-        old = _tree_of(workspace, operation.before) or present
-        new = _tree_of(workspace, operation.after) or present
-        view = view._replace(
-            approved=_moved_by(
-                trees, view.approved or present, given.approved or new, before.approved or old
-            ),
-            written=_moved_by(
-                trees, view.written or present, given.written or new, before.written or old
-            ),
+    start = _tree_of(workspace, operation.before)
+    if given.approved != before.approved and start is not None:
+        # The view from before it, and all that has happened since is somebody else's: what the
+        # session itself did since has been taken back already.
+        then = before._replace(
+            approved=before.approved or start, written=before.written or start, base=None
         )
+        carried = carried_on(trees, {owner.number: then}, start, present, lambda path: None)
+        moved = carried[owner.number]
+        view = view._replace(approved=moved.approved or present, written=moved.written or present)
     return known | {owner.number: quiet(view, present)}
-
-
-def _moved_by(trees: Trees, root: Id, before: Id, after: Id) -> Id:
-    """A tree with the changes between two others; where it is in the way itself, they win."""
-    into: dict[bytes, Entry | None] = {}
-    for path, was, now in trees.differences(before, after):
-        into[path] = now
-        held = trees.find(root, path)
-        if same(held, was) or held is None or was is None or now is None:
-            continue
-        lines, old, new = (as_lines(each, trees) for each in (held, was, now))
-        if lines is not None and old is not None and new is not None:
-            folded = fold(lines, old, new)
-            if not folded.left:
-                into[path] = trees.with_content(now, folded.content)
-    return trees.edit(root, into)
 
 
 def _tree_of(workspace: Workspace, checkpoint: str | None) -> Id | None:

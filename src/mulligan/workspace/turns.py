@@ -7,13 +7,14 @@ changed anything. A turn whose end never came is ended by the next one that begi
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mulligan.core.coverage import raw, text
+from mulligan.core.coverage import text, words
 from mulligan.core.entries import STEP_SNAPSHOT, USER_INPUT, NewEntry
-from mulligan.core.tree import EMPTY_ID, Change
+from mulligan.core.tree import EMPTY_ID, Change, find
 from mulligan.errors import UsageError
 from mulligan.journal import append, checkpoints, entries, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
@@ -25,10 +26,10 @@ from mulligan.workspace.look import Look
 from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.session_results import Step, Turn
 from mulligan.workspace.sessions import appending
-from mulligan.workspace.standing import quiet
+from mulligan.workspace.standing import last_seen, quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from mulligan.workspace.results import RestoreResult
     from mulligan.workspace.workspace import Workspace
@@ -47,11 +48,11 @@ def begin(
     data: dict[str, Any] | None = None,
 ) -> Turn:
     """Begins a turn. Nothing that an agent does may come before this has returned."""
-    message = raw(message).decode("utf-8", "replace")
+    message = words(message)
     with workspace.locked():
         session = sessions.resolve(workspace.journal, name)
-        force(workspace, include)
-        entry = id or new_id()
+        bring_into_view(workspace, include)
+        entry = words(id) if id else new_id()
         with observing(workspace) as now:
             view = now.view(session.number)
             left = _work(now, view) if view.base is not None else None
@@ -144,15 +145,39 @@ def undo(
 def observe(workspace: Workspace) -> None:
     """Puts what happened to the disk to account now, while it is known whose doing it is."""
     with workspace.locked():
-        if not views.live(workspace.journal):
-            return
-        with observing(workspace) as now:
-            if not now.standing.moved:
-                return
-            now.commit()
+        if views.live(workspace.journal):
+            _note(workspace)
+
+
+def bring_into_view(workspace: Workspace, paths: Iterable[bytes]) -> None:
+    """From now on these paths are kept wherever they lie.
+
+    What one holds that was out of scope until now is nobody's new work.
+    """
+    with workspace.locked():
+        known = last_seen(workspace)
+        new = [path for path in paths if path and not (known and find(known, path, workspace.load))]
+        there = [
+            path for path in new if os.path.lexists(os.path.join(workspace.project.root, path))
+        ]
+        if there and views.live(workspace.journal):
+            # First what is new and in scope: that is the work of whoever is at work.
+            present = _note(workspace)
+            there = [path for path in there if not find(present, path, workspace.load)]
+        force(workspace, new)
+        if there and views.live(workspace.journal):
+            _note(workspace, came_into_view=there)
+
+
+def _note(workspace: Workspace, *, came_into_view: Collection[bytes] = ()) -> bytes:
+    """Puts what happened to the disk to account; gives the tree that it holds."""
+    with observing(workspace, came_into_view=came_into_view) as now:
+        now.commit()
+        if now.standing.moved:
             with workspace.journal.writing() as db:
                 now.note(db, now.safety(db, "Between two calls"))
         workspace.save_cache()
+        return now.seen.tree
 
 
 def open_turns(workspace: Workspace) -> list[int]:

@@ -85,14 +85,16 @@ class Workspace(SessionVerbs, ReviewVerbs):
         watch: bool = False,
         wait: float = WAIT_SECONDS,
         progress: Progress | None = None,
+        imported: bool = False,
     ) -> None:
+        """`imported`: only logs have told of the project so far, and to look does not change it."""
         self.project = project
         self.home = home
         self.wait = wait
         self.progress: Progress = progress or _silent
         self.settings = read_settings(home, project.root, project.directory)
         self.limits = self.settings.limits
-        register(project)
+        register(project, imported=imported)
         self.journal, self.store = _open_files(project, wait)
         self.recovered: tuple[Operation, ...] = ()
         self._guard = RLock()

@@ -1,0 +1,134 @@
+"""Finding the server of a home, and starting one: for the command line and for hooks.
+
+    home/
+      server.json     who runs, and where it listens
+      server.token    what to say to it
+      server.sock     where whoever may open it need not say anything
+      server.lock     held by the one that runs
+      server.log      what one that was started by itself had to say
+
+Needs nothing but the standard library, and takes a millisecond.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from typing import Any, NamedTuple
+
+from mulligan.errors import MulliganError
+from mulligan.workspace.process import is_gone
+
+RECORD, TOKEN, SOCKET = "server.json", "server.token", "server.sock"
+LOCK, LOG = "server.lock", "server.log"
+IDLE_SECONDS = 600
+START_SECONDS = 20.0
+
+
+class Address(NamedTuple):
+    """Where a server listens. `socket` needs no token."""
+
+    host: str
+    port: int
+    socket: str
+    token: str
+    pid: int
+    started_at: str
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def page(self) -> str:
+        """The address that lets a browser in."""
+        return f"{self.url}/?token={self.token}"
+
+
+def running(home: str) -> Address | None:
+    """The server of a home, if one runs."""
+    try:
+        with open(os.path.join(home, RECORD), encoding="utf-8") as file:
+            content: dict[str, Any] = json.load(file)
+        with open(os.path.join(home, TOKEN), encoding="ascii") as file:
+            token = file.read().strip()
+        if is_gone(content["process"]):
+            return None
+        return Address(
+            content["host"], content["port"], content["socket"], token, content["pid"],
+            content["started_at"],
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def ensure(home: str, *, idle: int = IDLE_SECONDS) -> Address:
+    """The server of a home; started if there is none, to stop by itself when nobody needs it.
+
+    Several may do so at once: all find the one that was first.
+    """
+    found = running(home)
+    if found is not None and _answers(found):
+        return found
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    log = os.open(os.path.join(home, LOG), flags, 0o600)
+    try:
+        started = subprocess.Popen(
+            [sys.executable, "-m", "mulligan", "serve", "--idle", str(idle)],
+            env=os.environ | {"MULLIGAN_HOME": home},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        found = running(home)
+        if found is not None and _answers(found):
+            return found
+        # Another one may have been first; then this one ends, and that one will answer.
+        if started.poll() not in (None, 0, 5):
+            break
+        time.sleep(0.02)
+    raise MulliganError(f"The server did not start; {os.path.join(home, LOG)} says why.")
+
+
+def connect(address: Address, timeout: float = 1.0) -> socket.socket:
+    """A connection to a server's unix socket; raises `OSError`."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(timeout)
+        folder, name = os.path.split(address.socket)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            connection.connect(socket_address(address.socket, fd, name))
+        finally:
+            os.close(fd)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def socket_address(path: str, folder: int, name: str) -> str:
+    """What to bind or connect to: a short way to the same file, where the path is too long."""
+    if len(os.fsencode(path)) < 100 or not sys.platform.startswith("linux"):
+        return path
+    return f"/proc/self/fd/{folder}/{name}"
+
+
+def _answers(address: Address) -> bool:
+    try:
+        connect(address).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,85 @@
+"""Connections that do not wait for ever, and know who is at the other end of a unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADER_SECONDS = 10.0
+GONE_MILLISECONDS = 60_000
+CONNECTIONS = 8192
+
+
+class Connection(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it, with an end to every wait for the client.
+
+    The head of a request must be there within some seconds of its first byte, and so must the
+    rest of one that is answered already; how long a body may take is the reader's to say.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = self.app_state | {"abort": transport.abort}
+        found: socket.socket | None = transport.get_extra_info("socket")
+        if len(self.connections) > CONNECTIONS or (found is not None and not _is_welcome(found)):
+            transport.abort()
+            return
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._stop_waiting()
+        super().handle_websocket_upgrade(event)
+
+    def _wait(self) -> None:
+        """Begins to count when the client owes something, and stops when it does not."""
+        answered = self.cycle is None or self.cycle.response_complete
+        between = self.cycle is not None and self.conn.their_state is h11.IDLE
+        if not answered or (between and not self.conn.trailing_data[0]):
+            self._stop_waiting()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _is_welcome(connection: Any) -> bool:
+    """Whether the other end may ask: over a unix socket only the same user, or root."""
+    if connection.family != socket.AF_UNIX:
+        _notice_when_gone(connection)
+        return True
+    if not hasattr(socket, "SO_PEERCRED"):
+        # There the permissions of the file are all that can be asked for.
+        return True
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _pid, user, _group = struct.unpack("3i", found)
+    return user in (os.getuid(), 0)
+
+
+def _notice_when_gone(connection: Any) -> None:
+    """Has the system end connections to machines that do not answer any more."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MILLISECONDS)

@@ -1,0 +1,455 @@
+"""Keeping and undoing what is pending: whose a line is, and what stays when a part goes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan import Workspace
+
+TEN = "".join(f"line {number}\n" for number in range(10))
+
+
+@pytest.fixture
+def workspace(project: Path) -> Iterator[Workspace]:
+    with mulligan.open(project) as opened:
+        yield opened
+        assert opened.verify().problems == ()
+
+
+@pytest.fixture
+def session(workspace: Workspace) -> str:
+    return workspace.new_session(agent="one").id
+
+
+@pytest.fixture
+def other(workspace: Workspace) -> str:
+    return workspace.new_session(agent="two").id
+
+
+def turn(workspace: Workspace, session: str, act: Callable[[], object]) -> None:
+    workspace.begin_turn(session, "do it")
+    act()
+    workspace.end_turn(session)
+
+
+def put(project: Path, name: str, content: str) -> None:
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    (project / name).write_bytes(content.encode())
+
+
+def replaced(project: Path, name: str, old: str, new: str) -> None:
+    content = (project / name).read_text()
+    assert old in content
+    (project / name).write_text(content.replace(old, new))
+
+
+def shown(workspace: Workspace, **choice: object) -> list[tuple[str, str, str]]:
+    return [
+        (hunk.path, "".join(hunk.old_lines), "".join(hunk.new_lines))
+        for hunk in workspace.pending(**choice).hunks  # type: ignore[arg-type]
+    ]
+
+
+def test_hunks_are_kept_and_undone_one_by_one_in_any_order(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+
+    def act() -> None:
+        replaced(project, "a", "line 1\n", "one\n")
+        replaced(project, "a", "line 5\n", "")
+        replaced(project, "a", "line 8\n", "line 8\nnew\n")
+
+    turn(workspace, session, act)
+    first, second, third = workspace.pending().hunks
+    workspace.discard(second.id)
+    assert "line 5\n" in (project / "a").read_text()
+    assert [each.id for each in workspace.pending().hunks] == [first.id, third.id]
+    workspace.keep(third.id)
+    assert [each.id for each in workspace.pending().hunks] == [first.id]
+    workspace.discard(first.id)
+    assert workspace.pending().files == ()
+    assert (project / "a").read_text() == TEN.replace("line 8\n", "line 8\nnew\n")
+
+
+def test_a_hunk_keeps_its_id_while_the_user_types_around_it(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 5\n", "five\n"))
+    (before,) = workspace.pending().hunks
+    replaced(project, "a", "line 0\n", "mine\nline 0\nmine too\n")
+    (after,) = workspace.pending().hunks
+    assert after.id == before.id and not after.mixed
+    assert after.new_start == before.new_start + 2 and after.old_start == before.old_start + 2
+
+
+def test_what_the_user_types_within_a_hunk_is_shown_as_mixed_and_left_by_undo(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 5\n", "five\nsix\nseven\n"))
+    replaced(project, "a", "six\n", "six, I say\n")
+    (hunk,) = workspace.pending().hunks
+    assert hunk.mixed
+    done = workspace.discard(hunk.id)
+    assert done.conflicts == (hunk.id,) and done.hunks == ()
+    assert "six, I say\n" in (project / "a").read_text()
+    assert workspace.discard(hunk.id, force=True).hunks == (hunk.id,)
+    assert (project / "a").read_text() == TEN
+    workspace.undo()
+    assert "six, I say\n" in (project / "a").read_text()
+
+
+def test_a_file_that_the_agent_created_and_the_user_edited_is_not_deleted_by_undo(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    turn(workspace, session, lambda: put(project, "new", "a\nb\n"))
+    replaced(project, "new", "b\n", "b\nmine\n")
+    done = workspace.discard(paths=["new"])
+    assert (project / "new").read_text() == "a\nb\nmine\n"
+    assert done.hunks == () and len(done.conflicts) == 1
+    assert [skip.path for skip in done.results[0].skipped] == ["new"]
+
+
+def test_restore_spares_what_the_user_typed_since_the_last_turn_even_after_a_decision(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    put(project, "notes", "old\n")
+    before = workspace.checkpoint("before")
+    turn(workspace, session, lambda: replaced(project, "a", "line 5\n", "five\n"))
+    put(project, "notes", "typed by hand\n")
+    workspace.keep()
+    done = workspace.restore(before.id)
+    assert (project / "notes").read_text() == "typed by hand\n"
+    assert [skip.path for skip in done.skipped] == ["notes"]
+    assert (project / "a").read_text() == TEN
+
+
+def test_undoing_one_session_leaves_the_work_of_the_other_and_of_the_user(
+    project: Path, workspace: Workspace, session: str, other: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 2\n", "two\n"))
+    replaced(project, "a", "line 9\n", "line 9\nmine\n")
+    turn(workspace, other, lambda: replaced(project, "a", "line 6\n", "six\n"))
+    assert shown(workspace, session=session) == [("a", "line 2\n", "two\n")]
+    assert shown(workspace, session=other) == [("a", "line 6\n", "six\n")]
+    done = workspace.discard(session=session)
+    assert done.conflicts == ()
+    wanted = TEN.replace("line 6\n", "six\n").replace("line 9\n", "line 9\nmine\n")
+    assert (project / "a").read_text() == wanted
+    assert shown(workspace) == [("a", "line 6\n", "six\n")]
+
+
+def test_a_true_conflict_of_two_sessions_is_listed_and_left(
+    project: Path, workspace: Workspace, session: str, other: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 2\n", "two\n"))
+    turn(workspace, other, lambda: replaced(project, "a", "two\n", "2\n"))
+    done = workspace.discard(session=session)
+    assert len(done.conflicts) == 1 and done.hunks == ()
+    assert (project / "a").read_text() == TEN.replace("line 2\n", "2\n")
+    workspace.discard(session=other)
+    assert (project / "a").read_text() == TEN.replace("line 2\n", "two\n")
+    workspace.discard(session=session)
+    assert (project / "a").read_text() == TEN
+
+
+@pytest.mark.parametrize("content", [b"\0\1\2", b"x" * 1000 + b"\0"])
+def test_binary_files_are_reviewed_whole(
+    project: Path, workspace: Workspace, session: str, content: bytes
+) -> None:
+    (project / "a.bin").write_bytes(b"\0old")
+    turn(workspace, session, lambda: (project / "a.bin").write_bytes(content))
+    (file,) = workspace.pending().files
+    (hunk,) = file.hunks
+    assert file.is_binary and hunk.kind == "whole" and (file.additions, file.deletions) == (0, 0)
+    workspace.discard(hunk.id)
+    assert (project / "a.bin").read_bytes() == b"\0old"
+
+
+def test_a_binary_file_that_the_user_changed_since_is_left(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    (project / "a.bin").write_bytes(b"\0old")
+    turn(workspace, session, lambda: (project / "a.bin").write_bytes(b"\0agent"))
+    (project / "a.bin").write_bytes(b"\0user")
+    (hunk,) = workspace.pending().hunks
+    assert hunk.mixed
+    assert workspace.discard().conflicts == (hunk.id,)
+    assert (project / "a.bin").read_bytes() == b"\0user"
+
+
+def test_modes_links_and_empty_files_are_reviewed_too(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "run.sh", "#!/bin/sh\n")
+    (project / "run.sh").chmod(0o644)
+    (project / "link").symlink_to("run.sh")
+
+    def act() -> None:
+        (project / "run.sh").chmod(0o755)
+        (project / "link").unlink()
+        (project / "link").symlink_to("elsewhere")
+        put(project, "empty", "")
+
+    turn(workspace, session, act)
+    assert {hunk.path: hunk.kind for hunk in workspace.pending().hunks} == dict.fromkeys(
+        ("empty", "link", "run.sh"), "whole"
+    )
+    workspace.discard()
+    assert (project / "run.sh").stat().st_mode & 0o777 == 0o644
+    assert os.readlink(project / "link") == "run.sh"
+    assert not (project / "empty").exists()
+
+
+def test_a_mode_and_lines_are_decided_apart(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "run.sh", TEN)
+    (project / "run.sh").chmod(0o644)
+
+    def act() -> None:
+        replaced(project, "run.sh", "line 3\n", "three\n")
+        (project / "run.sh").chmod(0o755)
+
+    turn(workspace, session, act)
+    lines, mode = workspace.pending().hunks
+    workspace.keep(mode.id)
+    assert [hunk.id for hunk in workspace.pending().hunks] == [lines.id]
+    workspace.discard(lines.id)
+    assert (project / "run.sh").read_text() == TEN
+    assert (project / "run.sh").stat().st_mode & 0o777 == 0o755
+
+
+def test_pending_work_follows_a_file_that_the_user_renames(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    (project / "a").rename(project / "b")
+    assert shown(workspace) == [("b", "line 3\n", "three\n")]
+    workspace.discard()
+    assert not (project / "a").exists()
+    assert (project / "b").read_text() == TEN
+
+
+@pytest.mark.parametrize("act", ["keep", "discard"])
+@pytest.mark.parametrize("tail", ["", "\n", "\r\n"])
+def test_the_end_of_a_file_is_exact(
+    project: Path, workspace: Workspace, session: str, act: str, tail: str
+) -> None:
+    put(project, "a", "one\ntwo")
+    turn(workspace, session, lambda: put(project, "a", "one\ntwo\nthree" + tail))
+    if act == "keep":
+        workspace.keep()
+        assert (project / "a").read_bytes() == b"one\ntwo\nthree" + tail.encode()
+    else:
+        workspace.discard()
+        assert (project / "a").read_bytes() == b"one\ntwo"
+    assert workspace.pending().files == ()
+
+
+def test_undo_takes_back_a_keep_and_redo_brings_it_again(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    before = workspace.pending()
+    workspace.keep()
+    workspace.undo()
+    assert workspace.pending().hunks[0].id == before.hunks[0].id
+    workspace.redo()
+    assert workspace.pending().files == ()
+    assert "three\n" in (project / "a").read_text()
+
+
+@pytest.mark.parametrize("decision", ["keep", "approve"])
+@pytest.mark.parametrize("created", [True, False])
+def test_undo_of_a_decision_still_knows_what_the_user_typed_since(
+    project: Path, workspace: Workspace, session: str, decision: str, created: bool
+) -> None:
+    if not created:
+        put(project, "a", "line\n")
+    turn(workspace, session, lambda: put(project, "a", "one\ntwo\n"))
+    if decision == "keep":
+        workspace.keep()
+    else:
+        workspace.approve(session)
+    put(project, "a", "one\nmine\ntwo\n")
+    workspace.undo()
+    assert [hunk.mixed for hunk in workspace.pending().hunks] == [True]
+    workspace.discard()
+    assert (project / "a").read_text() == "one\nmine\ntwo\n"
+
+
+def test_undo_takes_back_a_discard_and_the_hunk_is_pending_again(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    before = workspace.pending()
+    workspace.discard()
+    assert workspace.pending().files == ()
+    workspace.undo()
+    assert workspace.pending() == before
+
+
+def test_a_turn_is_taken_out_and_later_turns_stay(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 1\n", "one\n"))
+    turn(workspace, session, lambda: replaced(project, "a", "line 5\n", "five\n"))
+    turn(workspace, session, lambda: replaced(project, "a", "line 8\n", "eight\n"))
+    assert shown(workspace, session=session, turn=1) == [("a", "line 5\n", "five\n")]
+    workspace.discard(session=session, turn=1)
+    wanted = TEN.replace("line 1\n", "one\n").replace("line 8\n", "eight\n")
+    assert (project / "a").read_text() == wanted
+    workspace.keep(session=session, turn=2)
+    assert shown(workspace) == [("a", "line 1\n", "one\n")]
+
+
+def test_a_folder_that_the_agent_made_goes_with_its_last_file(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    turn(workspace, session, lambda: put(project, "deep/er/new", "x\n"))
+    workspace.discard()
+    assert list(project.iterdir()) == []
+
+
+def test_a_folder_that_the_agent_made_stays_for_what_the_user_put_there(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    turn(workspace, session, lambda: put(project, "deep/new", "x\n"))
+    put(project, "deep/mine", "y\n")
+    workspace.discard()
+    assert not (project / "deep/new").exists()
+    assert (project / "deep/mine").read_text() == "y\n"
+    assert workspace.pending().files == ()
+
+
+def test_a_file_that_became_a_folder_is_undone(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+
+    def act() -> None:
+        (project / "a").unlink()
+        put(project, "a/inner", "x\n")
+
+    turn(workspace, session, act)
+    workspace.discard()
+    assert (project / "a").read_text() == TEN
+    assert workspace.pending().files == ()
+    workspace.undo()
+    assert (project / "a/inner").read_text() == "x\n"
+
+
+def test_a_file_that_became_a_folder_is_kept(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+
+    def act() -> None:
+        (project / "a").unlink()
+        put(project, "a/inner", "x\n")
+
+    turn(workspace, session, act)
+    workspace.keep()
+    assert workspace.pending().files == ()
+    assert (project / "a/inner").read_text() == "x\n"
+
+
+def test_keeping_one_file_of_a_swapped_place_keeps_the_rest_reviewable(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+
+    def act() -> None:
+        (project / "a").unlink()
+        put(project, "a/inner", "x\n")
+        put(project, "a/other", "y\n")
+
+    turn(workspace, session, act)
+    before = (project / "a/inner").read_text(), (project / "a/other").read_text()
+    workspace.keep(paths=["a/inner"])
+    workspace.pending()
+    assert ((project / "a/inner").read_text(), (project / "a/other").read_text()) == before
+    workspace.keep()
+    assert workspace.pending().files == ()
+
+
+def test_a_name_of_a_hunk_that_fits_none_or_several_is_refused(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    (hunk,) = workspace.pending().hunks
+    for verb in (workspace.keep, workspace.discard):
+        with pytest.raises(mulligan.NotFound):
+            verb("0000deadbeef")
+        with pytest.raises(mulligan.NotFound):
+            verb(paths=["nothing/here"])
+        with pytest.raises(mulligan.NotFound):
+            verb("")
+    assert workspace.keep(hunk.id[:6]).hunks == (hunk.id,)
+
+
+def test_equal_hunks_in_one_file_have_names_of_their_own(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+
+    def act() -> None:
+        replaced(project, "a", "line 2\n", "line 2\nsame\n")
+        replaced(project, "a", "line 7\n", "line 7\nsame\n")
+
+    turn(workspace, session, act)
+    first, second = workspace.pending().hunks
+    assert first.id != second.id
+    workspace.discard(second.id)
+    assert (project / "a").read_text() == TEN.replace("line 2\n", "line 2\nsame\n")
+
+
+def test_preview_changes_nothing(project: Path, workspace: Workspace, session: str) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    operations, log = workspace.operations(), workspace.log()
+    done = workspace.discard(preview=True)
+    assert done.results[0].restored == ("a",) and done.results[0].preview
+    workspace.reset(session, preview=True)
+    assert "three\n" in (project / "a").read_text()
+    assert (workspace.operations(), workspace.log()) == (operations, log)
+
+
+def test_looking_writes_nothing_down(project: Path, workspace: Workspace, session: str) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    replaced(project, "a", "line 9\n", "mine\n")
+    operations, log = workspace.operations(), workspace.log()
+    workspace.pending()
+    workspace.pending_stats()
+    workspace.position()
+    workspace.round_status(session)
+    workspace.turn_statuses(session)
+    assert (workspace.operations(), workspace.log()) == (operations, log)
+
+
+def test_several_agents_and_binary_bytes_in_names(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    name = os.fsdecode(b"na\xffme\n")
+    put(project, name, "one\n")
+    turn(workspace, session, lambda: put(project, name, "two\n"))
+    (hunk,) = workspace.pending().hunks
+    workspace.discard(paths=[hunk.path])
+    assert (project / name).read_text() == "one\n"
