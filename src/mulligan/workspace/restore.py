@@ -23,6 +23,7 @@ from mulligan.core.tree import Change
 from mulligan.core.view import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo
 from mulligan.files import apply
+from mulligan.files.freeing import Freeing
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.writer import Writer
@@ -204,28 +205,30 @@ def _perform(
             target=wish.target.id,
             undoes=wish.undoes,
         )
-    try:
-        applied = apply.apply(
-            workspace.project.root,
-            str(number),
-            changes,
-            workspace.store.stream,
-            lambda done, total: workspace.progress("restoring", done, total),
+    with Freeing() as freeing:
+        try:
+            applied = apply.apply(
+                workspace.project.root,
+                str(number),
+                changes,
+                workspace.store.stream,
+                lambda done, total: workspace.progress("restoring", done, total),
+                freeing,
+            )
+        except MulliganError as problem:
+            with workspace.journal.writing() as db:
+                operations.abandon(db, number, str(problem))
+            raise
+        return complete(
+            workspace,
+            number,
+            kind=wish.kind,
+            target=wish.target.id,
+            undoes=wish.undoes,
+            safety=safety,
+            move=move,
+            applied=applied,
         )
-    except MulliganError as problem:
-        with workspace.journal.writing() as db:
-            operations.abandon(db, number, str(problem))
-        raise
-    return complete(
-        workspace,
-        number,
-        kind=wish.kind,
-        target=wish.target.id,
-        undoes=wish.undoes,
-        safety=safety,
-        move=move,
-        applied=applied,
-    )
 
 
 def _mend(workspace: Workspace, changes: list[Change]) -> bool:
