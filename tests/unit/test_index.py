@@ -220,6 +220,24 @@ def test_every_cut_of_the_log_loads_as_one_of_its_beginnings(
     assert seen[-1] == remembered(index.load(str(small.index), root))
 
 
+def test_a_save_writes_the_files_that_changed_not_their_folders(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    large = Project(project, tmp_path_factory.mktemp("homes"))
+    for number in range(300):
+        (project / f"file {number}").write_text(f"number {number}")
+    time.sleep(SETTLED)
+    with large.open() as workspace:
+        workspace.checkpoint()
+        before = large.index.stat().st_size
+        (project / "file 7").write_text("changed")
+        (project / "file 8").unlink()
+        workspace.checkpoint()
+        assert large.index.stat().st_size - before < 2000
+        there = remembered(workspace.cache())
+    assert remembered(index.load(str(large.index), os.fsencode(project))) == there
+
+
 def remembered(cache: index.Cache) -> bytes:
     """All that a cache says of files, as one value."""
     if cache.root is None:

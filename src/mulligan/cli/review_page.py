@@ -278,7 +278,8 @@ def _lines(sight: Sight, columns: int, height: int) -> list[list[Span]]:
     found: list[list[Span]] = []
     end: str | None = None
     started = False
-    for row in range(sight.top, min(sight.top + height, extent.total)):
+    top = max(0, min(sight.top, extent.total - height))
+    for row in range(top, min(top + height, extent.total)):
         number, mark, line = _row(sight, extent, row)
         is_old = mark == "−"
         if not is_old and not started:

@@ -47,15 +47,14 @@ SHIFT = 16
 def show(out: Output, session: str | None) -> int:
     """Reviews on the terminal until the reader has enough; gives the exit code."""
     with _opened(out) as workspace:
-        pending = workspace.pending(session=session)
+        sitting = Sitting(workspace, session)
         out.clear_progress()
-        if not pending.files:
+        if not sitting.total:
             out.say("Nothing is pending.")
             return 0
         workspace.progress = _silent
         with Terminal() as terminal:
-            sitting = Sitting(workspace, terminal, session, pending)
-            sitting.run()
+            sitting.run(terminal)
     if sitting.decisions:
         out.say(
             f"{plural(len(sitting.decisions), 'decision')} made. "
@@ -76,29 +75,33 @@ class Decision(NamedTuple):
 class Sitting:
     """One review, from opening the screen to leaving it."""
 
-    def __init__(
-        self, workspace: Workspace, terminal: Terminal, session: str | None, pending: Review
-    ) -> None:
+    def __init__(self, workspace: Workspace, session: str | None) -> None:
         self.decisions: list[Decision] = []
         self._workspace = workspace
-        self._terminal = terminal
         self._session = session and workspace.session(session).id
         self._colours = not os.environ.get("NO_COLOR")
         self._done = False
         self._alone = False
-        self._stamp = self._state()
-        self._token = self._now()
-        self._looked_at = time.monotonic()
+        self._stamp: tuple[object, ...] = ()
+        self._token: str | None = None
+        self._looked_at = 0.0
         self._pause = LOOK_SECONDS
-        self._sight = Sight(os.path.basename(workspace.root) or workspace.root, first(pending))
-        self._waits = workspace.wait
-        self._show(self._sight.place)
+        self._sight = Sight(os.path.basename(workspace.root) or workspace.root, first(Review(())))
+        self._look()
 
-    def run(self) -> None:
-        while not self._done and self._terminal.stopped is None:
-            columns, height = self._terminal.size
-            self._terminal.draw(rows(self._sight, columns, height, colours=self._colours))
-            for key in self._terminal.keys(LOOK_SECONDS):
+    @property
+    def total(self) -> int:
+        """How many changes are pending."""
+        return self._sight.place.total
+
+    def run(self, terminal: Terminal) -> None:
+        """Draws, waits for keys and does what they say, until there is enough."""
+        self._terminal = terminal
+        self._workspace.wait = min(self._workspace.wait, WAIT_SECONDS)
+        while not self._done and terminal.stopped is None:
+            columns, height = terminal.size
+            terminal.draw(rows(self._sight, columns, height, colours=self._colours))
+            for key in terminal.keys(LOOK_SECONDS):
                 self._pressed(key)
                 if self._done:
                     return
@@ -311,12 +314,8 @@ class Sitting:
             self._look_again()
             return
         seen = watcher.peek(self._token)
-        if (
-            seen.lost
-            or self._state() != self._stamp
-            or len(seen.paths) > PATHS_AT_ONCE
-            or b"" in seen.paths
-        ):
+        too_much = seen.lost or b"" in seen.paths or len(seen.paths) > PATHS_AT_ONCE
+        if too_much or self._state() != self._stamp:
             self._look_again()
         elif seen.paths:
             self._look_again(paths=[text(path) for path in seen.paths])
@@ -324,18 +323,13 @@ class Sitting:
         else:
             self._looked_at = time.monotonic()
 
-    def _look_again(self, wanted: str | None = None, *, paths: Sequence[str] = ()) -> None:
+    def _look(self, wanted: str | None = None, *, paths: Sequence[str] = ()) -> None:
         """Looks at everything, or only at some paths, and goes to a change that is wanted."""
         started = time.monotonic()
         stamp, token = self._state(), self._now()
-        self._workspace.wait = min(self._waits, WAIT_SECONDS)
         try:
             pending = self._workspace.pending(session=self._session, paths=paths)
-        except Busy:
-            # Whoever is at work will be done some time; until then this is the latest there is.
-            return
         finally:
-            self._workspace.wait = self._waits
             self._looked_at = time.monotonic()
             self._pause = max(LOOK_SECONDS, 4 * (self._looked_at - started))
         self._stamp = stamp
@@ -344,6 +338,13 @@ class Sitting:
         else:
             self._token = token
         self._show(rebuilt(self._sight.place, pending, wanted))
+
+    def _look_again(self, wanted: str | None = None, *, paths: Sequence[str] = ()) -> None:
+        """The same, if nobody else is at work; until they are done, what was seen last is shown."""
+        try:
+            self._look(wanted, paths=paths)
+        except Busy:
+            return
 
     def _now(self) -> str | None:
         """Up to where the watcher's news are known."""

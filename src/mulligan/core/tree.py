@@ -203,14 +203,20 @@ def join(directory: bytes, name: bytes) -> bytes:
     return directory + b"/" + name if directory else name
 
 
-def differences(
-    before: bytes, after: bytes, load: Load, directory: bytes = b""
-) -> Iterator[Change]:
+def differences(before: bytes, after: bytes, load: Load) -> list[Change]:
     """Every path that differs, directories included, in the order of their paths' components.
 
     A directory is listed before what lies in it, and only if it appears, vanishes, turns into
     something else or changes its mode. Directories with equal identity are not looked into.
     """
+    found: list[Change] = []
+    _compare(before, after, load, b"", found)
+    return found
+
+
+def _compare(
+    before: bytes, after: bytes, load: Load, directory: bytes, found: list[Change]
+) -> None:
     if before == after:
         return
     old_records, new_records = set(load(before).records()), set(load(after).records())
@@ -219,17 +225,18 @@ def differences(
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
         path = join(directory, name)
-        was_directory = was is not None and was.is_directory
-        now_directory = now is not None and now.is_directory
-        if not (was and now and was_directory and now_directory and was.mode == now.mode):
-            yield Change(path, was, now)
-        if was_directory or now_directory:
-            yield from differences(
-                was.id if was is not None and was_directory else EMPTY_ID,
-                now.id if now is not None and now_directory else EMPTY_ID,
-                load,
-                path,
-            )
+        below = (_below(was), _below(now))
+        if below == (None, None):
+            found.append(Change(path, was, now))
+            continue
+        if None in below or was is None or now is None or was.mode != now.mode:
+            found.append(Change(path, was, now))
+        _compare(below[0] or EMPTY_ID, below[1] or EMPTY_ID, load, path, found)
+
+
+def _below(entry: Entry | None) -> bytes | None:
+    """The tree of what lies below an entry, if it is a directory."""
+    return entry.id if entry is not None and entry.kind == DIRECTORY else None
 
 
 def walk(root: bytes, load: Load, directory: bytes = b"") -> Iterator[tuple[bytes, Entry]]:

@@ -63,14 +63,16 @@ def apply(
     changes: Sequence[Change],
     read: Read,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    freeing: Freeing | None = None,
 ) -> Applied:
     """Makes every change that can be made without losing anything.
 
     `tag` names the staging folder and must be the same when an interrupted call is repeated.
+    What is deleted is let go by `freeing`, if the caller has one.
     Raises `OutOfSpace` with nothing changed when the new contents do not fit.
     """
-    with Directories(root) as directories:
-        return _Work(directories, tag, changes, read, progress).run()
+    with Directories(root) as directories, Freeing() as own:
+        return _Work(directories, tag, changes, read, progress, freeing or own).run()
 
 
 def verify(root: bytes, changes: Iterable[Change]) -> list[bytes]:
@@ -99,13 +101,16 @@ class _Work:
         changes: Sequence[Change],
         read: Read,
         progress: Callable[[int, int], None],
+        freeing: Freeing,
     ) -> None:
         self.directories = directories
+        self.freeing = freeing
         self.tag = tag
         self.changes = changes
         self.read = read
         self.progress = progress
         self.result = Applied()
+        self.is_resumed = False
         self.staging: dict[bytes, int] = {}
         self.slots: dict[bytes, _Slot] = {}
         self.asides: dict[bytes, _Slot] = {}
@@ -223,10 +228,8 @@ class _Work:
     def _write_staged(self, change: Change, slot: _Slot, *, sync: bool) -> None:
         entry = change.after
         assert entry is not None
-        try:
-            os.unlink(slot.name, dir_fd=slot.fd)
-        except FileNotFoundError:
-            pass
+        if self.is_resumed:
+            _unlink_if_there(slot)
         try:
             if entry.kind == LINK:
                 target = b"".join(self.read(entry.id))
@@ -415,7 +418,7 @@ class _Work:
         try:
             os.mkdir(folder(self.tag), 0o700, dir_fd=parent)
         except FileExistsError:
-            pass
+            self.is_resumed = True
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(folder(self.tag), flags, dir_fd=parent)
         self.staging[place] = fd
@@ -439,10 +442,7 @@ class _Work:
 
     def _discard_staged(self) -> None:
         for slot in self.slots.values():
-            try:
-                os.unlink(slot.name, dir_fd=slot.fd)
-            except FileNotFoundError:
-                pass
+            _unlink_if_there(slot)
 
     def _is_rubbish(self, change: Change, slot: _Slot) -> bool:
         """Whether what was taken out is what was to go; if so, it is deleted in the end."""
@@ -455,22 +455,16 @@ class _Work:
 
     def _drop_rubbish(self) -> None:
         """Deletes what was taken out, compared, and is in the store."""
-        freeing = Freeing()
-        try:
-            for each in self.rubbish:
-                self._delete_unchanged(freeing, *each)
-        finally:
-            freeing.close()
+        for each in self.rubbish:
+            self._delete_unchanged(*each)
         self.rubbish.clear()
 
-    def _delete_unchanged(
-        self, freeing: Freeing, change: Change, slot: _Slot, status: os.stat_result
-    ) -> None:
+    def _delete_unchanged(self, change: Change, slot: _Slot, status: os.stat_result) -> None:
         assert change.before is not None
         now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
         # Another name of the same file, changed in the same restore, moves this time too.
         if now.st_ctime_ns == status.st_ctime_ns or looks_like(slot.fd, slot.name, change.before):
-            freeing.unlink(slot.name, slot.fd)
+            self.freeing.unlink(slot.name, slot.fd)
         else:
             # Somebody who had it open has written to it since: it is not to be deleted.
             self._skip(change, MEANWHILE)
@@ -480,10 +474,17 @@ class _Work:
         self._drop_rubbish()
         for place, fd in self.staging.items():
             self.result.rescued += clear(self.directories, fd, self.changes, self.read)
-            os.close(fd)
+            self.freeing.hold(fd)
             os.rmdir(folder(self.tag), dir_fd=self.directories.open(place))
             self.synced.add(place)
         self.staging.clear()
+
+
+def _unlink_if_there(slot: _Slot) -> None:
+    try:
+        os.unlink(slot.name, dir_fd=slot.fd)
+    except FileNotFoundError:
+        pass
 
 
 def _sync_file(parent: int, name: bytes) -> None:

@@ -10,29 +10,45 @@ from __future__ import annotations
 
 import os
 from threading import Thread
+from types import TracebackType
 
 MOST = 256  # held open at a time; a process may often have a thousand
 AT_ONCE = 8
 
 
 class Freeing:
-    """Deletes names; the files are let go in the background, the last of them by `close`."""
+    """Deletes names; the files are let go in the background, the last of them at the end."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
         self._threads: list[Thread] = []
+
+    def __enter__(self) -> Freeing:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._let_go()
 
     def unlink(self, name: bytes, parent: int) -> None:
         # Opened as a mere path: no permission is needed for that, and nothing can be read by it.
         path_only = getattr(os, "O_PATH", None)
         if path_only is not None:
             if len(self._held) >= MOST:
-                self.close()
+                self._let_go()
             flags = path_only | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._held.append(os.open(name, flags, dir_fd=parent))
+            self.hold(os.open(name, flags, dir_fd=parent))
         os.unlink(name, dir_fd=parent)
 
-    def close(self) -> None:
+    def hold(self, fd: int) -> None:
+        """Takes over a descriptor of something that has been deleted, or will be."""
+        self._held.append(fd)
+
+    def _let_go(self) -> None:
         held, self._held = self._held, []
         for thread in self._threads:
             thread.join()

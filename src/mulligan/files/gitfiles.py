@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 _COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -298,7 +299,13 @@ def _settings(
             yield from _settings(included, environ, (*within, path))
 
 
-def _parsed(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+@lru_cache(maxsize=64)
+def _parsed(data: bytes) -> tuple[tuple[bytes, bytes | None], ...]:
+    """The settings in a configuration file; most looks find the same files again."""
+    return tuple(_parse(data))
+
+
+def _parse(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
     # No path can hold a zero byte: a file that does is damaged from there on.
     text = data.partition(b"\0")[0].removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     section = b""
@@ -424,7 +431,17 @@ def _read(path: bytes, *, follow: bool = True) -> bytes | None:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(path, flags)
-        with open(descriptor, "rb") as file:
-            return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     except (OSError, ValueError):
         return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        pieces = [os.read(descriptor, status.st_size + 1)]
+        while pieces[-1]:
+            pieces.append(os.read(descriptor, 1 << 16))
+        return b"".join(pieces)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)

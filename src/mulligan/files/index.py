@@ -5,9 +5,9 @@ only if its size, modification and change time, inode and mode are those remembe
 not changed so shortly before it was read that a further change could carry the same time ("racily
 clean"): such a file is remembered with a change time of -1, which nothing matches.
 
-On disk it is a log, one checksummed record a save, each with the directories that changed; the
-last word on a directory counts. A record that is torn or damaged ends the log: what came before
-still fits together, and what is missing is looked at again.
+On disk it is a log, one checksummed record a save, each with the directories that changed, and of
+their files those that did; the last word on each counts. A record that is torn or damaged ends
+the log: what came before still fits together, and what is missing is looked at again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import marshal
 import os
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from threading import get_ident
 from typing import Any
 from zlib import crc32
@@ -32,7 +32,7 @@ Left = tuple[int, bool, int, int]
 Made = tuple[bytes, int, int]
 """A built tree: its identity, and the files and bytes below it."""
 
-HEADER = b"MULLIGAN INDEX 1 %d.%d.%d\n" % (*sys.version_info[:2], marshal.version)
+HEADER = b"MULLIGAN INDEX 2 %d.%d.%d\n" % (*sys.version_info[:2], marshal.version)
 RECORD = struct.Struct("<II")
 COMPACT_ABOVE = 4 << 20
 
@@ -43,6 +43,7 @@ class Node:
     __slots__ = (
         "dirs", "files", "guards", "left", "made", "made_guards", "mode", "odd", "old",
         "old_guards", "partial", "renewed", "repository", "rules", "signature", "touched",
+        "unsaved",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -61,21 +62,25 @@ class Node:
         self.old: bytes | None = None
         self.old_guards: bytes | None = None
         self.renewed: set[bytes] | None = None
+        self.unsaved: set[bytes] | None = None
         self.touched = True
 
     def changed(self, name: bytes | None = None) -> None:
-        """What lies here under a name, or below it, differs from what was built.
+        """What lies here under a name, or below it, differs from what was built, and saved.
 
-        `renewed` collects those names; it is `None` when there may be others.
+        `renewed` and `unsaved` collect those names; they are `None` when there may be others.
         """
         if self.made is not None:
             self.old = self.made[0]
             self.made = None
             self.renewed = set()
         if name is None:
-            self.renewed = None
-        elif self.renewed is not None:
-            self.renewed.add(name)
+            self.renewed = self.unsaved = None
+        else:
+            if self.renewed is not None:
+                self.renewed.add(name)
+            if self.unsaved is not None:
+                self.unsaved.add(name)
         if self.made_guards is not None:
             self.old_guards = self.made_guards[0]
             self.made_guards = None
@@ -170,7 +175,7 @@ def save(path: str, root: bytes, cache: Cache) -> None:
         root, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits,
         cache.full_at,
     )  # fmt: skip
-    content: Any = (head, [_dump(at, node) for at, node in nodes])
+    content: Any = (head, [_dump(at, node, whole=whole) for at, node in nodes])
     payload = marshal.dumps(content)
     record = RECORD.pack(len(payload), crc32(payload)) + payload
     if whole:
@@ -184,6 +189,7 @@ def save(path: str, root: bytes, cache: Cache) -> None:
     cache.stamp = stamp(path)
     for _at, node in nodes:
         node.touched = False
+        node.unsaved = set()
 
 
 def _is_mostly_history(root: Node, size: int) -> bool:
@@ -193,22 +199,42 @@ def _is_mostly_history(root: Node, size: int) -> bool:
     return size > 3 * 130 * alive
 
 
-def _dump(at: bytes, node: Node) -> tuple[object, ...]:
+def _dump(at: bytes, node: Node, *, whole: bool) -> tuple[object, ...]:
+    names = None if whole else node.unsaved
+    files, guards = (
+        known if names is None else {name: known.get(name) for name in names}
+        for known in (node.files, node.guards)
+    )
     return (
-        at, node.signature, node.mode, node.rules, node.partial, node.repository,
-        node.files, node.guards, node.odd, node.left, list(node.dirs), node.made, node.made_guards,
+        at, node.signature, node.mode, node.rules, node.partial, node.repository, names is None,
+        files, guards, node.odd, node.left, list(node.dirs), node.made, node.made_guards,
     )  # fmt: skip
 
 
 def _take(found: dict[bytes, Node], value: tuple[Any, ...]) -> None:
     node = Node()
     (
-        at, node.signature, node.mode, node.rules, node.partial, node.repository,
+        at, node.signature, node.mode, node.rules, node.partial, node.repository, whole,
         node.files, node.guards, node.odd, node.left, names, node.made, node.made_guards,
     ) = value  # fmt: skip
+    if not whole:
+        before = found[at]
+        node.files = _merged(before.files, node.files)
+        node.guards = _merged(before.guards, node.guards)
     node.dirs = dict.fromkeys(names, node)
     node.touched = False
+    node.unsaved = set()
     found[at] = node
+
+
+def _merged(known: dict[bytes, Seen], news: Mapping[bytes, Seen | None]) -> dict[bytes, Seen]:
+    """What was known, with what is new under some names; `None` where nothing is."""
+    for name, seen in news.items():
+        if seen is not None:
+            known[name] = seen
+        else:
+            known.pop(name, None)
+    return known
 
 
 def _assemble(found: dict[bytes, Node]) -> Node | None:

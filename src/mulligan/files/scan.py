@@ -229,6 +229,7 @@ class Scan:
             home = known  # type: ignore[assignment]
             if name not in known:
                 known[name] = UNSEEN
+                node.changed(name)
                 self.coverage_changed |= bool(reason)
         for other in (node.files, node.guards, node.dirs):
             if other is not home and name in other:

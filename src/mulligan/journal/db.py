@@ -27,8 +27,11 @@ class Database:
             self._db.set_busy_timeout(BUSY_MILLISECONDS)
             # Before anything else: what a later Mulligan wrote is not touched at all.
             self._refuse_newer(len(migrations))
+            # For a new file: a checkpoint adds a few small rows, and each page of them is logged.
+            self._db.execute("PRAGMA page_size = 1024")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA wal_autocheckpoint = 500")
             self._db.execute("PRAGMA foreign_keys = ON")
         self._migrate(migrations)
 

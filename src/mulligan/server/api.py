@@ -133,4 +133,9 @@ def route(hub: Hub, endpoint: Endpoint) -> Route:
 
 
 def _plain(found: Any) -> Any:
-    return found.as_json() if hasattr(found, "as_json") else found
+    """An answer down to what JSON knows. A named tuple would go as a list, so it is asked."""
+    if hasattr(found, "as_json"):
+        return found.as_json()
+    if isinstance(found, dict):
+        return {name: _plain(each) for name, each in found.items()}
+    return [_plain(each) for each in found] if isinstance(found, list | tuple) else found

@@ -8,8 +8,9 @@ that some of them may be gone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from threading import RLock
 from typing import Any
 
@@ -31,6 +32,7 @@ CREATE TABLE IF NOT EXISTS meta (generation INTEGER NOT NULL, last_pack INTEGER 
 INSERT INTO meta SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM meta);
 PRAGMA user_version = 1;
 """
+FEW, MANY = 16, 128
 
 
 class PackIndex:
@@ -61,6 +63,7 @@ class PackIndex:
             try:
                 for table in ("packs", "doomed", "meta", "objects"):
                     self._db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
+                self._db.execute("SELECT * FROM objects ORDER BY id DESC LIMIT 1").fetchall()
             except (apsw.CorruptError, apsw.NotADBError):
                 return True
         return False
@@ -125,6 +128,20 @@ class PackIndex:
     def find(self, id: bytes) -> Record | None:
         row = self._one("SELECT * FROM objects WHERE id = ?", id)
         return Record(*row) if row else None
+
+    def find_many(self, ids: Collection[bytes]) -> dict[bytes, Record]:
+        """Those of the objects that are listed, asked for together."""
+        found: dict[bytes, Record] = {}
+        wanted = iter(ids)
+        with self._lock, self._translated():
+            while some := list(islice(wanted, MANY)):
+                # Always the same few statements, so that they are prepared once.
+                slots = MANY if len(some) > FEW else FEW
+                some += some[-1:] * (slots - len(some))
+                sql = f"SELECT * FROM objects WHERE id IN ({','.join('?' * slots)})"
+                rows: Any = self._db.execute(sql, some).fetchall()
+                found.update((row[0], Record(*row)) for row in rows)
+        return found
 
     def has(self, id: bytes) -> bool:
         return self._one("SELECT 1 FROM objects WHERE id = ?", id) is not None
@@ -264,9 +281,12 @@ def _connect(path: str) -> apsw.Connection:
     if row[0] > 1:
         db.close()
         raise NewerFormat(f"{path} was written by a later Mulligan; use that one.")
+    # Identities are scattered: each new row is a page of its own in the log.
+    db.execute("PRAGMA page_size = 1024")
     db.execute("PRAGMA journal_mode = WAL")
     # What a power loss takes from the index is still in the packs, and is listed again.
     db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA wal_autocheckpoint = 500")
     if row[0] == 0:
         db.execute("BEGIN IMMEDIATE")
         db.execute(SCHEMA)

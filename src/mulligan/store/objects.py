@@ -28,7 +28,7 @@ from mulligan.store.packs import (
 )
 
 DELTA_DEPTH = 8
-KEPT_OBJECT, KEPT_BYTES = 64 << 10, 8 << 20
+KEPT_OBJECT, KEPT_BYTES = 64 << 10, 16 << 20
 
 
 class Store:
@@ -207,10 +207,9 @@ class Store:
 
     def is_unlisted(self) -> bool:
         """Whether packs hold more than the index says: it was lost, or its end was."""
-        try:
-            return any(True for _stray in self.index.strays())
-        except Corrupt:
+        if self.index.is_unreadable():
             return True
+        return any(True for _stray in self.index.strays())
 
     def damaged(self, id: bytes) -> list[bytes]:
         """Which objects are in the way of reading this one; none if it can be read."""

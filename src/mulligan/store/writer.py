@@ -51,6 +51,8 @@ class Writer:
         self._lock = Lock()
         self._compressors = local()
         self._pending: dict[bytes, Record] = {}
+        self._waiting: dict[bytes, tuple[bytes, bytes]] = {}
+        self._waiting_bytes = 0
         self._buffer = bytearray()
         self._ends = store.index.packs()
         self._changed: dict[int, int] = {}
@@ -73,30 +75,25 @@ class Writer:
         self._abandon()
 
     def has(self, id: bytes) -> bool:
-        return id in self._pending or (not self._is_first and self.store.index.has(id))
+        return (
+            id in self._pending
+            or id in self._waiting
+            or (not self._is_first and self.store.index.has(id))
+        )
 
-    def put(self, content: bytes, *, base: bytes | None = None, id: bytes | None = None) -> bytes:
+    def put(self, content: bytes, *, base: bytes | None = None) -> bytes:
         """Stores bytes unless they are there; `base` is an earlier version, for a delta."""
-        if id is None:
-            id = sha256(content).digest()
-        if self.has(id):
+        id = sha256(content).digest()
+        if base is None:
+            if not self.has(id):
+                self._write(id, content)
             return id
-        if base is not None:
-            # The next version will be written as a difference from this one.
-            self.store.keep(id, content)
-        delta = None
-        if base is not None and DELTA_FROM <= len(content) <= DELTA_UP_TO:
-            delta = self._delta(content, base)
-        if delta is not None and len(delta[0]) <= len(content) // 10:
-            self._append(id, DELTA, len(content), *delta)
-            return id
-        payload = self._compress(content)
-        if delta is not None and len(delta[0]) < 0.7 * len(payload):
-            self._append(id, DELTA, len(content), *delta)
-        elif len(payload) < len(content):
-            self._append(id, ZSTD, len(content), payload)
-        else:
-            self._append(id, RAW, len(content), content)
+        with self._lock:
+            if id not in self._waiting:
+                self._waiting[id] = (content, base)
+                self._waiting_bytes += len(content)
+        if self._waiting_bytes > BUFFER:
+            self._write_waiting()
         return id
 
     def put_stream(
@@ -122,6 +119,8 @@ class Writer:
             if before is not None and before.encoding == CHUNKS:
                 old = self.store.list_of(before) if self.store.has(before.id) else None
             chunks = self.put(bytes(listing), base=old)
+            # The chunks come first: whoever finds this in a pack finds them there, too.
+            self._write_waiting()
             self._append(id, CHUNKS, size, chunks)
         return id, size
 
@@ -139,6 +138,7 @@ class Writer:
 
         `replacing` lets them take the place of objects that are listed already.
         """
+        self._write_waiting()
         with self._lock:
             if not self._pending:
                 return 0
@@ -162,6 +162,35 @@ class Writer:
         self._begun = [(self._number, self._position)] if self._fd >= 0 else []
         return count
 
+    def _write_waiting(self) -> None:
+        """Writes what has an earlier version. The index is asked about all of them at once."""
+        with self._lock:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, {}, 0
+        known = self.store.index.find_many(
+            {*waiting, *(base for _content, base in waiting.values())}
+        )
+        for id, (content, base) in waiting.items():
+            if id not in known:
+                # The next version will be written as a difference from this one.
+                self.store.keep(id, content)
+                self._write(id, content, known.get(base))
+
+    def _write(self, id: bytes, content: bytes, base: Record | None = None) -> None:
+        """Appends an object in the way that takes the least space."""
+        delta = None
+        if base is not None and DELTA_FROM <= len(content) <= DELTA_UP_TO:
+            delta = self._delta(content, base)
+        if delta is not None and len(delta[0]) <= len(content) // 10:
+            self._append(id, DELTA, len(content), *delta)
+            return
+        payload = self._compress(content)
+        if delta is not None and len(delta[0]) < 0.7 * len(payload):
+            self._append(id, DELTA, len(content), *delta)
+        elif len(payload) < len(content):
+            self._append(id, ZSTD, len(content), payload)
+        else:
+            self._append(id, RAW, len(content), content)
+
     def _compress(self, content: bytes) -> bytes:
         # One compressor a thread: making one costs as much as compressing a small file.
         compressor = getattr(self._compressors, "one", None)
@@ -170,20 +199,18 @@ class Writer:
         compressed: bytes = compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
         return compressed
 
-    def _delta(self, content: bytes, base: bytes) -> tuple[bytes, bytes, int] | None:
-        record = None if base in self._pending else self.store.index.find(base)
+    def _delta(self, content: bytes, base: Record) -> tuple[bytes, bytes, int] | None:
         if (
-            record is None
-            or record.depth >= DELTA_DEPTH
-            or record.encoding == CHUNKS
-            or not DELTA_FROM <= record.size <= DELTA_UP_TO
+            base.depth >= DELTA_DEPTH
+            or base.encoding == CHUNKS
+            or not DELTA_FROM <= base.size <= DELTA_UP_TO
         ):
             return None
         try:
-            prefix = zstd.ZstdDict(self.store.content(record), is_raw=True).as_prefix
+            prefix = zstd.ZstdDict(self.store.content(base), is_raw=True).as_prefix
         except Corrupt:
             return None
-        return zstd.compress(content, LEVEL, zstd_dict=prefix), base, record.depth + 1
+        return zstd.compress(content, LEVEL, zstd_dict=prefix), base.id, base.depth + 1
 
     def _earlier_chunks(self, base: bytes | None) -> Callable[[int], bytes | None]:
         # The chunk that held the same place before makes a good base for the one that is new.
@@ -305,6 +332,7 @@ class Writer:
                     else:
                         os.unlink(path)
             self._pending.clear()
+            self._waiting.clear()
             self._buffer.clear()
             self._begun = []
 

@@ -107,6 +107,7 @@ def _look(
         id = sink.put(data, base=old)
         # It is about to be compared with the one that it replaces, and will be replaced itself.
         workspace.remember(id, made)
+        workspace.store.keep(id, data)
         return id
 
     made = snapshot.build(root, workspace.load, save, workspace.limits.guard_total)

@@ -25,6 +25,7 @@ from mulligan.core.tree import Change
 from mulligan.core.view import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo
 from mulligan.files import apply
+from mulligan.files.freeing import Freeing
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
@@ -161,21 +162,23 @@ def perform(
                 session=wish.session,
                 intent=intent,
             )
-    try:
-        applied = apply.apply(
-            workspace.project.root,
-            str(number),
-            changes,
-            workspace.store.stream,
-            lambda done, total: workspace.progress("restoring", done, total),
-        )
-    except MulliganError as problem:
-        with workspace.journal.writing() as db:
-            operations.abandon(db, number, str(problem))
-        raise
-    operation = operations.by_number(workspace.journal, number)
-    assert operation is not None
-    return complete(workspace, operation, safety=safety, move=move, applied=applied)
+    with Freeing() as freeing:
+        try:
+            applied = apply.apply(
+                workspace.project.root,
+                str(number),
+                changes,
+                workspace.store.stream,
+                lambda done, total: workspace.progress("restoring", done, total),
+                freeing,
+            )
+        except MulliganError as problem:
+            with workspace.journal.writing() as db:
+                operations.abandon(db, number, str(problem))
+            raise
+        operation = operations.by_number(workspace.journal, number)
+        assert operation is not None
+        return complete(workspace, operation, safety=safety, move=move, applied=applied)
 
 
 def complete(

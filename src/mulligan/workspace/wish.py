@@ -66,7 +66,7 @@ def to_checkpoint(
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
     protected = _protection(workspace, target)
-    differences = list(tree.differences(seen.tree, target.tree, workspace.load))
+    differences = tree.differences(seen.tree, target.tree, workspace.load)
     for change in differences:
         if paths and not _concerns(change, paths):
             continue
