@@ -39,6 +39,8 @@ COMMANDS = {
     "search": "Find what was said and done in sessions.",
     "stats": "Show which tools agents used, and how that went.",
     "serve": "Serve programs and the page: HTTP, live events, WebSocket.",
+    "rpc": "Answer commands that come as lines of JSON, for programs.",
+    "mcp": "Offer checkpoints, undo and search to agents as MCP tools.",
     "watch": "Watch the project, so that checkpoints cost what changed.",
     "verify": "Re-read and re-hash everything that is stored.",
     "gc": "Free what no checkpoint needs any more.",
@@ -47,8 +49,8 @@ COMMANDS = {
     "completion": "Print the completion script for a shell.",
 }
 
-ELSEWHERE = {"import": ("import_logs", "import_command")}
-"""Commands whose names Python keeps for itself."""
+ELSEWHERE = {"import": ("import_logs", "import_command"), "mcp": ("mcp_command", "mcp_command")}
+"""Commands whose names Python keeps for itself, or that a package has too."""
 
 
 class Group(click.Group):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -29,7 +30,8 @@ def review(out: Output, session: str | None) -> int:
 
     Into a pipe, or with --json: every pending hunk with its id and its lines.
     """
-    if out.as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    can_draw = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if out.as_json or not can_draw:
         with out.workspace() as workspace:
             found = workspace.pending(session=session)
             out.clear_progress()

@@ -29,7 +29,7 @@ from mulligan.cli.review_place import (
     stepped,
     stepped_file,
 )
-from mulligan.cli.review_terminal import Terminal
+from mulligan.cli.review_terminal import PASTED, Terminal
 from mulligan.core.coverage import raw, text
 from mulligan.core.diff import split_lines
 from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
@@ -128,8 +128,10 @@ class Sitting:
             self._search(1, here=True)
         elif key == "backspace":
             self._sight = sight._replace(prompt=prompt[:-1], needle=prompt[:-1])
-        elif len(key) == 1 and key.isprintable():
-            self._sight = sight._replace(prompt=prompt + key, needle=prompt + key)
+        else:
+            key = key.removeprefix(PASTED)
+            if len(key) == 1 and key.isprintable():
+                self._sight = sight._replace(prompt=prompt + key, needle=prompt + key)
 
     def _search(self, step: int, *, here: bool = False) -> None:
         needle = self._sight.needle

@@ -18,10 +18,14 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
-LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[2J"
+LEAVE = "\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 """The other screen, no cursor, no wrapping: a line whose width a terminal sees otherwise than we
-do cannot push the lines below it down."""
+do cannot push the lines below it down. What is pasted comes marked as such."""
+
+PASTE, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+PASTED = "pasted:"
+"""How a key begins that is no key, but a text from the clipboard."""
 
 ESCAPE_SECONDS = 0.05
 STOPPING = (signal.SIGTERM, signal.SIGHUP)
@@ -47,6 +51,7 @@ class Terminal:
         self._rows: list[str] = []
         self._drawn_at = self.size
         self._left = b""
+        self._pasting = False
         self._attributes: list[Any] = []
         self._handlers: dict[int, Any] = {}
         self._wake = (-1, -1)
@@ -175,7 +180,9 @@ class Terminal:
             if data[position] == 0x1B:
                 sequence = SEQUENCE.match(data, position)
                 assert sequence is not None
-                found.append(KEYS.get(sequence.group(), ""))
+                found.append("" if self._pasting else KEYS.get(sequence.group(), ""))
+                if sequence.group() in (PASTE, PASTE_END):
+                    self._pasting = sequence.group() == PASTE
                 position = sequence.end()
                 continue
             length = _length(data[position])
@@ -184,8 +191,9 @@ class Terminal:
                 self._left = data[position:]
                 break
             key = data[position : position + length]
-            found.append(KEYS.get(key) or key.decode("utf-8", "ignore"))
             position += length
+            character = key.decode("utf-8", "ignore")
+            found.append(PASTED + character if self._pasting else KEYS.get(key) or character)
         return [key for key in found if key]
 
     def _write(self, text: str) -> None:

@@ -14,10 +14,9 @@ from typing import IO, Any
 
 from mulligan.errors import MulliganError, UsageError
 from mulligan.protocols.arguments import taken
-from mulligan.protocols.rpc_commands import COMMANDS, Desk, Event
+from mulligan.protocols.rpc_commands import COMMANDS, Desk
 
 LINE_LIMIT = 32 << 20
-DEPTH = 200
 SHOWN = 60
 
 
@@ -40,7 +39,8 @@ def serve(desk: Desk, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
 
 def answer(desk: Desk, line: bytes) -> list[dict[str, Any]]:
     """What a line is answered with: events, if it caused any, and the response."""
-    name, given = "parse", {}
+    name = "parse"
+    given: dict[str, Any] = {}
     try:
         given = _command(line)
         name = given["type"]
@@ -49,12 +49,8 @@ def answer(desk: Desk, line: bytes) -> list[dict[str, Any]]:
             known = ", ".join(COMMANDS)
             raise UsageError(f"Unknown command: {_short(name)}. There are: {known}.")
         done = command.run(desk, **taken(command.arguments, given))
-        events: tuple[Event, ...] = ()
-        if isinstance(done, tuple):
-            done, *events_ = done
-            events = tuple(events_)
-        body = _envelope(given, name) | {"success": True, "data": done}
-        return [*({"type": event.type} | event.data for event in events), body]
+        response = _envelope(given, name) | {"success": True, "data": done.data}
+        return [*done.events, response]
     except Exception as problem:
         # Whatever it was: one who asked is answered, and may ask again.
         return [_failed(name, given, problem)]
@@ -78,7 +74,7 @@ def _failed(name: str, given: dict[str, Any], problem: Exception) -> dict[str, A
 
 def _envelope(given: dict[str, Any], name: str) -> dict[str, Any]:
     id = given.get("id")
-    known = {"id": id} if isinstance(id, str | int | float) else {}
+    known = {"id": id} if isinstance(id, str | int) else {}
     return known | {"type": "response", "command": name}
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core.diff import is_binary
-from mulligan.core.hunks import apply_hunks, hunks
-from mulligan.core.merge import fold
+from mulligan.core.hunks import Hunk, apply_hunks, hunks
+from mulligan.core.merge import fold, touched
 from mulligan.core.renames import Candidate, exact_renames
 from mulligan.core.tree import FILE, Change, Entry
 from mulligan.journal import checkpoints, operations, sessions, views
@@ -118,7 +118,7 @@ def carried_on(
     for number, view in known.items():
         mine = [change for change in changes if author(change.path) == number]
         others = [change for change in changes if author(change.path) != number]
-        moved = _with_others(trees, view, others, after if not mine else None, before)
+        moved = _with_others(trees, view, others, after if not mine else None, before, author)
         moved = _with_own(trees, moved, mine, after if not others else None, before)
         if by_us and moved.base is not None:
             moved = moved._replace(base=_followed(trees, moved.base, mine))
@@ -136,8 +136,8 @@ def _followed(trees: Trees, base: Id, changes: list[Change]) -> Id:
 
 
 def quiet(view: View, present: Id) -> View:
-    """The view, which names no trees once nothing is pending."""
-    if view.base is None and view.approved == present:
+    """The view, which names no trees once nothing is pending, nor can be again."""
+    if view.base is None and view.approved == present and view.written in (None, present):
         return view._replace(approved=None, written=None)
     return view
 
@@ -196,7 +196,12 @@ def _tree_of(workspace: Workspace, checkpoint: str | None) -> Id | None:
 
 
 def _with_others(
-    trees: Trees, view: View, changes: list[Change], all_of_it: Id | None, before: Id
+    trees: Trees,
+    view: View,
+    changes: list[Change],
+    all_of_it: Id | None,
+    before: Id,
+    author: Author,
 ) -> View:
     """The view after somebody else changed the disk."""
     if not changes or view.approved is None:
@@ -219,7 +224,9 @@ def _with_others(
     for path, was, now in changes:
         if path not in into_approved:
             held, wrote = trees.find(approved, path), trees.find(written, path)
-            into_approved[path], into_written[path] = _joined(trees, held, wrote, was, now)
+            # What the user does is a decision; what another agent does is a proposal itself.
+            join = _joined if author(path) is None else _joined_by_an_agent
+            into_approved[path], into_written[path] = join(trees, held, wrote, was, now)
         if base is not None and path not in into_base:
             held = trees.find(base, path)
             into_base[path], _written = _joined(trees, held, held, was, now)
@@ -266,15 +273,57 @@ def _joined(
         return held, wrote
     edits = hunks(old, new)
     folded = fold(base, old, new, edits=edits)
-    mode = now.mode if held.mode == was.mode else held.mode
-    approved = trees.with_content(held, folded.content)._replace(mode=mode)
+    approved = trees.with_content(held, folded.content)._replace(mode=_mode(held, was, now))
     mine = as_lines(wrote, trees)
     if wrote is None or mine is None:
         return approved, wrote
     left = set(folded.left)
     taken = apply_hunks(old, [edit for edit in edits if edit not in left])
-    mode = now.mode if wrote.mode == was.mode else wrote.mode
-    return approved, trees.with_content(wrote, fold(mine, old, taken).content)._replace(mode=mode)
+    written = trees.with_content(wrote, fold(mine, old, taken).content)
+    return approved, written._replace(mode=_mode(wrote, was, now))
+
+
+def _joined_by_an_agent(
+    trees: Trees, held: Entry | None, wrote: Entry | None, was: Entry | None, now: Entry | None
+) -> tuple[Entry | None, Entry | None]:
+    """The same, where that was another session's agent.
+
+    If it removed pending lines, they are pending again should they come back.
+    """
+    if not same(held, was) and same(held, now):
+        return held, wrote
+    if not same(wrote, was) and same(wrote, now):
+        return held, wrote
+    base, mine, old, new = (as_lines(each, trees) for each in (held, wrote, was, now))
+    if (
+        not (held and wrote and was and now)
+        or base is None
+        or mine is None
+        or old is None
+        or new is None
+        or base == old == mine
+    ):
+        return _joined(trees, held, wrote, was, now)
+    ours = set(hunks(old, mine))
+    edits = [edit for edit in hunks(old, new) if edit not in ours]
+    pending = hunks(base, old)
+    within = touched([_turned(edit) for edit in edits], pending)
+    beside = [edit for at, edit in enumerate(edits) if at not in within]
+    approved = fold(base, old, apply_hunks(old, edits), pending=pending, edits=edits)
+    written = fold(mine, old, apply_hunks(old, beside), edits=beside)
+    return (
+        trees.with_content(held, approved.content)._replace(mode=_mode(held, was, now)),
+        trees.with_content(wrote, written.content)._replace(mode=_mode(wrote, was, now)),
+    )
+
+
+def _turned(hunk: Hunk) -> Hunk:
+    return Hunk(hunk.new_start, hunk.new_lines, hunk.old_start, hunk.old_lines)
+
+
+def _mode(held: Entry, was: Entry, now: Entry) -> int:
+    """The mode of a path that somebody else changed: theirs, unless it is pending itself."""
+    return now.mode if held.mode == was.mode else held.mode
 
 
 def _moved(trees: Trees, root: Id, old: bytes, new: bytes) -> dict[bytes, Entry | None]:

@@ -1,0 +1,51 @@
+"""What is said of each agent, and where it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """Whom to install for: a user, by home and environment; or, if it is named, one project."""
+
+    home: str
+    environment: Mapping[str, str]
+    project: str | None = None
+
+
+class Mulligan(NamedTuple):
+    """How an agent is to call us: the words of the command, and whether prompts may be stopped."""
+
+    words: tuple[str, ...]
+    strict: bool = False
+
+
+class Agent(NamedTuple):
+    """One agent.
+
+    `file` is the one that its hooks go into, `folder` where it keeps its things, if it was ever
+    run. `written` is that file with what is ours in it, `removed` without it: `None` if nothing is
+    left. `commands` are the commands in it that are ours, each to be run by a shell.
+    `events` is what a dry run tells each of these commands. Texts that make no sense to the agent
+    raise `ValueError`.
+    """
+
+    name: str
+    title: str
+    program: str
+    folder: Callable[[Place], str]
+    file: Callable[[Place], str]
+    written: Callable[[str | None, Mulligan], str]
+    removed: Callable[[str], str | None]
+    commands: Callable[[str], list[str]]
+    rehearsal: Callable[[str], dict[str, object]]
+    needs: Callable[[Place], str | None] = lambda place: None
+    """What the user still has to do for it to work, if anything."""
+
+
+def folder_of(place: Place, variable: str, *usual: str) -> str:
+    """A folder that the environment may name, or the usual one below the home."""
+    import os
+
+    return place.environment.get(variable) or os.path.join(place.home, *usual)
