@@ -45,10 +45,7 @@ def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
         spared = f" {plural(len(done.skipped), 'path')} left alone." if done.skipped else ""
         return f"Nothing to do: everything is as it should be already.{spared}"
     if done.undoes and not (done.restored or done.deleted):
-        return (
-            f"Operation {done.undoes} is taken back; nothing had to be changed for that. "
-            "(Guarded files that it brought back stay.)"
-        )
+        return f"Operation {done.undoes} is taken back; no file had to change for that."
     if done.kind == "undo":
         return f"Took back operation {done.undoes}: {what}. `mulligan redo` does it again."
     if done.kind == "redo":

@@ -20,7 +20,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, NotFound, UsageError
 from mulligan.server.feed import Subscription
 from mulligan.server.hub import Hub
-from mulligan.server.websocket_requests import REQUESTS, Asked, InvalidPayload, told
+from mulligan.server.websocket_payloads import InvalidPayload
+from mulligan.server.websocket_requests import REQUESTS, Asked, told
 from mulligan.server.wire import (
     MESSAGE_LIMIT,
     STATUS,

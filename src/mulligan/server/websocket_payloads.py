@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
+from mulligan.errors import MulliganError
 from mulligan.server.shapes import About
 
 Limit = Annotated[int, About("", 1, 10_000)]
+
+
+class InvalidPayload(MulliganError):
+    """A payload that is not what its channel takes."""
+
+    code = "usage"
 
 
 class Nothing(NamedTuple):

@@ -7,25 +7,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.server import places
 from mulligan.server import websocket_shapes as shapes
+from mulligan.server import websocket_verbs as verbs
 from mulligan.server.feed import Told
 from mulligan.server.hub import Hub
-from mulligan.server.shapes import About, from_json
+from mulligan.server.shapes import from_json
+from mulligan.server.websocket_payloads import (
+    CreatePoint,
+    CreateSession,
+    FileQuery,
+    Id,
+    InvalidPayload,
+    Nothing,
+    RecentQuery,
+    RestoreBody,
+    SearchAllQuery,
+    SearchQuery,
+    SessionId,
+    TranscriptQuery,
+)
 
 Answer = TypeVar("Answer")
-Limit = Annotated[int, About("", 1, 10_000)]
-LISTED = 100
-EDITS = 1000
-
-
-class InvalidPayload(MulliganError):
-    """A payload that is not what its channel takes."""
-
-    code = "usage"
 
 
 class Asked(NamedTuple):
@@ -72,7 +78,7 @@ class Verb(NamedTuple):
 async def list_sessions(asked: Asked, given: Nothing) -> list[dict[str, Any]]:
     named = given.project_path or asked.scope
     only = await asked.project(named) if named else None
-    return await asked.hub.call(verbs.sessions, asked.hub, only)
+    return await asked.hub.call(verbs.all_sessions, asked.hub, only)
 
 
 async def get_session(asked: Asked, given: Id) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from mulligan.server.websocket_payloads import (
     CreatePoint,
     CreateSession,
     FileQuery,
+    InvalidPayload,
     RecentQuery,
     RestoreBody,
     SearchAllQuery,
@@ -34,7 +35,7 @@ LISTED = 100
 EDITS = 1000
 
 
-def sessions(hub: Hub, only: str | None) -> list[dict[str, Any]]:
+def all_sessions(hub: Hub, only: str | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for project in _projects(hub, only):
         try:

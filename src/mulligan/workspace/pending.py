@@ -13,6 +13,7 @@ from mulligan.core.tree import FILE, Entry
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
+from mulligan.workspace.changes import within
 from mulligan.workspace.observe import Observation
 from mulligan.workspace.review_results import PendingFile, PendingHunk
 from mulligan.workspace.standing import LINES_UP_TO, as_lines, same
@@ -96,7 +97,7 @@ def _of_session(
     assert view.approved is not None
     everything_is_its_own = view.written == now.seen.tree
     for path, before, after in now.trees.differences(view.approved, now.seen.tree):
-        if paths and not any(path == each or path.startswith(each + b"/") for each in paths):
+        if paths and not any(within(path, each) for each in paths):
             continue
         if after is None and now.seen.coverage.reason_for(path):
             # It could not be looked at: that is not to say that it is gone.
@@ -131,7 +132,9 @@ def _parts(
 
     def part(kind: str, lines: Hunk | None, mixed: bool) -> Part:
         old, new = (lines.old_lines, lines.new_lines) if lines else ((), ())
-        name = _name(session, path, kind, old, new)
+        # Of what cannot be parted, the name follows from the whole of both versions.
+        sides = (old, new) if lines else tuple((repr(each).encode(),) for each in (before, after))
+        name = _name(session, path, kind, *sides)
         names[name] = names.get(name, 0) + 1
         if names[name] > 1:
             name = f"{name}-{names[name]}"

@@ -212,6 +212,8 @@ def _discard_turn(
     """Takes one turn's work out, where it is still pending; what later turns did stays."""
     if choice.session is None:
         raise UsageError("Say whose turn: a turn is one of a session.")
+    if choice.hunks:
+        raise UsageError("Name hunks, or a turn; a turn is taken out with all its hunks.")
     session = sessions.resolve(workspace.journal, choice.session)
     steps = [
         operation

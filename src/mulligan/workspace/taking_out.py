@@ -40,6 +40,21 @@ def to_take_out(
 
     With `force` their work goes too; it is in the safety checkpoint.
     """
+    wish = taken_out(workspace, now, between, force=force)
+    intent = {}
+    if "leaf" in operation.intent:
+        # It moved the session along with the files: both return.
+        intent = {"leaf": operation.intent["leaf_before"], "leaf_before": operation.intent["leaf"]}
+    return wish._replace(
+        kind=kind, target=operation.before, undoes=operation.number, session=operation.session,
+        intent=intent,
+    )  # fmt: skip
+
+
+def taken_out(
+    workspace: Workspace, now: Observation, between: tuple[Id, Id], *, force: bool
+) -> Wish:
+    """To have what led to the first tree as in the second, but for what others did since."""
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
     for change in now.trees.differences(*between):
@@ -49,15 +64,7 @@ def to_take_out(
             main[change.path] = change.after if force else wanted
         if reason is not None and not force:
             spared[change.path] = reason
-    intent = {}
-    if "leaf" in operation.intent:
-        # It moved the session along with the files: both return.
-        intent = {"leaf": operation.intent["leaf_before"], "leaf_before": operation.intent["leaf"]}
-    wish = Wish(
-        kind, operation.before, main, {}, spared, undoes=operation.number,
-        session=operation.session, intent=intent,
-    )  # fmt: skip
-    return settled(workspace, now.seen, wish)
+    return settled(workspace, now.seen, Wish("undo", None, main, {}, spared))
 
 
 def without(trees: Trees, change: Change, present: Entry | None) -> tuple[Entry | None, str | None]:

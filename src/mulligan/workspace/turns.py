@@ -27,6 +27,8 @@ from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.session_results import Step, Turn
 from mulligan.workspace.sessions import appending
 from mulligan.workspace.standing import last_seen, quiet
+from mulligan.workspace.taking_out import taken_out
+from mulligan.workspace.wish import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -138,8 +140,34 @@ def undo(
 ) -> RestoreResult:
     """Takes back the last operation that changed something, be it an unfinished turn."""
     with workspace.locked():
+        if preview and any(view.base for view in views.live(workspace.journal).values()):
+            return _preview_of_open_turns(workspace, force=force)
         split(workspace)
         return restore.undo(workspace, keep_dirty=keep_dirty, force=force, preview=preview)
+
+
+def _preview_of_open_turns(workspace: Workspace, *, force: bool) -> RestoreResult:
+    """What an undo would do, without making an operation of what open turns have done."""
+    with observing(workspace) as now:
+        now.commit()
+        worked = [
+            (number, view)
+            for number, view in now.standing.views.items()
+            if view.base is not None and _work(now, view)
+        ]
+    if not worked:
+        return restore.undo(workspace, force=force, preview=True)
+    number, view = worked[-1]
+    session = sessions.by_number(workspace.journal, number)
+    base = view.base
+
+    def wishing(now: Observation) -> Wish:
+        between = (now.seen.tree, base or now.seen.tree)
+        return taken_out(workspace, now, between, force=force)._replace(
+            kind="undo", session=session.id if session else None
+        )
+
+    return restore.perform(workspace, wishing, preview=True)
 
 
 def observe(workspace: Workspace) -> None:

@@ -219,8 +219,7 @@ class Workspace(SessionVerbs, ReviewVerbs):
         is in no checkpoint yet are listed as dirty; `keep_dirty` leaves those alone. Files that the
         user is known to have changed since the last turn are left alone, unless `force`.
         """
-        if force and keep_dirty:
-            raise UsageError("To keep dirty files and to overwrite them are two different wishes.")
+        _check_wishes(keep_dirty, force)
         return restore.restore(
             self, checkpoint, self.paths(paths), keep_dirty=keep_dirty, force=force
         )
@@ -232,12 +231,14 @@ class Workspace(SessionVerbs, ReviewVerbs):
 
         What others did since in the same files stays, line by line, unless `force`.
         """
+        _check_wishes(keep_dirty, force)
         return turns.undo(self, keep_dirty=keep_dirty, force=force, preview=preview)
 
     def redo(
         self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
     ) -> RestoreResult:
         """Takes back the last undo."""
+        _check_wishes(keep_dirty, force)
         return restore.redo(self, keep_dirty=keep_dirty, force=force, preview=preview)
 
     def operations(self, limit: int | None = None, before: int | None = None) -> list[Operation]:
@@ -398,6 +399,11 @@ def _open_files(project: Project, wait: float) -> tuple[Database, Store]:
                 "to begin anew."
             )
         return Database(journal, JOURNAL), Store(objects)
+
+
+def _check_wishes(keep_dirty: bool, force: bool) -> None:
+    if force and keep_dirty:
+        raise UsageError("To keep dirty files and to overwrite them are two different wishes.")
 
 
 def _has_content(path: str) -> bool:
