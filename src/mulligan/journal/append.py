@@ -48,7 +48,10 @@ class Appender:
         self._db, self._session = db, session
         self._new_id, self._now, self._lenient = new_id, now, lenient
         found: Any = db.execute("SELECT agent, leaf FROM sessions WHERE number = ?", (session,))
-        self._agent, leaf = found.fetchone()
+        row: Any = found.fetchone()
+        if row is None:
+            raise NotFound("The session is not there any more.")
+        self._agent, leaf = row
         first, last = session << 32, (session + 1) << 32
         newest = db.execute(
             "SELECT seq, created_at FROM entries WHERE number > ? AND number < ? "

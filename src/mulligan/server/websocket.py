@@ -10,6 +10,7 @@ since the epoch; times in payloads are RFC 3339.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from mulligan.server.wire import (
     query_of,
 )
 
+LOG = logging.getLogger("mulligan.server")
 PATHS = ("/ws", "/api/v1/ws")
 REQUESTS_A_SECOND = 100
 IDLE_SECONDS = 120.0
@@ -125,18 +127,21 @@ class Connection:
         task.add_done_callback(self._tasks.discard)
 
     async def _answered(self, request: Request) -> None:
+        payload = error = None
         try:
             payload = await self._answer(request)
-            await self._respond(request.id, request.channel, payload)
-        except (WebSocketDisconnect, ConnectionError, RuntimeError):
-            return
         except TimeoutError:
             text = f"There was no answer within {ANSWER_SECONDS:.0f} s; the work goes on."
-            await self._respond(request.id, request.channel, error=_error("TIMEOUT", text))
+            error = _error("TIMEOUT", text)
         except Exception as problem:
-            await self._respond(request.id, request.channel, error=_as_error(problem))
+            error = _as_error(problem)
         finally:
             self._turns.release()
+        try:
+            await self._respond(request.id, request.channel, payload, error)
+        except (WebSocketDisconnect, ConnectionError, RuntimeError):
+            # The client has left; nobody waits for this.
+            return
 
     async def _answer(self, request: Request) -> Any:
         if request.channel == "code:subscribe":
@@ -282,6 +287,8 @@ def _as_error(problem: Exception) -> dict[str, Any]:
         return _error("INVALID_MESSAGE", str(problem))
     if isinstance(problem, Refused) and problem.code in ("unknown_channel", "unauthorized"):
         return _error(problem.code.upper(), str(problem))
+    if not isinstance(problem, MulliganError):
+        LOG.error("A request over the WebSocket failed.", exc_info=problem)
     status, body = as_error(problem)
     words = body["error"]
     details = {"code": _result_code(problem), "reason": words["code"], "status": status}

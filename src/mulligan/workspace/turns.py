@@ -146,6 +146,16 @@ def undo(
         return restore.undo(workspace, keep_dirty=keep_dirty, force=force, preview=preview)
 
 
+def redo(
+    workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+) -> RestoreResult:
+    """Takes back the last undo, unless an agent has done something since."""
+    with workspace.locked():
+        if not preview:
+            split(workspace)
+        return restore.redo(workspace, keep_dirty=keep_dirty, force=force, preview=preview)
+
+
 def _preview_of_open_turns(workspace: Workspace, *, force: bool) -> RestoreResult:
     """What an undo would do, without making an operation of what open turns have done."""
     with observing(workspace) as now:

@@ -239,7 +239,7 @@ class Workspace(SessionVerbs, ReviewVerbs):
     ) -> RestoreResult:
         """Takes back the last undo."""
         _check_wishes(keep_dirty, force)
-        return restore.redo(self, keep_dirty=keep_dirty, force=force, preview=preview)
+        return turns.redo(self, keep_dirty=keep_dirty, force=force, preview=preview)
 
     def operations(self, limit: int | None = None, before: int | None = None) -> list[Operation]:
         """The log of operations, newest first; those before a number, if it is given."""

@@ -20,6 +20,9 @@ from mulligan.protocols.agents.shape import Mulligan
 Events = Mapping[str, float]
 """By event, how long the agent is to wait for us, in its own unit."""
 
+DEPTH = 5
+"""How far in a hook stands."""
+
 NEVER = 'exec 2>/dev/null; "$@" hook {agent} || true'
 AT_PROMPTS = '"$@" hook {agent} --strict || exit 2'
 """Only where the user chose to be strict: then a prompt without Mulligan is no prompt."""
@@ -58,15 +61,15 @@ def written(
         path = ("hooks", event)
         found = json_text.read(text).at(path)
         mine = [
-            (each, depth)
+            each
             for group in (found.parts if found is not None else ())
-            for each, depth in ((one, 4) for one in _hooks(group))
+            for each in _hooks(group)
             if is_ours(agent, each.content)
         ]
         if not mine:
             text = json_text.appended(text, path, {"hooks": [hook]})
-        elif mine[0][0].content != hook:
-            text = json_text.replaced(text, *mine[0], hook)
+        elif mine[0].content != hook:
+            text = json_text.replaced(text, mine[0], DEPTH, hook)
     return text
 
 

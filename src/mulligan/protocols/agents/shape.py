@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -26,9 +27,10 @@ class Agent(NamedTuple):
 
     `file` is the one that its hooks go into, `folder` where it keeps its things, if it was ever
     run. `written` is that file with what is ours in it, `removed` without it: `None` if nothing is
-    left. `commands` are the commands in it that are ours, each to be run by a shell.
-    `events` is what a dry run tells each of these commands. Texts that make no sense to the agent
-    raise `ValueError`.
+    left. `commands` are the commands in it that are ours, each to be run by a shell, and
+    `rehearsal` is a prompt as the agent would tell them of it, in some directory. Texts that make
+    no sense to the agent raise `ValueError`. `needs` is what the user still has to do for it to
+    work, if anything.
     """
 
     name: str
@@ -41,11 +43,8 @@ class Agent(NamedTuple):
     commands: Callable[[str], list[str]]
     rehearsal: Callable[[str], dict[str, object]]
     needs: Callable[[Place], str | None] = lambda place: None
-    """What the user still has to do for it to work, if anything."""
 
 
 def folder_of(place: Place, variable: str, *usual: str) -> str:
     """A folder that the environment may name, or the usual one below the home."""
-    import os
-
     return place.environment.get(variable) or os.path.join(place.home, *usual)

@@ -1,0 +1,98 @@
+"""Gemini CLI: hooks in its settings, with times in milliseconds.
+
+A hook whose program is missing blocks every tool, so what is written there never is: the shell
+answers for it. Hooks of a project run only in a folder that is trusted; the user's run everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from typing import Final
+
+from mulligan.protocols.agents import command_hooks
+from mulligan.protocols.agents.shape import Agent, Place
+
+NAME: Final = "gemini"
+EVENTS: Final = {
+    "SessionStart": 60_000,
+    "BeforeAgent": 120_000,
+    "BeforeTool": 60_000,
+    "AfterTool": 60_000,
+    "AfterAgent": 120_000,
+    "SessionEnd": 60_000,
+}
+"""In milliseconds."""
+TRUSTED: Final = ("TRUST_FOLDER", "TRUST_PARENT")
+
+
+def folder(place: Place) -> str:
+    return os.path.join(place.environment.get("GEMINI_CLI_HOME") or place.home, ".gemini")
+
+
+def file(place: Place) -> str:
+    if place.project is not None:
+        return os.path.join(place.project, ".gemini", "settings.json")
+    return os.path.join(folder(place), "settings.json")
+
+
+def rehearsal(directory: str) -> dict[str, object]:
+    return {
+        "hook_event_name": "BeforeAgent",
+        "session_id": "rehearsal",
+        "cwd": directory,
+        "prompt": "A rehearsal.",
+    }
+
+
+def needs(place: Place) -> str | None:
+    """Trust in the folder, without which the hooks of a project are not run."""
+    if place.project is None or _is_trusted(place, place.project):
+        return None
+    return (
+        f"trust the folder: start `gemini` in {place.project} and say so when it asks, or set "
+        "GEMINI_CLI_TRUST_WORKSPACE=true; with --skip-trust alone only the user's hooks run"
+    )
+
+
+def _is_trusted(place: Place, project: str) -> bool:
+    if place.environment.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
+        return True
+    path = place.environment.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or os.path.join(
+        folder(place), "trustedFolders.json"
+    )
+    try:
+        with open(path, encoding="utf-8") as opened:
+            known = json.load(opened)
+    except (OSError, ValueError):
+        return False
+    if not isinstance(known, dict):
+        return False
+    for trusted, word in known.items():
+        top = os.path.dirname(trusted) if word == "TRUST_PARENT" else trusted
+        if word in TRUSTED and os.path.commonpath([os.path.realpath(top), project]) == (
+            os.path.realpath(top)
+        ):
+            return True
+    return False
+
+
+AGENT: Final = Agent(
+    name=NAME,
+    title="Gemini CLI",
+    program="gemini",
+    folder=folder,
+    file=file,
+    written=partial(
+        command_hooks.written,
+        agent=NAME,
+        events=EVENTS,
+        prompt="BeforeAgent",
+        extra={"name": "mulligan"},
+    ),
+    removed=partial(command_hooks.removed, agent=NAME),
+    commands=partial(command_hooks.commands, agent=NAME),
+    rehearsal=rehearsal,
+    needs=needs,
+)

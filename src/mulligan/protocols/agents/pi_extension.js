@@ -1,0 +1,114 @@
+// Tells Mulligan what happens. Nothing in here may reach pi: whatever goes wrong is let go.
+import { spawn } from "node:child_process";
+
+const LONGEST = 60000;
+
+// Calls `mulligan hook pi` with one happening, and gives its answer, or null if there is none.
+function tell(happening) {
+  return new Promise((resolve) => {
+    try {
+      const [program, ...words] = MULLIGAN;
+      const child = spawn(program, [...words, "hook", "pi", ...(STRICT ? ["--strict"] : [])], {
+        stdio: ["pipe", "pipe", "ignore"],
+      });
+      const clock = setTimeout(() => child.kill("SIGKILL"), LONGEST);
+      let answer = "";
+      const done = (value) => {
+        clearTimeout(clock);
+        resolve(value);
+      };
+      child.on("error", () => done(null));
+      child.stdin.on("error", () => {});
+      child.stdout.on("error", () => {});
+      child.stdout.on("data", (piece) => (answer += piece));
+      child.on("close", () => {
+        try {
+          done(JSON.parse(answer));
+        } catch {
+          done(null);
+        }
+      });
+      child.stdin.end(JSON.stringify(happening));
+    } catch {
+      resolve(null);
+    }
+  });
+}
+
+function said(message) {
+  const content = message?.content;
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content.map((part) => (part?.type === "text" ? part.text : "")).join("");
+}
+
+export default function mulligan(pi) {
+  const begun = new Map();
+
+  const about = (kind, ctx, more) => {
+    const log = ctx.sessionManager.getSessionFile();
+    return {
+      kind,
+      session: ctx.sessionManager.getSessionId(),
+      directory: ctx.cwd,
+      model: ctx.model?.id,
+      log,
+      ...more,
+    };
+  };
+
+  const on = (event, handler) => {
+    try {
+      pi.on(event, async (told, ctx) => {
+        try {
+          return await handler(told, ctx);
+        } catch {
+          return undefined;
+        }
+      });
+    } catch {
+      // This version does not have the event.
+    }
+  };
+
+  on("session_start", async (event, ctx) => {
+    await tell(about("session_starts", ctx, { source: event.reason }));
+  });
+
+  on("before_agent_start", async (event, ctx) => {
+    const answer = await tell(about("prompt", ctx, { text: event.prompt ?? "" }));
+    const stop = answer?.stop ?? (STRICT && !answer ? "Mulligan does not answer." : null);
+    if (stop) {
+      if (ctx.hasUI) ctx.ui.notify(stop, "error");
+      else console.error(stop);
+      ctx.abort();
+      return undefined;
+    }
+    if (!answer?.to_agent) return undefined;
+    return { message: { customType: "mulligan", content: answer.to_agent, display: true } };
+  });
+
+  on("tool_call", async (event, ctx) => {
+    const { toolCallId: call, toolName: tool, input } = event;
+    await tell(about("call_begins", ctx, { call, tool, input }));
+    begun.set(call, Date.now());
+  });
+
+  on("tool_result", async (event, ctx) => {
+    const { toolCallId: call, toolName: tool, input } = event;
+    const since = begun.get(call);
+    begun.delete(call);
+    const duration = since === undefined ? undefined : Date.now() - since;
+    await tell(about("call_ends", ctx, { call, tool, input, ok: !event.isError, duration }));
+  });
+
+  on("agent_end", async (event, ctx) => {
+    const last = (event.messages ?? []).filter((each) => each?.role === "assistant").at(-1);
+    const answer = await tell(about("turn_ends", ctx, { text: said(last) || undefined }));
+    if (answer?.to_user && ctx.hasUI) ctx.ui.notify(answer.to_user, "info");
+  });
+
+  on("session_shutdown", async (_event, ctx) => {
+    await tell(about("session_ends", ctx, {}));
+  });
+}
