@@ -13,7 +13,7 @@ comes too late is reported as one replaced block: larger than it need be, never 
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 
 # (old_start, old_end, new_start, new_end), half-open, counted from 0.
@@ -155,6 +155,9 @@ def _ranges(old: Sequence[bytes], new: Sequence[bytes]) -> list[Range]:
     """The changed ranges where the search left them."""
     head, tail = _trim(old, new, 0, len(old), 0, len(new))
     a_lines, b_lines = old[head : len(old) - tail], new[head : len(new) - tail]
+    if not a_lines or not b_lines:
+        whole = (head, len(old) - tail, head, len(new) - tail)
+        return [whole] if a_lines or b_lines else []
     ids = {line: number for number, line in enumerate(dict.fromkeys(chain(a_lines, b_lines)))}
     a = list(map(ids.__getitem__, a_lines))
     b = list(map(ids.__getitem__, b_lines))
@@ -172,13 +175,27 @@ def _trim(
 ) -> tuple[int, int]:
     """How many lines at the beginning and at the end of two stretches are equal."""
     room = min(i_end - i, j_end - j)
-    head = 0
-    while head < room and a[i + head] == b[j + head]:
-        head += 1
-    tail = 0
-    while tail < room - head and a[i_end - 1 - tail] == b[j_end - 1 - tail]:
-        tail += 1
+    head = _common(room, lambda at, end: a[i + at : i + end] == b[j + at : j + end])
+    tail = _common(
+        room - head,
+        lambda at, end: a[i_end - end : i_end - at] == b[j_end - end : j_end - at],
+    )
     return head, tail
+
+
+def _common(room: int, same: Callable[[int, int], bool]) -> int:
+    """How far two stretches are the same; compared in strides, which is quick for most lines."""
+    at, stride = 0, 16
+    while at < room:
+        end = min(at + stride, room)
+        if same(at, end):
+            at = end
+            stride *= 2
+        elif end - at == 1:
+            break
+        else:
+            stride = (end - at) // 2
+    return at
 
 
 def _equal_runs(a: list[int], b: list[int]) -> list[Run]:

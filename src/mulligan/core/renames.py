@@ -63,12 +63,14 @@ def similar_renames(
     deleted, added = list(deleted), list(added)
     olds = _most_promising(deleted, added, limit)
     news = _most_promising(added, deleted, limit)
-    pairs = [
-        (_basename(old.path) != _basename(new.path), -_overlap(old, new), old, new)
-        for old in olds
-        for new in news
-        if _overlap(old, new) >= threshold
-    ]
+    named = [(_basename(new.path), new) for new in news]
+    pairs = []
+    for old in olds:
+        name = _basename(old.path)
+        for new_name, new in named:
+            overlap = _overlap(old.size, new.size)
+            if overlap >= threshold:
+                pairs.append((name != new_name, -overlap, old, new))
     # The likely pairs come first, so that they are compared when the work runs out.
     pairs.sort(key=lambda pair: (pair[0], pair[1], pair[2].path, pair[3].path))
     texts = _Texts(read)
@@ -149,9 +151,9 @@ def _most_promising(
     )[:limit]
 
 
-def _overlap(old: Candidate, new: Candidate) -> float:
+def _overlap(old: int, new: int) -> float:
     """The most that two contents of these sizes can have in common."""
-    return min(old.size, new.size) / max(old.size, new.size)
+    return old / new if old < new else new / old
 
 
 class _Text(NamedTuple):
@@ -183,11 +185,11 @@ class _Texts:
             return None
         # A text is still the same text when only its line ends were converted.
         data = data.replace(b"\r\n", b"\n")
-        pieces = Counter(
-            line[start : start + PIECE]
-            for line in split_lines(data)
-            for start in range(0, len(line), PIECE)
-        )
+        pieces = Counter(split_lines(data))
+        for line in [line for line in pieces if len(line) > PIECE]:
+            count = pieces.pop(line)
+            for start in range(0, len(line), PIECE):
+                pieces[line[start : start + PIECE]] += count
         return _Text(pieces, len(data))
 
 

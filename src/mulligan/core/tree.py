@@ -219,9 +219,9 @@ def _compare(
 ) -> None:
     if before == after:
         return
-    old_records, new_records = set(load(before).records()), set(load(after).records())
-    old = {entry[5]: entry for entry in map(_entry, old_records - new_records)}
-    new = {entry[5]: entry for entry in map(_entry, new_records - old_records)}
+    old_records, new_records = _unequal(load(before).records(), load(after).records())
+    old = {entry[5]: entry for entry in map(_entry, old_records)}
+    new = {entry[5]: entry for entry in map(_entry, new_records)}
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
         path = join(directory, name)
@@ -232,6 +232,16 @@ def _compare(
         if None in below or was is None or now is None or was.mode != now.mode:
             found.append(Change(path, was, now))
         _compare(below[0] or EMPTY_ID, below[1] or EMPTY_ID, load, path, found)
+
+
+def _unequal(old: list[bytes], new: list[bytes]) -> tuple[set[bytes], set[bytes]]:
+    """The records that are not the same in both."""
+    if len(old) == len(new):
+        # Mostly some have changed where they are.
+        pairs = [(was, now) for was, now in zip(old, new, strict=True) if was != now]
+        old, new = [was for was, _now in pairs], [now for _was, now in pairs]
+    olds, news = set(old), set(new)
+    return olds - news, news - olds
 
 
 def _below(entry: Entry | None) -> bytes | None:

@@ -210,7 +210,9 @@ class Writer:
             prefix = zstd.ZstdDict(self.store.content(base), is_raw=True).as_prefix
         except Corrupt:
             return None
-        return zstd.compress(content, LEVEL, zstd_dict=prefix), base.id, base.depth + 1
+        compressor = zstd.ZstdCompressor(LEVEL, zstd_dict=prefix)
+        payload: bytes = compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
+        return payload, base.id, base.depth + 1
 
     def _earlier_chunks(self, base: bytes | None) -> Callable[[int], bytes | None]:
         # The chunk that held the same place before makes a good base for the one that is new.
