@@ -16,8 +16,8 @@ KINDS: Final = (SESSION_STARTS, PROMPT, CALL_BEGINS, CALL_ENDS, TURN_ENDS, SESSI
 class Happening(NamedTuple):
     """One event of an agent. What it does not say is `None`.
 
-    `text` is the prompt, or the agent's last words; `paths` are files that a tool is to write, or
-    has written. `log` is where the agent keeps its own account of the session, `part` the session
+    `text` is the prompt, or the agent's last words; `input` is what a tool was given, and `paths`
+    are files that it is to write, or has written. `aside` is what a sub-agent does. `log` is where the agent keeps its own account of the session, `part` the session
     within it if it holds several.
     """
 
@@ -37,6 +37,8 @@ class Happening(NamedTuple):
     log: str | None = None
     part: str = ""
     process: int | None = None
+    input: Any = None
+    aside: bool = False
 
     def as_json(self) -> dict[str, Any]:
         found = self._asdict()

@@ -136,8 +136,8 @@ def points_of(workspace: Workspace, session: str) -> list[tuple[str, str | None]
     row = sessions.resolve(workspace.journal, session)
     sql = (
         "SELECT c.id, (SELECT id FROM entries e WHERE e.checkpoint = c.id AND e.session = ?1 "
-        "ORDER BY e.number LIMIT 1) AS entry FROM checkpoints c WHERE c.session = ?2 "
-        "OR entry IS NOT NULL ORDER BY c.seq DESC"
+        "ORDER BY e.number LIMIT 1) AS linked FROM checkpoints c WHERE c.session = ?2 "
+        "OR linked IS NOT NULL ORDER BY c.seq DESC"
     )
     return [(name, entry) for name, entry in workspace.journal.rows(sql, row.number, row.id)]
 

@@ -8,9 +8,19 @@ taken from the log when a turn ends. An end that never comes is made up by the n
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
-from mulligan.core.entries import ASSISTANT_OUTPUT, NewEntry
+from mulligan.core.coverage import words
+from mulligan.core.entries import (
+    ASSISTANT_OUTPUT,
+    ERROR,
+    RUNNING,
+    SUCCESS,
+    TOOL_CALL,
+    USER_INPUT,
+    NewEntry,
+)
 from mulligan.core.happenings import (
     CALL_BEGINS,
     CALL_ENDS,
@@ -21,13 +31,14 @@ from mulligan.core.happenings import (
     Happening,
     Told,
 )
+from mulligan.core.times import nanoseconds
 from mulligan.core.tree import find
 from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, operations, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import edits, turns
 from mulligan.workspace import sessions as keeping
-from mulligan.workspace.process import identity
+from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.standing import last_seen
 
 if TYPE_CHECKING:
@@ -35,14 +46,15 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 NO_PROMPT = "(no prompt was seen)"
+SAME_SECONDS = 5
+SOON_READ = 1 << 20
+"""Logs up to this size are read at every call; longer ones when a turn ends."""
 NOTHING = Told()
 
 
 def happened(workspace: Workspace, told: Happening) -> Told:
     """Records one happening; gives what there is to say about it."""
     session = _session(workspace, told)
-    if told.kind == SESSION_STARTS:
-        return NOTHING
     if told.kind == PROMPT:
         return _prompt(workspace, session, told)
     if told.kind == CALL_BEGINS:
@@ -51,11 +63,9 @@ def happened(workspace: Workspace, told: Happening) -> Told:
         return _call_ends(workspace, session, told)
     if told.kind == TURN_ENDS:
         return _turn_ends(workspace, session, told)
-    assert told.kind == SESSION_ENDS
-    if _is_open(workspace, session):
-        _turn_ends(workspace, session, told)
-    with workspace.journal.writing() as db:
-        sessions.update(db, session.number, {"status": "stopped", "process": None})
+    if told.kind == SESSION_ENDS:
+        return _session_ends(workspace, session, told)
+    assert told.kind == SESSION_STARTS
     return NOTHING
 
 
@@ -68,8 +78,10 @@ def _session(workspace: Workspace, told: Happening) -> SessionRow:
             "directory": told.directory,
         }  # fmt: skip
         keeping.create(
-            workspace, id=told.session, checkpoint=True, values=values, process=told.process or 0
+            workspace, id=told.session, checkpoint=False, values=values, process=told.process or 0
         )
+        # It may have been going on for long, or be a fork: what was said comes before what will.
+        _complete(workspace, told)
         return sessions.resolve(workspace.journal, told.session)
     new: dict[str, Any] = {}
     process = identity(told.process) if told.process else None
@@ -88,12 +100,39 @@ def _session(workspace: Workspace, told: Happening) -> SessionRow:
 
 
 def _prompt(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+    if told.aside:
+        return NOTHING
     rejected = _rejections(workspace, session) if workspace.settings.tell_rejections else None
     if _is_open(workspace, session):
+        if _was_just_said(workspace, session, told.text or ""):
+            # Installed twice, for the user and for the project.
+            return NOTHING
         # The turn before never ended: its log has what there is to know of it.
         _complete(workspace, told)
+    _end_the_dead(workspace, session)
     turns.begin(workspace, session.id, told.text or "")
     return Told(to_agent=rejected)
+
+
+def _was_just_said(workspace: Workspace, session: SessionRow, text: str) -> bool:
+    """Whether the session stands at this very prompt, and it is not long ago."""
+    found = workspace.journal.row(
+        "SELECT type, content, created_at FROM entries WHERE number = ?",
+        (session.number << 32) | (session.leaf or 0),
+    )
+    if found is None or found[0] != USER_INPUT or found[1] != words(text):
+        return False
+    return time.time_ns() - nanoseconds(found[2]) < SAME_SECONDS * 1_000_000_000
+
+
+def _end_the_dead(workspace: Workspace, session: SessionRow) -> None:
+    """Ends the turns of agents that are gone, so that nobody else's work is taken for theirs."""
+    for number in turns.open_turns(workspace):
+        other = sessions.by_number(workspace.journal, number)
+        if other is None or number == session.number:
+            continue
+        if other.status == "stopped" or (other.process and is_gone(other.process)):
+            turns.end(workspace, other.id, status="stopped", interrupted=True)
 
 
 def _call_begins(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
@@ -113,32 +152,74 @@ def _call_begins(workspace: Workspace, session: SessionRow, told: Happening) -> 
             turns.bring_into_view(workspace, hidden)
         elif len(turns.open_turns(workspace)) > 1:
             turns.observe(workspace)
+    if told.tool and not told.aside:
+        _note_call(workspace, session, told)
     return NOTHING
+
+
+def _note_call(workspace: Workspace, session: SessionRow, told: Happening) -> None:
+    """Writes down that a call runs, after what the agent's log says was before it.
+
+    A long log is left to the end of the turn, and the calls in it too: they would come before
+    the words that led to them.
+    """
+    if told.log is not None and os.path.exists(told.log):
+        if not told.part and os.path.getsize(told.log) > SOON_READ:
+            return
+        _complete(workspace, told)
+    with workspace.journal.writing() as db:
+        if append.open_call(db, session.number, told.call, told.tool or "", told.input) is None:
+            data = {"name": told.tool, "input": told.input, "status": RUNNING}
+            appender = keeping.appending(db, session.number)
+            appender.append(
+                NewEntry(TOOL_CALL, "", data | ({"call": told.call} if told.call else {}))
+            )
+            appender.finish()
 
 
 def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
     paths = _inside(workspace, told)
     if paths:
         edits.wrote(workspace, session, paths)
-    if told.call is not None and told.ok is not None:
-        with workspace.journal.writing() as db:
+    with workspace.journal.writing() as db:
+        found = append.open_call(db, session.number, told.call, told.tool or "", told.input)
+        if found is not None and told.ok is not None:
+            entry, begun = found
+            took = told.duration
+            if took is None:
+                took = max(0.0, (time.time_ns() - nanoseconds(begun)) / 1e6)
             append.end_call(
-                db, session.number, told.call, status="success" if told.ok else "error",
-                duration=told.duration,
-            )  # fmt: skip
+                db, session.number, entry, status=SUCCESS if told.ok else ERROR, duration=took
+            )
     if len(turns.open_turns(workspace)) > 1:
         turns.observe(workspace)
     return NOTHING
 
 
 def _turn_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
-    if not _is_open(workspace, session):
+    if told.aside or not _is_open(workspace, session):
         return NOTHING
     took_in = _complete(workspace, told)
     if told.text and not took_in:
         keeping.add(workspace, session.id, [NewEntry(ASSISTANT_OUTPUT, told.text)])
     step = turns.end(workspace, session.id)
     return Told(to_user=_words(step))
+
+
+def _session_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+    """The agent goes. A turn that it leaves in the middle of a call stays open.
+
+    The command may go on without it, and what that still changes is the turn's: the next prompt,
+    of whichever agent, ends it.
+    """
+    if _is_open(workspace, session):
+        if append.has_open_call(workspace.journal, session.number):
+            _complete(workspace, told)
+        else:
+            _turn_ends(workspace, session, told)
+    with workspace.journal.writing() as db:
+        sessions.update(db, session.number, {"status": "stopped", "process": None})
+    return NOTHING
 
 
 def _is_open(workspace: Workspace, session: SessionRow) -> bool:

@@ -254,8 +254,9 @@ def _with_own(
             continue
         old, mine, new = (as_lines(each, trees) for each in (was, wrote, now))
         if old is not None and mine is not None and new is not None:
-            # What others changed within the pending work, and is still there, is still theirs.
-            into[path] = trees.with_content(now, fold(new, old, mine).content)
+            # Where it clashes with what others changed within its work, it stays theirs too: when
+            # unsure whose lines they are, they are somebody else's.
+            into[path] = trees.with_content(now, fold(mine, old, new).content)
     return view._replace(written=trees.edit(written, into))
 
 

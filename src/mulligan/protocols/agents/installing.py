@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ from mulligan.store.durable import make_directories
 
 RECORD = "installed.json"
 CODEX_MARK = "hook codex"
+CODING = ("utf-8", "surrogateescape")
+Removed = Callable[[str], str | None]
 
 
 class Change(NamedTuple):
@@ -82,27 +84,17 @@ def install(agent: Agent, place: Place, mulligan: Mulligan, home: str, *, previe
 def uninstall(agent: Agent, place: Place, home: str, *, preview: bool) -> Outcome:
     """Takes back exactly what was written; what others wrote since stays."""
     changes = []
-    record = _record(home)
     for path, removed in _files(agent, place):
-        before = read(path)
-        if before is None:
-            known = record.get(path)
-        else:
-            known = record.get(path)
-            after = _as_it_was(known, before)
-            if after is _CHANGED:
-                without = _understood(path, lambda: removed(before))
-                # A file that was there before stays there, be it empty.
-                keep = without is None and (known is None or known["before"] is not None)
-                after = before if removed(before) == before else "{}\n" if keep and (
-                    path.endswith(".json")
-                ) else without
+        before, known = read(path), _record(home).get(path)
+        if before is not None:
+            after = _taken_back(path, before, known, removed)
             if after != before:
                 changes.append(Change(path, before, after))
                 if not preview:
                     write(path, after)
-        if not preview and known is not None:
+        if known is not None and not preview:
             for folder in known["folders"]:
+                # Those that we made, and that hold nothing now.
                 with contextlib.suppress(OSError):
                     os.rmdir(folder)
             _forget(home, path)
@@ -182,7 +174,7 @@ def _config(place: Place) -> str:
     return os.path.join(folder, "config.toml")
 
 
-def _files(agent: Agent, place: Place) -> Iterator[tuple[str, Any]]:
+def _files(agent: Agent, place: Place) -> Iterator[tuple[str, Removed]]:
     """The files that may hold something of ours, and how it is taken out of each."""
     path = agent.file(place)
     if agent.name == "codex":
@@ -190,7 +182,7 @@ def _files(agent: Agent, place: Place) -> Iterator[tuple[str, Any]]:
     yield path, agent.removed
 
 
-def _understood(path: str, work: Any) -> Any:
+def _understood(path: str, work: Callable[[], Any]) -> Any:
     try:
         return work()
     except ValueError as problem:
@@ -199,17 +191,18 @@ def _understood(path: str, work: Any) -> Any:
         ) from problem
 
 
-_CHANGED = object()
-
-
-def _as_it_was(known: dict[str, Any] | None, present: str) -> Any:
-    """The text from before, if nobody has changed the file since."""
-    if known is None or known["after"] != _digest(present):
-        return _CHANGED
-    before = known["before"]
-    if before is None:
-        return None
-    return base64.b64decode(before).decode("utf-8", "surrogateescape")
+def _taken_back(
+    path: str, present: str, known: dict[str, Any] | None, removed: Removed
+) -> str | None:
+    """A file without what is ours: as it was, if nobody has changed it since."""
+    if known is not None and known["after"] == _digest(present):
+        before = known["before"]
+        return None if before is None else base64.b64decode(before).decode(*CODING)
+    without = _understood(path, lambda: removed(present))
+    if without is None and known is not None and known["before"] is not None:
+        # It was there before us: empty, it stays.
+        return "{}\n" if path.endswith(".json") else ""
+    return without
 
 
 @contextlib.contextmanager
@@ -224,7 +217,7 @@ def _remembering(home: str, agent: str, path: str) -> Iterator[None]:
     else:
         folders = list(_missing_folders(path))
         if present is not None:
-            content = present.encode("utf-8", "surrogateescape")
+            content = present.encode(*CODING)
             before = base64.b64encode(content).decode()
     yield
     after = read(path)
@@ -248,7 +241,7 @@ def _missing_folders(path: str) -> Iterator[str]:
 def _digest(text: str | None) -> str | None:
     if text is None:
         return None
-    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256(text.encode(*CODING)).hexdigest()
 
 
 def _record(home: str) -> dict[str, Any]:

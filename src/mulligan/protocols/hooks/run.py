@@ -13,16 +13,15 @@ import time
 from typing import Any
 
 from mulligan.core.happenings import PROMPT, Happening, Told
-from mulligan.protocols.hooks.translate import AGENTS, answer, translated
+from mulligan.protocols.hooks.translate import AGENTS, answer, refusal, translated
 
 LARGEST = 64 << 20
 KEPT = 1 << 20
-BLOCK = 2
-"""The exit code by which an agent's hook says no."""
+SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash")
 
 
 def main(arguments: list[str]) -> int:
-    """Runs a hook; gives the exit code, which is 0 unless the user chose to be strict."""
+    """Runs a hook; gives the exit code, which is 0 whatever happens: a no is in the answer."""
     if not arguments or arguments[0] not in AGENTS or len(arguments) > 2:
         sys.stderr.write(f"usage: mulligan hook {{{'|'.join(AGENTS)}}} [--strict]\n")
         return 2 if not arguments else 0
@@ -42,11 +41,10 @@ def main(arguments: list[str]) -> int:
         return 0
     except BaseException as problem:
         _note(agent, happening, problem)
-        if strict and happening is not None and happening.kind == PROMPT:
-            sys.stderr.write(
-                f"mulligan: this prompt cannot be protected ({problem}); see `mulligan doctor`.\n"
-            )
-            return BLOCK
+        if happening is not None and happening.kind == PROMPT and (strict or _is_strict(happening)):
+            reason = f"Mulligan cannot protect this prompt: {problem} See `mulligan doctor`."
+            sys.stdout.write(refusal(agent, reason) + "\n")
+            sys.stdout.flush()
         return 0
 
 
@@ -68,16 +66,32 @@ def _payload() -> dict[str, Any]:
 
 
 def _agents_process() -> int | None:
-    """The agent's own process: whoever called the hook, or the one above a shell in between."""
+    """The agent's own process: whoever called the hook, or the one above the shells in between."""
     parent = os.getppid()
     try:
-        with open(f"/proc/{parent}/stat", "rb") as file:
-            name, _close, rest = file.read().rpartition(b")")
-        if name.partition(b"(")[2] in (b"sh", b"bash", b"dash", b"zsh"):
-            return int(rest.split()[1])
+        while parent > 1:
+            with open(f"/proc/{parent}/stat", "rb") as file:
+                name, _close, rest = file.read().rpartition(b")")
+            if name.partition(b"(")[2] not in SHELLS:
+                break
+            parent = int(rest.split()[1])
     except (OSError, ValueError, IndexError):
         pass
     return parent if parent > 1 else None
+
+
+def _is_strict(happening: Happening) -> bool:
+    """Whether the settings say so; what cannot be read says nothing."""
+    from mulligan.errors import MulliganError
+    from mulligan.workspace.home import find_project, home_directory
+    from mulligan.workspace.settings import read_settings
+
+    try:
+        home = home_directory()
+        project = find_project(happening.directory, home)
+        return read_settings(home, project.root, project.directory).strict
+    except (MulliganError, OSError):
+        return False
 
 
 def _record(happening: Happening) -> Told:

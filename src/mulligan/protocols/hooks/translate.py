@@ -91,6 +91,8 @@ def translated(agent: str, payload: Payload, process: int | None) -> Happening |
         source=_text(payload, "source"),
         log=_text(payload, "transcript_path"),
         process=process,
+        input=given,
+        aside=_text(payload, "agent_id") is not None,
     )
 
 
@@ -126,14 +128,21 @@ def answer(agent: str, event: str, told: Told) -> str:
     return json.dumps(found) if found else ""
 
 
+def refusal(agent: str, reason: str) -> str:
+    """What to print so that a prompt goes no further."""
+    if agent in PLUGINS:
+        return json.dumps({"stop": reason})
+    return json.dumps({"decision": "deny" if agent == "gemini" else "block", "reason": reason})
+
+
 def _from_plugin(agent: str, payload: Payload, process: int | None) -> Happening | None:
     given = dict(payload)
     if not isinstance(given.get("directory"), str):
         given["directory"] = os.getcwd()
-    tool, arguments = given.get("tool"), given.pop("input", None)
     given["agent"] = agent
     given["process"] = process
-    given["paths"] = written_paths(agent, tool, arguments)
+    given["paths"] = written_paths(agent, given.get("tool"), given.get("input"))
+    given = {name: value for name, value in given.items() if value is not None}
     try:
         return Happening.from_json(given)
     except (ValueError, TypeError):

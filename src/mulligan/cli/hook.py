@@ -1,0 +1,25 @@
+"""`mulligan hook`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.protocols.hooks.translate import AGENTS
+
+
+@click.command(
+    "hook",
+    epilog="\b\nExamples:\n  mulligan install claude-code      what sets this up\n"
+    "  mulligan doctor                   what hooks had to say",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.argument("agent", type=click.Choice(AGENTS))
+@click.option("--strict", is_flag=True, help="Stop a prompt that cannot be protected.")
+def hook(agent: str, strict: bool) -> int:
+    """What agents call at each step: takes an event on stdin, and answers on stdout.
+
+    Nothing that goes wrong in here reaches the agent; `mulligan doctor` shows it.
+    """
+    from mulligan.protocols.hooks.run import main
+
+    return main([agent, *(["--strict"] if strict else [])])

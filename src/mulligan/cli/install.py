@@ -1,0 +1,153 @@
+"""`mulligan install`"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Iterator
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output, shown
+from mulligan.errors import MulliganError, UsageError
+from mulligan.protocols.agents import AGENTS, agent
+from mulligan.protocols.agents.installing import Change, Outcome
+from mulligan.protocols.agents.shape import Agent, Mulligan, Place
+
+COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+names = click.Choice((*AGENTS, "all"))
+
+
+@command(
+    "install",
+    examples="""
+mulligan install claude-code           for all your projects
+mulligan install all --preview         what would be written, for the agents that are here
+mulligan install codex --project       for this project alone
+mulligan uninstall claude-code         take it back
+""",
+)
+@click.argument("agent_name", metavar="AGENT", type=names)
+@click.option("--project", "for_project", is_flag=True, help="For this project alone.")
+@click.option("--user", "for_user", is_flag=True, help="For all your projects; the default.")
+@click.option("--preview", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option(
+    "--strict", is_flag=True, help="Stop a prompt that cannot be protected; else it goes on."
+)
+def install(
+    out: Output, agent_name: str, for_project: bool, for_user: bool, preview: bool, strict: bool
+) -> int:
+    """Let an agent call Mulligan: a checkpoint before every prompt, a step after every turn.
+
+    Adds a few lines to the agent's own configuration, and shows them. Whatever happens to
+    Mulligan, the agent goes on as before. AGENT is claude-code, codex, gemini, opencode or pi;
+    `all` are those that are found here.
+    """
+    from mulligan.protocols.agents.installing import install as write
+    from mulligan.protocols.agents.installing import our_command
+    from mulligan.workspace.home import home_directory
+
+    where = place(out, for_project=for_project, for_user=for_user)
+    mulligan = Mulligan(our_command(), strict)
+    return each(
+        out,
+        chosen(agent_name, where),
+        lambda one: write(one, where, mulligan, home_directory(), preview=preview),
+        "installed",
+        preview=preview,
+    )
+
+
+def place(out: Output, *, for_project: bool, for_user: bool) -> Place:
+    """Whom a command is for."""
+    if for_project and for_user:
+        raise UsageError("For the user or for this project; one of them.")
+    project = None
+    if for_project:
+        from mulligan.workspace.home import find_project, home_directory
+
+        found = find_project(out.base, home_directory(), allow_any_root=out.any_root)
+        project = os.fsdecode(found.root)
+    return Place(os.path.expanduser("~"), os.environ, project)
+
+
+def chosen(name: str, where: Place) -> list[Agent]:
+    """The agent that is named, or all that are here."""
+    from mulligan.protocols.agents.finding import is_found
+
+    if name != "all":
+        return [agent(name)]
+    found = [one for one in map(agent, AGENTS) if is_found(one, where)]
+    if not found:
+        raise UsageError(f"None of {', '.join(AGENTS)} is found here; name one to install anyway.")
+    return found
+
+
+def each(
+    out: Output, agents: list[Agent], work: object, done: str, *, preview: bool
+) -> int:
+    """Does something for each agent, and says what; one that cannot be helped stops no other."""
+    assert callable(work)
+    results, problems = [], []
+    for one in agents:
+        try:
+            results.append((one, work(one)))
+        except (MulliganError, OSError) as problem:
+            if len(agents) == 1:
+                raise
+            problems.append({"agent": one.name, "problem": str(problem)})
+            out.say(f"{one.title}: {shown(str(problem))}")
+    if out.as_json:
+        out.data(
+            {
+                "agents": [_as_json(outcome) for _one, outcome in results],
+                "problems": problems,
+                "preview": preview,
+            }
+        )
+        return 1 if problems else 0
+    for one, outcome in results:
+        for change in outcome.changes:
+            for line in _difference(change):
+                out.line(line)
+        out.say(_words(one, outcome, done, preview=preview))
+    return 1 if problems else 0
+
+
+def _words(one: Agent, outcome: Outcome, done: str, *, preview: bool) -> str:
+    if not outcome.changes:
+        text = f"{one.title}: nothing to change"
+        text += f"; {outcome.note}." if outcome.note else f", it is {done} as it should be."
+    elif preview:
+        text = f"{one.title}: this would be written"
+        text += f"; {outcome.note}." if outcome.note else ". Nothing was changed."
+    else:
+        text = f"{one.title}: {done}."
+    if outcome.needs:
+        text += f"\n{click.style('Still to do:', fg='yellow')} {shown(outcome.needs)}."
+    return text
+
+
+def _difference(change: Change) -> Iterator[str]:
+    before, after = change.before or "", change.after or ""
+    lines = difflib.unified_diff(
+        before.splitlines(),
+        after.splitlines(),
+        change.path if change.before is not None else os.devnull,
+        change.path if change.after is not None else os.devnull,
+        lineterm="",
+    )
+    for line in lines:
+        colour = COLOURS.get(line[:1]) if sys.stdout.isatty() else None
+        yield click.style(shown(line.rstrip("\n").expandtabs(4)), fg=colour)
+
+
+def _as_json(outcome: Outcome) -> dict[str, object]:
+    return {
+        "agent": outcome.agent,
+        "changes": [change._asdict() for change in outcome.changes],
+        "needs": outcome.needs,
+        "note": outcome.note,
+    }

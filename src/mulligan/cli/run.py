@@ -1,0 +1,67 @@
+"""`mulligan run`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output, change_line, plural, shown
+from mulligan.workspace.session_results import Step
+
+SHOWN = 20
+
+
+@command(
+    "run",
+    examples="""
+mulligan run aider
+mulligan run -- make clean all
+mulligan undo                         take back what it did
+""",
+)
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(out: Output, program: tuple[str, ...]) -> int:
+    """Run any program under protection: an agent without hooks, a script, a build.
+
+    There is a checkpoint before it, one whenever the files fall quiet while it runs, and one after
+    it. The program has the terminal to itself; its exit code is passed on. What it changed is
+    told on stderr.
+    """
+    from mulligan.workspace import running
+
+    with out.workspace(create=True, watch=True) as workspace:
+        done = running.run(workspace, program, directory=out.base, starting=out.clear_progress)
+    if done.code == running.NOT_FOUND and done.step is not None and not _changes(done.step):
+        out.say(f"mulligan: {shown(program[0])} may not be there; the code is {done.code}.")
+    if done.problem is not None:
+        out.say(f"mulligan: what it changed could not be recorded: {shown(done.problem)}")
+    elif done.step is not None:
+        _summary(out, done.step)
+    return done.code
+
+
+# What follows the program's name is the program's.
+run.allow_interspersed_args = False
+
+
+def _changes(step: Step) -> list[tuple[str, str]]:
+    return [
+        (state, path)
+        for state in ("added", "modified", "deleted")
+        for path in getattr(step, state)
+    ]
+
+
+def _summary(out: Output, step: Step) -> None:
+    changes = _changes(step)
+    if not changes:
+        out.say("mulligan: nothing was changed.")
+        return
+    for state, path in changes[:SHOWN]:
+        out.say(change_line(state, path, 0, 0))
+    if len(changes) > SHOWN:
+        out.say(f"… and {len(changes) - SHOWN:,} more.")
+    out.say(
+        f"mulligan: {plural(len(changes), 'file')} changed; `mulligan review` to decide, "
+        "`mulligan undo` to take back."
+    )

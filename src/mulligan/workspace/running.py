@@ -1,0 +1,161 @@
+"""Running any program under protection: a turn around it, and checkpoints while it works.
+
+The program has the terminal and the signals as if nobody stood behind it. A checkpoint is taken
+before it starts, whenever the tree has fallen quiet after some changes, and when it has ended,
+however it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple
+
+from mulligan.errors import MulliganError
+from mulligan.workspace import sessions, turns
+from mulligan.workspace.session_results import Step
+from mulligan.workspace.watching import Watching
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+QUIET_SECONDS = 2.0
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+FROM_THE_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
+
+
+class Ran(NamedTuple):
+    """How a program ended, and what it changed; `problem` says why that is not known."""
+
+    code: int
+    session: str | None
+    step: Step | None
+    problem: str | None = None
+
+
+def run(
+    workspace: Workspace,
+    command: Sequence[str],
+    *,
+    directory: str,
+    quiet: float = QUIET_SECONDS,
+    starting: Callable[[], None] = lambda: None,
+) -> Ran:
+    """Runs a program, and gives its exit code, or 128 and the number of the signal it died of.
+
+    `starting` is called when the terminal is about to be the program's; from then on nothing is
+    shown. What goes wrong with the recording once it runs changes nothing for the program.
+    """
+    session = sessions.create(
+        workspace,
+        id=None,
+        process=os.getpid(),
+        values={"agent": os.path.basename(command[0]), "directory": directory},
+        checkpoint=False,
+    ).id
+    turns.begin(workspace, session, " ".join(command))
+    starting()
+    shown, workspace.progress = workspace.progress, lambda stage, done, total: None
+    code = NOT_FOUND
+    try:
+        code = _run(workspace, command, directory, quiet)
+    finally:
+        workspace.progress = shown
+        problem, step = None, None
+        try:
+            step = turns.end(workspace, session, status="stopped", interrupted=code > 128)
+        except (MulliganError, OSError) as failure:
+            problem = str(failure)
+    return Ran(code, session, step, problem)
+
+
+def _run(workspace: Workspace, command: Sequence[str], directory: str, quiet: float) -> int:
+    try:
+        child = subprocess.Popen(command, cwd=directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return NOT_FOUND
+    except OSError:
+        return NOT_EXECUTABLE
+    over = threading.Event()
+    watching = threading.Thread(
+        target=_watch, args=(workspace, over, quiet), name="watching", daemon=True
+    )
+    with _signals_for(child):
+        watching.start()
+        code = child.wait()
+    over.set()
+    watching.join()
+    return code if code >= 0 else 128 - code
+
+
+def _watch(workspace: Workspace, over: threading.Event, quiet: float) -> None:
+    """Takes a checkpoint whenever all is quiet after some changes."""
+    try:
+        with Watching(workspace) as watching:
+            changed_at: float | None = None
+            while not over.is_set():
+                if watching.changes(min(0.2, quiet)):
+                    changed_at = time.monotonic()
+                elif changed_at is not None and time.monotonic() - changed_at >= quiet:
+                    changed_at = None
+                    workspace.checkpoint("All quiet after changes", kind="watch")
+    except (MulliganError, OSError):
+        # The end of the turn sees everything that is left; nothing is lost but what lay between.
+        return
+
+
+@contextmanager
+def _signals_for(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Signals go to the program, and we stay to bring things in order after it.
+
+    What the keyboard says, the terminal has told the program itself. A handler and not "ignore",
+    for that would be handed down to the program.
+    """
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        if child.poll() is None:
+            child.send_signal(number)
+
+    def from_the_keyboard(number: int, frame: FrameType | None) -> None:
+        if not _in_front():
+            forward(number, frame)
+
+    def handlers() -> Iterator[tuple[signal.Signals, Callable[[int, FrameType | None], None]]]:
+        yield from ((each, forward) for each in FORWARDED)
+        yield from ((each, from_the_keyboard) for each in FROM_THE_KEYBOARD)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in handlers()
+        # What the caller ignores (nohup) the program ignores too, and so do we.
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _in_front() -> bool:
+    """Whether the terminal's keys go to our process group."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
