@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -44,7 +45,14 @@ RESULTS = Path(__file__).resolve().parent / "results"
 _TOGETHER = 300_000_000
 
 
+OTHERS = ("review", "journal", "server", "page", "hooks")
+"""Measurements of their own, each in a file of this name: `./dev bench review`."""
+
+
 def main() -> int:
+    if sys.argv[1:2] and sys.argv[1] in OTHERS:
+        chosen = import_module(f"bench.{sys.argv[1]}")
+        return int(chosen.main(sys.argv[2:]))
     options = parse()
     # A signal becomes an exception, so that everything is cleaned up on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
