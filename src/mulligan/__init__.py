@@ -1,4 +1,4 @@
-"""Mulligan: checkpoints of any project, and an undo that cannot lose a byte.
+"""Mulligan: durable sessions for any coding agent, and an undo that cannot lose a byte.
 
     import mulligan
 
@@ -22,6 +22,7 @@ from mulligan.version import __version__
 
 if TYPE_CHECKING:
     from mulligan.core.coverage import Coverage
+    from mulligan.core.entries import NewEntry
     from mulligan.errors import (
         Ambiguous,
         Busy,
@@ -52,6 +53,34 @@ if TYPE_CHECKING:
         TreeEntry,
         Verified,
     )
+    from mulligan.workspace.review_results import (
+        Approved,
+        Discarded,
+        Kept,
+        PendingFile,
+        PendingHunk,
+        PendingStats,
+        Position,
+        Reset,
+        Review,
+        Round,
+        RoundStatus,
+        TurnFile,
+        TurnStatus,
+    )
+    from mulligan.workspace.session_results import (
+        Branch,
+        Edit,
+        Entry,
+        EntryPage,
+        FileDifference,
+        ModifiedFile,
+        Navigation,
+        Session,
+        SessionPage,
+        Step,
+        Turn,
+    )
     from mulligan.workspace.workspace import Workspace
     from mulligan.workspace.workspace import open_workspace as open
 
@@ -61,19 +90,32 @@ _HOMES = {
         "NothingToUndo", "OutOfSpace", "RefusedRoot", "Unsupported", "UsageError", "WouldLoseWork",
     ),
     "mulligan.core.coverage": ("Coverage",),
+    "mulligan.core.entries": ("NewEntry",),
     "mulligan.workspace.results": (
         "Changes", "Checkpoint", "Collected", "FileChange", "Finding", "Forgotten", "Operation",
         "RestorePlan", "RestoreResult", "Skip", "Status", "TreeEntry", "Verified",
+    ),
+    "mulligan.workspace.review_results": (
+        "Approved", "Discarded", "Kept", "PendingFile", "PendingHunk", "PendingStats",
+        "Position", "Reset", "Review", "Round", "RoundStatus", "TurnFile", "TurnStatus",
+    ),
+    "mulligan.workspace.session_results": (
+        "Branch", "Edit", "Entry", "EntryPage", "FileDifference", "ModifiedFile", "Navigation",
+        "Session", "SessionPage", "Step", "Turn",
     ),
     "mulligan.workspace.workspace": ("Workspace",),
 }  # fmt: skip
 
 __all__ = [
-    "Ambiguous", "Busy", "Changes", "Checkpoint", "Collected", "Corrupt", "Coverage", "FileChange",
-    "Finding", "Forgotten", "MissingObject", "MulliganError", "NewerFormat", "NotFound",
-    "NothingToUndo", "Operation", "OutOfSpace", "RefusedRoot", "RestorePlan", "RestoreResult",
-    "Skip", "Status", "TreeEntry", "Unsupported", "UsageError", "Verified", "Workspace",
-    "WouldLoseWork", "__version__", "open",
+    "Ambiguous", "Approved", "Branch", "Busy", "Changes", "Checkpoint", "Collected", "Corrupt",
+    "Coverage", "Discarded", "Edit", "Entry", "EntryPage", "FileChange", "FileDifference",
+    "Finding", "Forgotten", "Kept", "MissingObject", "ModifiedFile", "MulliganError",
+    "Navigation", "NewEntry", "NewerFormat", "NotFound", "NothingToUndo", "Operation",
+    "OutOfSpace", "PendingFile", "PendingHunk", "PendingStats", "Position", "RefusedRoot",
+    "Reset", "RestorePlan", "RestoreResult", "Review", "Round", "RoundStatus", "Session",
+    "SessionPage", "Skip", "Status", "Step", "TreeEntry", "Turn", "TurnFile", "TurnStatus",
+    "Unsupported", "UsageError", "Verified", "Workspace", "WouldLoseWork", "__version__",
+    "open",
 ]  # fmt: skip
 
 

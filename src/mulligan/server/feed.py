@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +28,7 @@ LOOK_FOR_PROJECTS = 2.0
 BATCH = 500
 QUEUE = 2000
 SHORT = 8  # so many characters tell the projects of a home apart
+POSITION = re.compile(r"([0-9a-f]{8})([0-9a-f]{1,15})")
 
 Call = Callable[..., Awaitable[Any]]
 
@@ -315,15 +317,14 @@ def _cursor(positions: dict[str, int]) -> str:
 
 
 def _positions(project: str | None, after: str | int | None) -> dict[str, int]:
+    """What a cursor says: a number, or that of each project by the beginning of its id."""
     text = str(after)
-    try:
-        if project is not None:
-            if not text.isascii() or not text.isdigit() or len(text) > 18:
-                raise ValueError
-            return {project: int(text)}
-        return _Prefixed({each[:SHORT]: int(each[SHORT:], 16) for each in text.split(".")})
-    except ValueError:
-        raise UsageError(f"{text[:50]!r} is not the id of an event.") from None
+    if project is not None and text.isascii() and text.isdigit() and len(text) <= 18:
+        return {project: int(text)}
+    parts = [POSITION.fullmatch(each) for each in text.split(".")]
+    if project is not None or None in parts:
+        raise UsageError(f"{text[:50]!r} is not the id of an event.")
+    return _Prefixed({part[1]: int(part[2], 16) for part in parts if part is not None})
 
 
 class _Prefixed(dict[str, int]):

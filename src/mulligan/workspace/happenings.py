@@ -7,6 +7,7 @@ taken from the log when a turn ends. An end that never comes is made up by the n
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -167,27 +168,42 @@ def _note_call(workspace: Workspace, session: SessionRow, told: Happening) -> No
         if not told.part and os.path.getsize(told.log) > SOON_READ:
             return
         _complete(workspace, told)
-    with workspace.journal.writing() as db:
-        if append.open_call(db, session.number, told.call, told.tool or "", told.input) is None:
-            data = {"name": told.tool, "input": told.input, "status": RUNNING}
-            appender = keeping.appending(db, session.number)
-            appender.append(
-                NewEntry(TOOL_CALL, "", data | ({"call": told.call} if told.call else {}))
-            )
-            appender.finish()
+    if _call(workspace, session, told) is None:
+        data = {"name": told.tool, "input": told.input, "status": RUNNING}
+        own = {"call": told.call} if told.call else {}
+        keeping.add(workspace, session.id, [NewEntry(TOOL_CALL, "", data | own)])
+
+
+def _call(workspace: Workspace, session: SessionRow, told: Happening) -> tuple[str, str] | None:
+    """The entry of a call and its time: by the agent's own id of it, else the oldest alike."""
+    if told.call is not None:
+        found = workspace.journal.row(
+            "SELECT id, created_at FROM entries WHERE session = ? AND type = 'tool_call' "
+            "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1",
+            session.number, told.call,
+        )  # fmt: skip
+        return (found[0], found[1]) if found else None
+    for id, moment, data in workspace.journal.rows(
+        "SELECT e.id, e.created_at, e.data FROM tool_events t JOIN entries e ON e.number = t.entry "
+        "WHERE t.session = ? AND t.success IS NULL AND t.tool = ? ORDER BY e.number",
+        session.number, told.tool or "",
+    ):  # fmt: skip
+        if json.loads(data).get("input") == told.input:
+            return id, moment
+    return None
 
 
 def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
     paths = _inside(workspace, told)
     if paths:
         edits.wrote(workspace, session, paths)
-    with workspace.journal.writing() as db:
-        found = append.open_call(db, session.number, told.call, told.tool or "", told.input)
-        if found is not None and told.ok is not None:
-            entry, begun = found
-            took = told.duration
-            if took is None:
-                took = max(0.0, (time.time_ns() - nanoseconds(begun)) / 1e6)
+    found = _call(workspace, session, told)
+    if found is not None and told.ok is not None:
+        entry, begun = found
+        took = told.duration
+        if took is None:
+            took = round(max(0.0, (time.time_ns() - nanoseconds(begun)) / 1e6))
+        with workspace.journal.writing() as db:
             append.end_call(
                 db, session.number, entry, status=SUCCESS if told.ok else ERROR, duration=took
             )
@@ -213,13 +229,17 @@ def _session_ends(workspace: Workspace, session: SessionRow, told: Happening) ->
     of whichever agent, ends it.
     """
     if _is_open(workspace, session):
-        if append.has_open_call(workspace.journal, session.number):
-            _complete(workspace, told)
-        else:
+        _complete(workspace, told)
+        if not _has_open_call(workspace, session):
             _turn_ends(workspace, session, told)
     with workspace.journal.writing() as db:
         sessions.update(db, session.number, {"status": "stopped", "process": None})
     return NOTHING
+
+
+def _has_open_call(workspace: Workspace, session: SessionRow) -> bool:
+    sql = "SELECT 1 FROM tool_events WHERE session = ? AND success IS NULL LIMIT 1"
+    return workspace.journal.row(sql, session.number) is not None
 
 
 def _is_open(workspace: Workspace, session: SessionRow) -> bool:
