@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from mulligan.cli.group import command
@@ -19,8 +21,13 @@ mulligan doctor --json
 )
 def doctor(out: Output) -> int:
     """Explain what is wrong here, and how to mend it. Changes nothing."""
+    from mulligan.protocols.agents.finding import agent_findings
+    from mulligan.protocols.agents.shape import Place
+
     with out.workspace() as workspace:
         findings = workspace.doctor()
+        place = Place(os.path.expanduser("~"), os.environ, workspace.root)
+        findings += agent_findings(workspace.home, place)
     problems = [each for each in findings if each.level == "problem"]
     if out.as_json:
         out.data({"findings": [each.as_json() for each in findings], "healthy": not problems})

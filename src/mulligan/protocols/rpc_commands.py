@@ -331,7 +331,7 @@ def _restored(done: RestorePlan | RestoreResult) -> dict[str, Any]:
 def _at_entry(workspace: Workspace, session: str, entry: str) -> str:
     """The checkpoint with the files as they were at an entry."""
     from mulligan.journal import sessions
-    from mulligan.workspace.navigate import state_at
+    from mulligan.workspace.states import state_at
 
     found = workspace.entry(entry, session)
     row = state_at(workspace, sessions.resolve(workspace.journal, session), found.seq)

@@ -56,7 +56,7 @@ class DialogHistory(TypedDict):
     cursor: int | None
 
 
-class Given(NamedTuple):
+class ChatEvent(NamedTuple):
     """An event as the client that drives a turn tells it."""
 
     type: str
@@ -124,7 +124,7 @@ def streamed(workspace: Workspace, entry: Entry) -> list[dict[str, Any]]:
     return [event | {"dialog_id": entry.session} for event in shown]
 
 
-def take(workspace: Workspace, dialog: str, events: Sequence[Given]) -> bool:
+def take(workspace: Workspace, dialog: str, events: Sequence[ChatEvent]) -> bool:
     """Appends what the client that drives a turn tells; gives whether the turn has ended."""
     for event in events:
         if event.type not in TYPES:
@@ -148,7 +148,7 @@ def take(workspace: Workspace, dialog: str, events: Sequence[Given]) -> bool:
     return ended
 
 
-def _entry(event: Given) -> NewEntry:
+def _entry(event: ChatEvent) -> NewEntry:
     if event.type == "reasoning":
         return NewEntry(ASSISTANT_OUTPUT, event.content, {"kind": "reasoning"})
     if event.type == "tool_call":
@@ -161,7 +161,7 @@ def _entry(event: Given) -> NewEntry:
     return NewEntry(ASSISTANT_OUTPUT, event.content)
 
 
-def _edited(workspace: Workspace, dialog: str, event: Given) -> None:
+def _edited(workspace: Workspace, dialog: str, event: ChatEvent) -> None:
     """A tool has written a file: it is kept from now on, even where it would be ignored."""
     path = workspace.path(event.file)
     if not path:

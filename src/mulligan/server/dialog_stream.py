@@ -9,6 +9,8 @@ ends. A turn that nobody drives any more is ended as interrupted.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
@@ -21,13 +23,15 @@ from mulligan.server.events import SEND_SECONDS
 from mulligan.server.feed import Subscription, Told
 from mulligan.server.hub import Hub
 from mulligan.server.wire import as_error, encoded
+from mulligan.workspace.entries import entry_result
 from mulligan.workspace.session_results import Turn
-from mulligan.workspace.sessions import entry_result
 from mulligan.workspace.workspace import Workspace
 
+LOG = logging.getLogger("mulligan.server")
 PING_SECONDS = 15.0
 SILENT_SECONDS = 1800.0
 PAGE = 200
+STAYS_OPEN = False
 PING = b": ping\n\n"
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -59,17 +63,20 @@ class Conversation(Response):
         try:
             await asyncio.wait((telling, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            stays_open = telling.done() and not telling.cancelled() and telling.result()
             for task in (telling, leaving):
                 task.cancel()
-            await asyncio.gather(telling, leaving, return_exceptions=True)
-            if not stays_open:
+            told, _ = await asyncio.gather(telling, leaving, return_exceptions=True)
+            if isinstance(told, TimeoutError):
+                abort: Callable[[], None] | None = scope.get("state", {}).get("abort")
+                if abort is not None:
+                    abort()
+            if told is not STAYS_OPEN:
                 # Shielded: whatever ended this, the turn must not stay open for ever.
                 await asyncio.shield(self._hub.work(self._project, _end, turn=begun.turn))
                 self._hub.wake()
 
     async def _tell(self, begun: _Begun, send: Send) -> bool:
-        """Tells until the turn is over; gives whether it is to stay open all the same."""
+        """Tells until the turn is over, or is to stay open all the same."""
         stream = _Stream(send, self._dialog)
         await stream.begin()
         await stream.tell({
@@ -86,7 +93,7 @@ class Conversation(Response):
             await stream.tell({"type": "error", "error": words})
         await stream.tell({"type": "done", "done": True})
         await stream.end()
-        return not ended
+        return ended
 
     async def _follow(self, begun: _Begun, stream: _Stream) -> bool:
         """Tells what is appended until the turn is over; gives `False` if the server ends first."""
@@ -213,5 +220,10 @@ def _is_open(workspace: Workspace, turn: Turn) -> bool:
 
 def _end(workspace: Workspace, turn: Turn) -> None:
     """Ends a turn that nobody has ended."""
-    if _is_open(workspace, turn):
-        workspace.end_turn(turn.session, interrupted=True)
+    try:
+        with workspace.locked():
+            if _is_open(workspace, turn):
+                workspace.end_turn(turn.session, interrupted=True)
+    except MulliganError as problem:
+        # The next turn of the session ends it as well.
+        LOG.warning("The turn of session %s stays open: %s", turn.session, problem)

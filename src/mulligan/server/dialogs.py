@@ -19,7 +19,7 @@ from mulligan.journal import sessions
 from mulligan.server import dialog_events, places
 from mulligan.server import dialog_verbs as verbs
 from mulligan.server.api import Section
-from mulligan.server.dialog_events import DialogHistory, Given
+from mulligan.server.dialog_events import ChatEvent, DialogHistory
 from mulligan.server.dialog_stream import Conversation
 from mulligan.server.dialog_verbs import (
     Dialog,
@@ -108,7 +108,7 @@ class ChatBody(NamedTuple):
 
 
 class ChatEventsBody(NamedTuple):
-    events: tuple[Given, ...]
+    events: tuple[ChatEvent, ...]
 
 
 class DialogDone(TypedDict):

@@ -26,9 +26,9 @@ from mulligan.server.websocket_payloads import (
     SearchQuery,
     TranscriptQuery,
 )
+from mulligan.workspace.entries import entry_result
 from mulligan.workspace.home import Project, known_projects
 from mulligan.workspace.search import Hit, search_everywhere
-from mulligan.workspace.sessions import entry_result
 from mulligan.workspace.workspace import Workspace
 
 LISTED = 100

@@ -21,7 +21,7 @@ from mulligan.files.single import entry_at
 from mulligan.journal import sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
-from mulligan.workspace import sessions as keeping
+from mulligan.workspace import entries as keeping
 from mulligan.workspace.checkpoints import force
 from mulligan.workspace.pending import parents
 from mulligan.workspace.restore import perform

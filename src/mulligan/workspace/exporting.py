@@ -24,6 +24,7 @@ from mulligan.exporters.records import FileChange, Story, Stretch
 from mulligan.journal import entries, sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import sessions as keeping
+from mulligan.workspace.entries import entry_result
 from mulligan.workspace.results import plain
 from mulligan.workspace.rounds import rounds
 from mulligan.workspace.session_results import Entry
@@ -110,7 +111,7 @@ def _story(workspace: Workspace, row: SessionRow) -> Story:
     def changes_of(entry: ExportedEntry) -> list[FileChange]:
         return _changes(workspace, entry)
 
-    shown = [keeping.entry_result(row, each) for each in way]
+    shown = [entry_result(row, each) for each in way]
     return Story(keeping.result(workspace, row), shown, others, changes_of)
 
 
@@ -120,7 +121,7 @@ def _all(workspace: Workspace, row: SessionRow) -> Iterator[Entry]:
         found = entries.page(
             workspace.journal, row.number, since=since, limit=PAGE, include_compacted=True
         )
-        yield from (keeping.entry_result(row, each) for each in found)
+        yield from (entry_result(row, each) for each in found)
         if len(found) < PAGE:
             return
         since = found[-1].seq

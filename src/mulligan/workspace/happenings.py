@@ -38,6 +38,7 @@ from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, operations, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import edits, turns
+from mulligan.workspace import entries as recording
 from mulligan.workspace import sessions as keeping
 from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.standing import last_seen
@@ -51,6 +52,8 @@ SAME_SECONDS = 5
 SOON_READ = 1 << 20
 """Logs up to this size are read at every call; longer ones when a turn ends."""
 NOTHING = Told()
+MEASURED = ("gemini",)
+"""Agents that nowhere say how long a call took."""
 
 
 def happened(workspace: Workspace, told: Happening) -> Told:
@@ -171,7 +174,7 @@ def _note_call(workspace: Workspace, session: SessionRow, told: Happening) -> No
     if _call(workspace, session, told) is None:
         data = {"name": told.tool, "input": told.input, "status": RUNNING}
         own = {"call": told.call} if told.call else {}
-        keeping.add(workspace, session.id, [NewEntry(TOOL_CALL, "", data | own)])
+        recording.add(workspace, session.id, [NewEntry(TOOL_CALL, "", data | own)])
 
 
 def _call(workspace: Workspace, session: SessionRow, told: Happening) -> tuple[str, str] | None:
@@ -201,7 +204,7 @@ def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> To
     if found is not None and told.ok is not None:
         entry, begun = found
         took = told.duration
-        if took is None:
+        if took is None and told.agent in MEASURED:
             took = round(max(0.0, (time.time_ns() - nanoseconds(begun)) / 1e6))
         with workspace.journal.writing() as db:
             append.end_call(
@@ -213,13 +216,16 @@ def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> To
 
 
 def _turn_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
-    if told.aside or not _is_open(workspace, session):
+    if told.aside:
         return NOTHING
-    took_in = _complete(workspace, told)
-    if told.text and not took_in:
-        keeping.add(workspace, session.id, [NewEntry(ASSISTANT_OUTPUT, told.text)])
-    step = turns.end(workspace, session.id)
-    return Told(to_user=_words(step))
+    # The end of the turn and that of the session may be told at once, by two processes.
+    with workspace.locked():
+        if not _is_open(workspace, session):
+            return NOTHING
+        took_in = _complete(workspace, told)
+        if told.text and not took_in:
+            recording.add(workspace, session.id, [NewEntry(ASSISTANT_OUTPUT, told.text)])
+        return Told(to_user=_words(turns.end(workspace, session.id)))
 
 
 def _session_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import Any
@@ -9,7 +10,14 @@ from typing import Any
 import apsw
 
 from mulligan.core.coverage import text
-from mulligan.core.entries import FILE_EDIT, TOOL_CALL, USER_INPUT, NewEntry
+from mulligan.core.entries import (
+    ASSISTANT_OUTPUT,
+    FILE_EDIT,
+    LEAF,
+    TOOL_CALL,
+    USER_INPUT,
+    NewEntry,
+)
 from mulligan.core.times import just_after
 from mulligan.errors import UsageError
 from mulligan.importers.records import (
@@ -27,8 +35,8 @@ from mulligan.journal import append, checkpoints, sessions
 from mulligan.journal.append import Appender
 from mulligan.journal.db import Database
 from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.entries import appending
 from mulligan.workspace.home import Project
-from mulligan.workspace.sessions import appending
 from mulligan.workspace.turns import shortened
 
 OWN = "mulligan"
@@ -47,6 +55,7 @@ class Target:
         self.entries = 0
         self.problems: list[Problem] = []
         self._said: dict[str, list[str]] | None = None
+        self._called: dict[str, dict[str, Any]] | None = None
         self._names: dict[str, str] = {}
         with journal.writing() as db:
             self._row = self._session(db, record)
@@ -68,6 +77,8 @@ class Target:
             if self._row.source is None and self._was_recorded(db, appender, record):
                 return
             if record.id is None or appender.find(record.id) is None:
+                if self._row.source is None:
+                    record = self._in_line(db, appender, record)
                 appender.append(self._fitted(record))
                 self.entries += 1
                 if record.type == USER_INPUT and not self._row.title and not record.aside:
@@ -75,10 +86,12 @@ class Target:
             elif record.type == TOOL_CALL and record.data and not record.aside:
                 self._catch_up(db, record)
         elif isinstance(record, Ended):
-            append.end_call(
+            changed = append.end_call(
                 db, number, record.call, status=record.status, output=record.output,
                 duration=record.duration,
             )  # fmt: skip
+            if not changed and record.duration is not None and self._row.source is None:
+                self._took(db, record.call, record.duration)
         elif isinstance(record, Compacted):
             place = appender.find(record.before)
             if place is not None:
@@ -97,25 +110,100 @@ class Target:
     def _was_recorded(self, db: apsw.Connection, appender: Appender, record: NewEntry) -> bool:
         """Whether a session that is recorded as it happens has this already, by another id.
 
-        The n-th message with some text in the log is the n-th one with that text here.
+        The n-th message with some text in the log is the n-th one with that text here. A call is
+        known by the agent's own id of it, or else by what it was given.
         """
         if record.id is None or appender.find(record.id) is not None:
             return False
         if record.type == USER_INPUT and not record.aside:
-            if self._said is None:
-                self._said = {}
-                rows: Any = db.execute(
-                    "SELECT content, id FROM entries WHERE session = ? AND type = 'user_input' "
-                    "AND checkpoint IS NOT NULL ORDER BY number",
-                    (self._row.number,),
-                ).fetchall()
-                for content, id in rows:
-                    self._said.setdefault(content.strip(), []).append(id)
-            same = self._said.get(clean(record.content).strip())
+            same = self._prompts(db).get(clean(record.content).strip())
             if same:
                 self._names[record.id] = same.pop(0)
                 return True
+        if record.type == TOOL_CALL and record.data:
+            known = self._call(db, record.data)
+            if known is not None:
+                self._names[record.id] = known
+                self._catch_up(db, record._replace(id=known))
+                return True
         return False
+
+    def _prompts(self, db: apsw.Connection) -> dict[str, list[str]]:
+        """The messages that were recorded as they came, by their text."""
+        if self._said is None:
+            self._said = {}
+            rows: Any = db.execute(
+                "SELECT content, id FROM entries WHERE session = ? AND type = 'user_input' "
+                "AND checkpoint IS NOT NULL ORDER BY number",
+                (self._row.number,),
+            ).fetchall()
+            for content, id in rows:
+                self._said.setdefault(content.strip(), []).append(id)
+        return self._said
+
+    def _call(self, db: apsw.Connection, data: dict[str, Any]) -> str | None:
+        """The entry of a call that was recorded as it came."""
+        if self._called is None:
+            rows: Any = db.execute(
+                "SELECT id, data FROM entries WHERE session = ? AND type = 'tool_call' "
+                "ORDER BY number",
+                (self._row.number,),
+            ).fetchall()
+            self._called = {}
+            for id, content in rows:
+                known = json.loads(content or "{}")
+                self._called[id] = known if "call" not in known else {"call": known["call"]}
+        for id, known in self._called.items():
+            if "call" in known:
+                if known["call"] == data.get("call"):
+                    return id
+            elif (known.get("name"), known.get("input")) == (data.get("name"), data.get("input")):
+                # Its agent's hooks do not say which call it is; the log does.
+                self._called[id] = {"call": data.get("call")}
+                db.execute(
+                    "UPDATE entries SET data = json_set(data, '$.call', ?) "
+                    "WHERE session = ? AND id = ?",
+                    (data.get("call"), self._row.number, id),
+                )
+                return id
+        return None
+
+    def _in_line(self, db: apsw.Connection, appender: Appender, entry: NewEntry) -> NewEntry:
+        """What the log tells late stands at the end, and not beside what was seen before it.
+
+        Only a message that goes on from further back is a fork.
+        """
+        if entry.aside or appender.leaf is None or entry.parent == LEAF:
+            return entry
+        if entry.parent is None:
+            return entry._replace(parent=LEAF)
+        place = appender.find(entry.parent)
+        if place is None or place.aside or place.seq == appender.leaf.seq:
+            return entry
+        since = [USER_INPUT]
+        if entry.type == USER_INPUT:
+            since += [ASSISTANT_OUTPUT, TOOL_CALL]
+        marks = ", ".join("?" * len(since))
+        went_on = db.execute(
+            "SELECT 1 FROM entries WHERE session = ? AND seq > ? AND NOT aside "
+            f"AND type IN ({marks}) LIMIT 1",
+            (self._row.number, place.seq, *since),
+        ).fetchone()
+        return entry if went_on else entry._replace(parent=LEAF)
+
+    def _took(self, db: apsw.Connection, call: str, duration: float) -> None:
+        """How long a call took, of which only the end was seen."""
+        db.execute(
+            "UPDATE tool_events SET duration = ? WHERE duration IS NULL AND entry IN (SELECT "
+            "number FROM entries WHERE session = ? AND type = 'tool_call' AND data ->> 'call' = ?)",
+            (duration, self._row.number, call),
+        )
+        if db.changes():
+            db.execute(
+                "UPDATE entries SET data = json_set(data, '$.duration', ?) WHERE session = ? "
+                "AND type = 'tool_call' AND data ->> 'call' = ?",
+                (duration, self._row.number, call),
+            )
 
     def _catch_up(self, db: apsw.Connection, record: NewEntry) -> None:
         """A call that was running when its log was last read may have ended since."""

@@ -253,5 +253,23 @@ def parents(path: bytes) -> Iterator[bytes]:
         yield path
 
 
+def folders(
+    trees: Trees,
+    like: bytes | None,
+    root: bytes,
+    path: bytes,
+    known: dict[bytes, Entry | None],
+) -> dict[bytes, Entry | None]:
+    """The folders above a path as one tree has them, where the other differs."""
+    found: dict[bytes, Entry | None] = {}
+    for above in parents(path):
+        if above in known or like is None:
+            continue
+        wanted, held = trees.find(like, above), trees.find(root, above)
+        if (wanted is None) != (held is None):
+            found[above] = wanted
+    return found
+
+
 def _mode(entry: Entry | None) -> str | None:
     return None if entry is None else f"{entry.mode:04o}"

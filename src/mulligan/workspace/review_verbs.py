@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from mulligan.workspace import outcomes, review, rounds
-from mulligan.workspace.review import Choice
+from mulligan.workspace import discarding, outcomes, review, rounds
+from mulligan.workspace.choosing import Choice
 from mulligan.workspace.review_results import (
     Approved,
     Discarded,
@@ -70,7 +70,7 @@ class ReviewVerbs:
     ) -> Discarded:
         """Undoes these hunks, or files, or all, on the disk; others' work in them stays."""
         choice = self._choice(hunks, paths, session, turn)
-        return review.discard(self._self, choice, force=force, preview=preview)
+        return discarding.discard(self._self, choice, force=force, preview=preview)
 
     def approve(self, session: str, message: str = "") -> Approved:
         """What the disk holds becomes the baseline, and a new round begins."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from mulligan.core.entries import FILE_EDIT, NewEntry
-from mulligan.workspace import edits, navigate, sessions, turns
+from mulligan.workspace import edits, entries, navigate, sessions, states, turns
 from mulligan.workspace.session_results import (
     Branch,
     Edit,
@@ -86,7 +86,7 @@ class SessionVerbs:
 
     def append(self, session: str, *new: NewEntry) -> list[Entry]:
         """Appends entries to a session, at its leaf or where each says."""
-        return sessions.add(self._self, session, new)
+        return entries.add(self._self, session, new)
 
     def end_call(
         self,
@@ -98,7 +98,7 @@ class SessionVerbs:
         duration: float | None = None,
     ) -> bool:
         """A running tool call, named by the agent's id of it or by its entry's, has ended."""
-        return sessions.end_call(
+        return entries.end_call(
             self._self, session, call, status=status, output=output, duration=duration
         )
 
@@ -112,7 +112,7 @@ class SessionVerbs:
         include_compacted: bool = False,
     ) -> EntryPage:
         """Entries of all branches after a `seq`, in the order in which they were appended."""
-        return sessions.transcript(
+        return entries.transcript(
             self._self, session, types=types, since=since, limit=limit,
             include_compacted=include_compacted,
         )  # fmt: skip
@@ -126,7 +126,7 @@ class SessionVerbs:
         include_compacted: bool = False,
     ) -> EntryPage:
         """The last entries, in order; its `next_seq` as `before` leads further back."""
-        return sessions.recent(
+        return entries.recent(
             self._self, session, limit=limit, before=before, include_compacted=include_compacted
         )
 
@@ -145,47 +145,47 @@ class SessionVerbs:
 
         With a `limit`, `newest` gives the last ones; `before` and `since` are cursors.
         """
-        return sessions.path(
+        return entries.path(
             self._self, session, leaf=leaf, types=types, before=before, since=since, limit=limit,
             newest=newest,
         )  # fmt: skip
 
     def count_entries(self, session: str, *, include_compacted: bool = True) -> int:
-        return sessions.count(self._self, session, include_compacted=include_compacted)
+        return entries.count(self._self, session, include_compacted=include_compacted)
 
     def branches(self, session: str) -> list[Branch]:
         """The session's tree, as its unforked stretches."""
-        return sessions.branches(self._self, session)
+        return entries.branches(self._self, session)
 
     def entry(self, name: str, session: str | None = None) -> Entry:
         """An entry by id, prefix or label; by `#` and its seq if the session is named."""
-        return sessions.entry(self._self, name, session)
+        return entries.entry(self._self, name, session)
 
     def link_entry(self, name: str, session: str | None = None, /, **links: Any) -> bool:
         """Sets `checkpoint`, `plan_item` or `is_compacted` of an entry, and nothing else."""
-        return sessions.link(self._self, name, session, links)
+        return entries.link(self._self, name, session, links)
 
     def label(self, entry: str, label: str | None, session: str | None = None) -> Entry:
         """Gives an entry a name to return to, or takes it away."""
-        return sessions.label(self._self, entry, label, session)
+        return entries.label(self._self, entry, label, session)
 
     def compact(
         self, session: str, before: str | int | None = None, *, summary: str | None = None
     ) -> tuple[int, Entry]:
         """Hides what came before an entry, and leaves a marker; gives how many were hidden."""
-        return sessions.compact(self._self, session, before, summary)
+        return entries.compact(self._self, session, before, summary)
 
     def mark_compacted(self, session: str, before: int) -> int:
-        return sessions.mark_compacted(self._self, session, before)
+        return entries.mark_compacted(self._self, session, before)
 
     def entries_of(
         self, *, checkpoint: str | None = None, plan_item: str | None = None
     ) -> list[Entry]:
         """The entries that belong to a checkpoint, or to a plan item."""
-        return sessions.linked_to(self._self, checkpoint=checkpoint, plan_item=plan_item)
+        return entries.linked_to(self._self, checkpoint=checkpoint, plan_item=plan_item)
 
     def file_edits(self, session: str, *, since: int = 0, limit: int = 1000) -> EntryPage:
-        return sessions.transcript(
+        return entries.transcript(
             self._self, session, types=(FILE_EDIT,), since=since, limit=limit,
             include_compacted=True,
         )  # fmt: skip
@@ -247,7 +247,7 @@ class SessionVerbs:
         self, session: str, from_entry: str | None = None, to_entry: str | None = None
     ) -> list[ModifiedFile]:
         """What differs between two entries of a session: a row a file, with its earliest turn."""
-        return navigate.modified_files(self._self, session, from_entry, to_entry)
+        return states.modified_files(self._self, session, from_entry, to_entry)
 
     def file_diff(
         self,
@@ -257,7 +257,7 @@ class SessionVerbs:
         to_entry: str | None = None,
     ) -> FileDifference | None:
         """One file between two entries of a session; `None` if it is in neither."""
-        return navigate.file_diff(self._self, session, self._self.path(path), from_entry, to_entry)
+        return states.file_diff(self._self, session, self._self.path(path), from_entry, to_entry)
 
     def export(self, session: str, format: str = "jsonl") -> Iterator[str]:
         """A session as text, in pieces: `jsonl` for programs, `markdown` or `html` to read."""

@@ -22,10 +22,10 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace import restore
 from mulligan.workspace.checkpoints import force, new_id
+from mulligan.workspace.entries import appending
 from mulligan.workspace.look import Look
 from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.session_results import Step, Turn
-from mulligan.workspace.sessions import appending
 from mulligan.workspace.standing import last_seen, quiet
 from mulligan.workspace.taking_out import taken_out
 from mulligan.workspace.wish import Wish

@@ -1,0 +1,1 @@
+import{y as e}from"./index-CGVNISKb.js";function t(){return e(`p`,{children:`Soon.`})}export{t as default};
