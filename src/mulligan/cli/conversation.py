@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from mulligan.cli.output import STATUS_COLOURS, ago, plural, shown
+from mulligan.cli.output import STATUS_COLOURS, ago, brief, plural, shown
 from mulligan.core.entries import ERROR, SUCCESS
 from mulligan.exporters.reading import (
     Call,
@@ -104,7 +104,7 @@ def _lines(piece: Piece, full: bool) -> Iterator[str]:
 def _mark(piece: Piece) -> str:
     """The entry's name, to go there, and its label if it has one."""
     entry = piece.entry
-    found = "  " + click.style(shown(entry.id[:8]), fg="yellow", dim=True)
+    found = "  " + click.style(brief(entry.id), fg="yellow", dim=True)
     if entry.label:
         found += "  " + click.style(f"[{shown(entry.label)}]", fg="magenta", bold=True)
     if isinstance(piece, Message) and entry.checkpoint:

@@ -190,6 +190,22 @@ def uncovered(coverage: Coverage, limit: int | None = None) -> list[str]:
     return [*lines, f"  … and {rest:,} more; see `mulligan show @`."] if rest else lines
 
 
+def brief(id: str, length: int = 8) -> str:
+    """The beginning of an id, enough to name it by; what parts several of one line stays."""
+    begin, colon, part = id.partition(":")
+    return shown(begin[:length] + colon + part)
+
+
+def telling(ids: Iterable[str], least: int = 8) -> int:
+    """How much of these ids is needed to tell them apart."""
+    known = sorted(set(ids))
+    needed = least
+    for one, other in zip(known, known[1:], strict=False):
+        same = os.path.commonprefix([one, other])
+        needed = max(needed, len(same) + 1)
+    return needed
+
+
 def shown(path: str) -> str:
     """A path that cannot disturb a terminal: control characters and odd bytes are escaped."""
     if path.isprintable():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, plural, shown
+from mulligan.cli.output import Output, ago, brief, plural, shown, telling
 from mulligan.core.entries import STATUSES
 from mulligan.errors import Busy, MulliganError, UsageError
 from mulligan.exporters.reading import title_of
@@ -110,10 +110,11 @@ def _lines(page: SessionPage, pending: Pending, everywhere: bool) -> Iterator[st
     models = max((len(each.model or "") for each in rows), default=0)
     counts = {each.id: _counts(pending.get(each.id)) for each in rows}
     width = max(len(plain) for plain, _styled in counts.values()) if rows else 0
+    length = telling(each.id for each in rows)
     for each in rows:
         plain, styled = counts[each.id]
         columns = [
-            click.style(shown(each.id[:8]), fg="yellow"),
+            click.style(f"{brief(each.id, length):{length}}", fg="yellow"),
             f"{ago(each.updated_at):>10}",
             click.style(f"{each.status:13}", fg=STATUS_COLOURS.get(each.status)),
             f"{shown(each.agent):{agents}}",

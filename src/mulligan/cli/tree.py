@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, plural, shown
+from mulligan.cli.output import Output, ago, brief, plural, shown
 from mulligan.cli.session_names import session_names
 from mulligan.core.entries import (
     BRANCH_SUMMARY,
@@ -182,7 +182,7 @@ def _between(counts: Counter[str], prefix: str) -> Iterator[Row]:
 def _row(shape: Shape, entry: Entry, prefix: str, width: int) -> Row:
     here = entry.id == shape.session.leaf
     symbol = click.style(SYMBOLS.get(entry.type, "○"), fg=COLOURS.get(entry.type), bold=here)
-    name = click.style(shown(entry.id[:8]), fg="yellow")
+    name = click.style(brief(entry.id), fg="yellow")
     text = shown(title_of(_about(entry), max(20, width - len(prefix) - 34)))
     if entry.id not in shape.active:
         text = click.style(text, dim=True)

@@ -165,9 +165,14 @@ def resolve(db: Database, name: str, session: int | None = None) -> EntryRow:
         if rows:
             break
     else:
-        test = "e.id >= ? AND substr(e.id, 1, ?) = ?"
-        sql = f"SELECT {COLUMNS} FROM {FROM} WHERE {where} {test} LIMIT 3"
-        rows = db.rows(sql, *values, name, len(name), name) if name else []
+        begin, colon, part = name.partition(":")
+        test = "substr(e.id, 1, ?) = ? AND (? = '' OR substr(e.id, -?) = ?)"
+        sql = f"SELECT {COLUMNS} FROM {FROM} WHERE {where} {test} LIMIT 30"
+        end = colon + part
+        rows = db.rows(sql, *values, len(begin), begin, end, len(end), end) if begin else []
+        if not colon and len({row[2].partition(":")[0] for row in rows}) == 1:
+            # Several entries of one line: the line is named by its first.
+            rows = [row for row in rows if ":" not in row[2]] or rows[:1]
     if len(rows) == 1:
         return _row(rows[0])
     if rows:

@@ -1,1 +1,0 @@
-import{y as e}from"./index-CGVNISKb.js";function t(){return e(`p`,{children:`Soon.`})}export{t as default};
