@@ -11,7 +11,7 @@ from mulligan.cli.output import Output, plural, shown
 from mulligan.cli.restored import report
 from mulligan.cli.session_names import entry_names, session_names
 from mulligan.exporters.reading import title_of
-from mulligan.workspace.session_results import Navigation
+from mulligan.workspace.session_results import Navigation, Session
 
 
 @command(
@@ -49,6 +49,7 @@ def goto(
             entry, session=session, skip_files=not files, summarize=summarize, preview=preview,
             force=force,
         )  # fmt: skip
+        whose = workspace.session(done.session)
     if out.as_json:
         out.data(done.as_json())
     elif preview and done.files is not None:
@@ -57,6 +58,8 @@ def goto(
         for skip in done.files.skipped if done.files else ():
             out.say(f"{click.style('S', fg='cyan', bold=True)}  {shown(skip.path)}: {skip.reason}")
         out.say(_words(done))
+        if not preview:
+            _say_how_to_go_on(out, whose, done.new_leaf)
         if done.text is not None:
             _print(out, done.text)
     return 1 if done.files is not None and not done.files.verified else 0
@@ -81,6 +84,18 @@ def _words(done: Navigation) -> str:
         f"Session {done.session[:8]} is at {place}{before}: {what}.{summary} "
         "`mulligan undo` takes it back."
     )
+
+
+def _say_how_to_go_on(out: Output, session: Session, entry: str | None) -> None:
+    """The conversation is the agent's: how it is taken up again, if it can be."""
+    from mulligan.protocols.agents import AGENTS
+    from mulligan.protocols.agents.resuming import resume_command, way_back
+
+    go_on = resume_command(session, entry)
+    if go_on is not None:
+        out.say(f"To go on with the conversation: `{go_on}`; {way_back(session)}.")
+    elif session.source is not None or session.agent in AGENTS:
+        out.say(f"The conversation itself stays as it is: {session.agent} cannot be resumed.")
 
 
 def _print(out: Output, message: str) -> None:

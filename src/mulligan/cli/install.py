@@ -85,9 +85,7 @@ def chosen(name: str, where: Place) -> list[Agent]:
     return found
 
 
-def each(
-    out: Output, agents: list[Agent], work: object, done: str, *, preview: bool
-) -> int:
+def each(out: Output, agents: list[Agent], work: object, done: str, *, preview: bool) -> int:
     """Does something for each agent, and says what; one that cannot be helped stops no other."""
     assert callable(work)
     results, problems = [], []

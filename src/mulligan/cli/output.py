@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -200,9 +201,9 @@ def telling(ids: Iterable[str], least: int = 8) -> int:
     """How much of these ids is needed to tell them apart."""
     known = sorted(set(ids))
     needed = least
-    for one, other in zip(known, known[1:], strict=False):
-        same = os.path.commonprefix([one, other])
-        needed = max(needed, len(same) + 1)
+    for one, other in pairwise(known):
+        while one[:needed] == other[:needed]:
+            needed += 1
     return needed
 
 

@@ -46,9 +46,7 @@ run.allow_interspersed_args = False
 
 def _changes(step: Step) -> list[tuple[str, str]]:
     return [
-        (state, path)
-        for state in ("added", "modified", "deleted")
-        for path in getattr(step, state)
+        (state, path) for state in ("added", "modified", "deleted") for path in getattr(step, state)
     ]
 
 

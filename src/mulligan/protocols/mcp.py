@@ -170,7 +170,7 @@ def _failed(problem: Exception) -> types.CallToolResult:
 def _clean(value: Any) -> Any:
     """The same without what is no Unicode text: names of files may be any bytes."""
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         return {_clean(name): _clean(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -246,6 +246,8 @@ class Hub:
             opened = [*self._open.values(), *self._retired]
             self._open.clear()
         for each in opened:
+            each.stop()
+        for each in opened:
             each.close()
 
 
@@ -266,8 +268,12 @@ class _Open:
             self._thread = threading.Thread(target=self._follow, daemon=True)
             self._thread.start()
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Asks the thread to end; `close` waits for it."""
         self._stop.set()
+
+    def close(self) -> None:
+        self.stop()
         if self._thread is not None:
             self._thread.join(5)
         if self._watching is not None:

@@ -22,8 +22,8 @@ from mulligan.errors import MulliganError, UsageError
 BODY_LIMIT = 32 << 20
 MESSAGE_LIMIT = 64 << 20
 HEADER_LIMIT = 64 << 10
-BODY_SECONDS = 60.0
-PIECE_SECONDS = 15.0
+BODY_SECONDS = 30.0
+PIECE_SECONDS = 10.0
 DEPTH = 100
 
 STATUS = {

@@ -15,7 +15,7 @@ from mulligan.core.times import just_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
 from mulligan.files.reach import Directories, read_small
-from mulligan.journal import checkpoints, operations
+from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.look import Look
@@ -31,7 +31,12 @@ Id = bytes
 
 
 def take(
-    workspace: Workspace, message: str, *, include: Iterable[bytes] = (), kind: str = "manual"
+    workspace: Workspace,
+    message: str,
+    *,
+    include: Iterable[bytes] = (),
+    kind: str = "manual",
+    session: str | None = None,
 ) -> Checkpoint:
     """Objects first, then the checkpoint and its operation in one transaction."""
     message = words(message)
@@ -39,6 +44,7 @@ def take(
     from mulligan.workspace.turns import bring_into_view
 
     with workspace.locked():
+        owner = sessions.resolve(workspace.journal, session).id if session is not None else None
         bring_into_view(workspace, include)
         with observing(workspace) as now:
             now.commit()
@@ -48,8 +54,8 @@ def take(
                 # Before it counts: a store that cannot be read makes no checkpoint.
                 changes = count(tree.differences(before.tree, now.seen.tree, workspace.load))
             with workspace.journal.writing() as db:
-                row = now.checkpoint(db, kind=kind, message=message)
-                now.record(db, kind="checkpoint", after=row)
+                row = now.checkpoint(db, kind=kind, message=message, session=owner)
+                now.record(db, kind="checkpoint", after=row, session=owner)
         workspace.save_cache()
     return result(workspace, row, changes)
 

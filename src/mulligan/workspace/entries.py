@@ -83,13 +83,19 @@ def transcript(
 
 
 def recent(
-    workspace: Workspace, name: str, *, limit: int, before: int | None, include_compacted: bool
+    workspace: Workspace,
+    name: str,
+    *,
+    limit: int,
+    before: int | None,
+    include_compacted: bool,
+    types: Sequence[str] = (),
 ) -> EntryPage:
     """The last entries, in order; `next_seq` goes on towards the beginning."""
     session = sessions.resolve(workspace.journal, name)
-    check_page((), limit)
+    check_page(types, limit)
     found = entries.recent(
-        workspace.journal, session.number, before=before, limit=limit + 1,
+        workspace.journal, session.number, types=types, before=before, limit=limit + 1,
         include_compacted=include_compacted,
     )  # fmt: skip
     more = len(found) > limit

@@ -255,10 +255,10 @@ def _is_open(workspace: Workspace, session: SessionRow) -> bool:
 
 def _complete(workspace: Workspace, told: Happening) -> bool:
     """Takes in what the agent's own log says; gives whether there was one."""
+    if told.log is None or not os.path.exists(told.log):
+        return False
     from mulligan.workspace.importing import complete
 
-    if told.log is None:
-        return False
     try:
         return complete(workspace, told.agent, told.log, told.part, told.session)
     except (MulliganError, OSError):

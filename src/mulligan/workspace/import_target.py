@@ -12,8 +12,10 @@ import apsw
 from mulligan.core.coverage import text
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
+    ENDED,
     FILE_EDIT,
     LEAF,
+    SUCCESS,
     TOOL_CALL,
     USER_INPUT,
     NewEntry,
@@ -90,8 +92,8 @@ class Target:
                 db, number, record.call, status=record.status, output=record.output,
                 duration=record.duration,
             )  # fmt: skip
-            if not changed and record.duration is not None and self._row.source is None:
-                self._took(db, record.call, record.duration)
+            if not changed and self._row.source is None:
+                self._settle(db, record)
         elif isinstance(record, Compacted):
             place = appender.find(record.before)
             if place is not None:
@@ -191,19 +193,29 @@ class Target:
         ).fetchone()
         return entry if went_on else entry._replace(parent=LEAF)
 
-    def _took(self, db: apsw.Connection, call: str, duration: float) -> None:
-        """How long a call took, of which only the end was seen."""
+    def _settle(self, db: apsw.Connection, record: Ended) -> None:
+        """What the log says of the end of a call counts more than what was seen of it."""
+        row = db.execute(
+            "SELECT number, data FROM entries WHERE session = ? AND type = 'tool_call' "
+            "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1",
+            (self._row.number, record.call),
+        ).fetchone()
+        if row is None or record.status not in ENDED:
+            return
+        number, known = row[0], json.loads(str(row[1]))
+        took = known.get("duration", record.duration)
+        if (known.get("status"), known.get("duration")) == (record.status, took):
+            return
         db.execute(
-            "UPDATE tool_events SET duration = ? WHERE duration IS NULL AND entry IN (SELECT "
-            "number FROM entries WHERE session = ? AND type = 'tool_call' AND data ->> 'call' = ?)",
-            (duration, self._row.number, call),
+            "UPDATE entries SET data = json_set(data, '$.status', ?, '$.duration', ?) "
+            "WHERE number = ?",
+            (record.status, took, number),
         )
-        if db.changes():
-            db.execute(
-                "UPDATE entries SET data = json_set(data, '$.duration', ?) WHERE session = ? "
-                "AND type = 'tool_call' AND data ->> 'call' = ?",
-                (duration, self._row.number, call),
-            )
+        failed = record.status != SUCCESS
+        db.execute(
+            "UPDATE tool_events SET success = ?, duration = ?, error_type = ? WHERE entry = ?",
+            (not failed, took, "tool_error" if failed else None, number),
+        )
 
     def _catch_up(self, db: apsw.Connection, record: NewEntry) -> None:
         """A call that was running when its log was last read may have ended since."""
@@ -214,10 +226,10 @@ class Target:
         )  # fmt: skip
 
     def _title(self, db: apsw.Connection, message: str) -> None:
-        first = next((line.strip() for line in message.splitlines() if line.strip()), "")
-        if first:
-            sessions.update(db, self._row.number, {"title": shortened(clean(first))})
-            self._row = self._row._replace(title=first)
+        title = _title_of(message)
+        if title:
+            sessions.update(db, self._row.number, {"title": title})
+            self._row = self._row._replace(title=title)
 
     def _session(self, db: apsw.Connection, record: Session) -> SessionRow:
         """The session, made if it is new; what the log knows and it does not is added."""
@@ -240,16 +252,24 @@ class Target:
             new = {
                 name: value
                 for name, value in known.items()
-                if name in ("title", "updated_at") or not getattr(row, name)
+                if name == "updated_at" or not getattr(row, name)
             }
-            if row.source is None:
-                # What was recorded as it happened knows better than the log.
-                new.pop("title", None)
+            if "title" in known and self._is_made_up(row):
+                new["title"] = known["title"]
             if new:
                 sessions.update(db, row.number, new)
         found = sessions.by_id(self._journal, record.id)
         assert found is not None
         return found
+
+    def _is_made_up(self, row: SessionRow) -> bool:
+        """Whether a session is called by its first message, for want of a title."""
+        first = self._journal.row(
+            "SELECT content FROM entries WHERE session = ? AND type = 'user_input' "
+            "ORDER BY number LIMIT 1",
+            row.number,
+        )
+        return bool(first) and row.title in (_title_of(first[0]), shortened(first[0]))
 
     def _fitted(self, entry: NewEntry) -> NewEntry:
         """The entry with links that lead somewhere, and paths as the project knows them."""
@@ -271,6 +291,11 @@ class Target:
         full = os.path.normpath(os.path.join(base, path))
         start = root.rstrip("/") + "/"
         return full[len(start) :] if full.startswith(start) else full
+
+
+def _title_of(message: str) -> str:
+    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    return shortened(clean(first))
 
 
 def clean(value: str) -> str:

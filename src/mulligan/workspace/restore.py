@@ -63,9 +63,12 @@ def restore(
     keep_dirty: bool = False,
     force: bool = False,
     preview: bool = False,
+    session: str | None = None,
 ) -> RestoreResult:
     with workspace.locked():
         target = checkpoints.resolve(workspace.journal, name)
+        if session is not None:
+            target = target._replace(session=sessions.resolve(workspace.journal, session).id)
         return perform(
             workspace,
             lambda now: to_checkpoint(workspace, now.seen, target, paths),

@@ -24,6 +24,7 @@ from mulligan.workspace.sessions import PAGE
 
 if TYPE_CHECKING:
     from mulligan.workspace.exporting import GitExport
+    from mulligan.workspace.results import Checkpoint
     from mulligan.workspace.search import Filters, Found
     from mulligan.workspace.stats import Stats, Which
     from mulligan.workspace.workspace import Workspace
@@ -124,11 +125,13 @@ class SessionVerbs:
         limit: int = PAGE,
         before: int | None = None,
         include_compacted: bool = False,
+        types: Sequence[str] = (),
     ) -> EntryPage:
         """The last entries, in order; its `next_seq` as `before` leads further back."""
         return entries.recent(
-            self._self, session, limit=limit, before=before, include_compacted=include_compacted
-        )
+            self._self, session, limit=limit, before=before, types=types,
+            include_compacted=include_compacted,
+        )  # fmt: skip
 
     def conversation(
         self,
@@ -242,6 +245,10 @@ class SessionVerbs:
             self._self, entry, session=session, skip_files=skip_files, summarize=summarize,
             summary=summary, preview=preview, force=force,
         )  # fmt: skip
+
+    def checkpoint_at(self, entry: str, session: str | None = None) -> Checkpoint | None:
+        """The checkpoint with the files as they were at an entry, if there is one."""
+        return states.checkpoint_at(self._self, entry, session)
 
     def modified_files(
         self, session: str, from_entry: str | None = None, to_entry: str | None = None

@@ -308,13 +308,20 @@ def _joined_by_an_agent(
     ours = set(hunks(old, mine))
     edits = [edit for edit in hunks(old, new) if edit not in ours]
     pending = hunks(base, old)
-    within = touched([_turned(edit) for edit in edits], pending)
-    beside = [edit for at, edit in enumerate(edits) if at not in within]
+    near = touched([_turned(edit) for edit in edits], pending)
+    beside = [edit for at, edit in enumerate(edits) if at not in near or _is_beside(edit, pending)]
     approved = fold(base, old, apply_hunks(old, edits), pending=pending, edits=edits)
     written = fold(mine, old, apply_hunks(old, beside), edits=beside)
     return (
         trees.with_content(held, approved.content)._replace(mode=_mode(held, was, now)),
         trees.with_content(wrote, written.content)._replace(mode=_mode(wrote, was, now)),
+    )
+
+
+def _is_beside(edit: Hunk, pending: list[Hunk]) -> bool:
+    """Whether lines were put next to pending work, not into it: at the place of a deletion, say."""
+    return not edit.old_lines and not any(
+        each.new_start < edit.old_start < each.new_start + len(each.new_lines) for each in pending
     )
 
 

@@ -24,6 +24,8 @@ from mulligan.errors import NotFound
 from mulligan.journal import checkpoints, entries, sessions
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.checkpoints import result
+from mulligan.workspace.results import Checkpoint
 from mulligan.workspace.session_results import FileDifference, ModifiedFile
 from mulligan.workspace.turns import named
 
@@ -75,6 +77,14 @@ def file_diff(
         text(path), contents[0], contents[1], old.id.hex() if old else None,
         new.id.hex() if new else None, text(shown),
     )  # fmt: skip
+
+
+def checkpoint_at(workspace: Workspace, name: str, session: str | None) -> Checkpoint | None:
+    owner = sessions.resolve(workspace.journal, session) if session is not None else None
+    entry = entries.resolve(workspace.journal, name, owner.number if owner else None)
+    owner = owner or sessions.by_number(workspace.journal, entry.session)
+    row = state_at(workspace, owner, entry.seq) if owner is not None else None
+    return result(workspace, row) if row is not None else None
 
 
 def state_at(workspace: Workspace, session: SessionRow, seq: int | None) -> CheckpointRow | None:

@@ -152,10 +152,20 @@ class Workspace(SessionVerbs, ReviewVerbs):
         self.close()
 
     def checkpoint(
-        self, message: str = "", *, include: Sequence[str] = (), kind: str = "manual"
+        self,
+        message: str = "",
+        *,
+        include: Sequence[str] = (),
+        kind: str = "manual",
+        session: str | None = None,
     ) -> Checkpoint:
-        """Takes a checkpoint. `include` names paths to keep from now on even where ignored."""
-        return checkpoints.take(self, message, include=self.paths(include), kind=kind)
+        """Takes a checkpoint, for a session if one is named.
+
+        `include` names paths to keep from now on even where ignored.
+        """
+        return checkpoints.take(
+            self, message, include=self.paths(include), kind=kind, session=session
+        )
 
     def log(self, limit: int | None = None, before: str | None = None) -> list[Checkpoint]:
         """The checkpoints, newest first; those that came before one, if it is named."""
@@ -212,8 +222,11 @@ class Workspace(SessionVerbs, ReviewVerbs):
         *,
         keep_dirty: bool = False,
         force: bool = False,
+        session: str | None = None,
     ) -> RestoreResult:
         """Brings the project, or some paths of it, back to a checkpoint.
+
+        It is the doing of `session`, or of the one that the checkpoint belongs to.
 
         The state before is in a safety checkpoint, and `undo` returns to it. Files whose content
         is in no checkpoint yet are listed as dirty; `keep_dirty` leaves those alone. Files that the
@@ -221,7 +234,12 @@ class Workspace(SessionVerbs, ReviewVerbs):
         """
         _check_wishes(keep_dirty, force)
         return restore.restore(
-            self, checkpoint, self.paths(paths), keep_dirty=keep_dirty, force=force
+            self,
+            checkpoint,
+            self.paths(paths),
+            keep_dirty=keep_dirty,
+            force=force,
+            session=session,
         )
 
     def undo(

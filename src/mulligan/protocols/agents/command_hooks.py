@@ -77,9 +77,7 @@ def removed(text: str, *, agent: str) -> str | None:
     """The file without our hooks; `None` if nothing else is in it."""
     hooks = json_text.read(text).at(("hooks",))
     for event in hooks.names if hooks is not None else ():
-        text = json_text.without(
-            text, ("hooks", event), lambda group: _all_ours(agent, group)
-        )
+        text = json_text.without(text, ("hooks", event), lambda group: _all_ours(agent, group))
         text = _without_singles(text, event, agent)
     return text if json_text.read(text).content else None
 

@@ -119,9 +119,7 @@ def write(path: str, text: str | None) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        with open(
-            temporary, "x", encoding="utf-8", errors="surrogateescape", newline=""
-        ) as file:
+        with open(temporary, "x", encoding="utf-8", errors="surrogateescape", newline="") as file:
             if os.path.exists(path):
                 os.chmod(temporary, os.stat(path).st_mode & 0o7777)
             file.write(text)

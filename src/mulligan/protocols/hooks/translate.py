@@ -166,8 +166,15 @@ def _went_well(payload: Payload) -> bool:
         if response.get("error") or response.get("is_error") or response.get("isError"):
             return False
         code = response.get("exit_code", response.get("exitCode", 0))
-        return code in (0, None)
+        return code in (0, None) and not _says_a_code(response.get("llmContent"))
     return True
+
+
+def _says_a_code(content: Any) -> bool:
+    """Gemini's shell succeeds with commands that fail, and says so in words."""
+    return isinstance(content, str) and any(
+        line.startswith("Exit Code: ") and line != "Exit Code: 0" for line in content.splitlines()
+    )
 
 
 def _text(payload: Payload, name: str) -> str | None:
