@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
 
@@ -85,9 +85,10 @@ def chosen(name: str, where: Place) -> list[Agent]:
     return found
 
 
-def each(out: Output, agents: list[Agent], work: object, done: str, *, preview: bool) -> int:
+def each(
+    out: Output, agents: list[Agent], work: Callable[[Agent], Outcome], done: str, *, preview: bool
+) -> int:
     """Does something for each agent, and says what; one that cannot be helped stops no other."""
-    assert callable(work)
     results, problems = [], []
     for one in agents:
         try:

@@ -23,7 +23,6 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mulligan.core.tree import FILE, LINK, Change, Entry
@@ -38,16 +37,18 @@ MEANWHILE = "it was changed by somebody else in the meantime"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-@dataclass
 class Applied:
     """What became of each change. `skipped` paths were left as they are.
 
     `rescued` are new names of what somebody saved at the very moment, and whose place was taken.
     """
 
-    done: list[Change] = field(default_factory=list)
-    skipped: dict[bytes, str] = field(default_factory=dict)
-    rescued: list[bytes] = field(default_factory=list)
+    __slots__ = ("done", "rescued", "skipped")
+
+    def __init__(self) -> None:
+        self.done: list[Change] = []
+        self.skipped: dict[bytes, str] = {}
+        self.rescued: list[bytes] = []
 
 
 class _Slot(NamedTuple):

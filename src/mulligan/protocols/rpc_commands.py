@@ -232,7 +232,9 @@ def restore_files(
     )
     if preview:
         return Done(_restored(workspace.plan_restore(checkpoint, files or (), force=force)))
-    return Done(_restored(workspace.restore(checkpoint, files or (), force=force)))
+    return Done(
+        _restored(workspace.restore(checkpoint, files or (), force=force, session=desk.session.id))
+    )
 
 
 def undo(desk: Desk, preview: bool, force: bool) -> Done:
@@ -330,14 +332,10 @@ def _restored(done: RestorePlan | RestoreResult) -> dict[str, Any]:
 
 def _at_entry(workspace: Workspace, session: str, entry: str) -> str:
     """The checkpoint with the files as they were at an entry."""
-    from mulligan.journal import sessions
-    from mulligan.workspace.states import state_at
-
-    found = workspace.entry(entry, session)
-    row = state_at(workspace, sessions.resolve(workspace.journal, session), found.seq)
-    if row is None:
-        raise NotFound(f"No checkpoint says how the files were at {found.id}.")
-    return row.id
+    found = workspace.checkpoint_at(entry, session)
+    if found is None:
+        raise NotFound(f"No checkpoint says how the files were at {entry}.")
+    return found.id
 
 
 def _of_snapshot(workspace: Workspace, name: str) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from typing import TypedDict
 
-from mulligan.core.entries import SYSTEM_MESSAGE, NewEntry
 from mulligan.journal import sessions
 from mulligan.workspace.session_results import Session
 from mulligan.workspace.workspace import Workspace
 
-LISTED = ("initial", "turn")
-"""The kinds of checkpoints that AgentSmithy takes: at the beginning, and before each message."""
+LISTED = ("initial", "turn", "manual")
+"""At the beginning, before each message, and by hand; not those that are made on the way."""
 CURRENT = "current-dialog"
 
 
@@ -141,18 +140,16 @@ def delete(workspace: Workspace, dialog: str) -> None:
 
 def checkpoints(workspace: Workspace, dialog: str) -> DialogCheckpoints:
     """Those that the dialog took, and those that it was restored to."""
-    row = sessions.resolve(workspace.journal, dialog)
     marks = ", ".join("?" * len(LISTED))
     sql = (
-        f"SELECT id, message FROM checkpoints WHERE (session = ? AND kind IN ({marks})) OR id IN "
-        "(SELECT checkpoint FROM entries WHERE session = ? AND type = 'system_message') "
-        "ORDER BY seq"
+        f"SELECT id, message FROM checkpoints WHERE session = ? AND (kind IN ({marks}) OR id IN "
+        "(SELECT after FROM operations WHERE kind = 'restore')) ORDER BY seq"
     )
-    found = workspace.journal.rows(sql, row.id, *LISTED, row.number)
+    found = workspace.journal.rows(sql, dialog, *LISTED)
     return {
-        "dialog_id": row.id,
+        "dialog_id": dialog,
         "checkpoints": [{"commit_id": id, "message": message} for id, message in found],
-        "initial_checkpoint": _initial(workspace, row.id),
+        "initial_checkpoint": _initial(workspace, dialog),
     }
 
 
@@ -200,15 +197,9 @@ def reset(workspace: Workspace, dialog: str, force: bool) -> DialogReset:
 
 
 def restore(workspace: Workspace, dialog: str, checkpoint: str, force: bool) -> DialogRestored:
-    """Back to a checkpoint. A new one is made of what that led to, and the dialog says so."""
+    """Back to a checkpoint. Of what that leads to a new one is made, in the same session."""
     target = workspace.find(checkpoint)
-    done = workspace.restore(target.id, force=force)
-    if done.new_checkpoint is not None:
-        words = f"Restored to {target.id}"
-        data = {"kind": "restore", "backup": done.safety_checkpoint}
-        workspace.append(
-            dialog, NewEntry(SYSTEM_MESSAGE, words, data, checkpoint=done.new_checkpoint)
-        )
+    done = workspace.restore(target.id, force=force, session=dialog)
     return {
         "restored_to": target.id,
         "new_checkpoint": done.new_checkpoint or target.id,

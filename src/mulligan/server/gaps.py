@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mulligan.core import tree
 from mulligan.core.coverage import text
-from mulligan.errors import NotFound, WouldLoseWork
+from mulligan.errors import NotFound, Unsupported, WouldLoseWork
 from mulligan.files.reach import OPEN_FILE, Directories
 from mulligan.journal import checkpoints, operations, views
 from mulligan.server.wire import MESSAGE_LIMIT, too_large
@@ -31,7 +31,11 @@ class Content(NamedTuple):
 def open_project(project: Project, home: str, *, watch: bool, wait: float) -> Workspace:
     """Opens a project. One that only logs have told of stays so: to read is not to protect."""
     imported = is_imported(project)
-    workspace = Workspace(project, home, watch=watch, wait=wait)
+    try:
+        workspace = Workspace(project, home, watch=watch, wait=wait)
+    except Unsupported:
+        # The system lets a user have only so many watchers; things are slower without.
+        workspace = Workspace(project, home, wait=wait)
     if imported:
         os.unlink(project.path("project.json"))
         register(project, imported=True)

@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from mulligan.core.coverage import text
 from mulligan.core.times import rfc3339
-from mulligan.errors import MulliganError, NotFound
+from mulligan.errors import Busy, MulliganError, NotFound
 from mulligan.journal import checkpoints, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
@@ -42,8 +42,9 @@ from mulligan.workspace.workspace import Workspace
 Answer = TypeVar("Answer")
 THREADS = 48
 THREADS_A_PROJECT = 8
-WAIT = 30.0
+WAIT = 20.0
 QUIET = 0.1
+LOOK_EVERY = 0.5
 
 
 class Hub:
@@ -281,19 +282,33 @@ class _Open:
         self.workspace.close()
 
     def _follow(self) -> None:
-        project = self.workspace.project.id
         try:
             if checkpoints.latest(self.workspace.journal) is None and not self._took_the_first():
                 return
-            self._watching = Watching(self.workspace)
-            while not self._stop.is_set():
-                if self._watching.changes(0.5):
-                    # A burst is told once, when it has gone quiet for a moment.
-                    self._stop.wait(QUIET)
-                    self._hub.publish(Event(project, None, "files", {}))
+            try:
+                self._watching = Watching(self.workspace)
+            except Busy:
+                # Somebody serves a watcher to others already; this one is for us alone.
+                self.workspace.status()
+            self._tell_of_files()
         except (MulliganError, OSError):
-            # Somebody else watches already, or nobody can: all else works without.
+            # All else works without.
             return
+
+    def _tell_of_files(self) -> None:
+        watcher = self.workspace.watcher
+        assert watcher is not None
+        token = watcher.peek(None).token
+        while not self._stop.is_set():
+            # A look of ours takes the news that are waited for; so there may be some regardless.
+            watcher.wait(LOOK_EVERY)
+            seen = watcher.peek(token)
+            if seen.paths or seen.lost:
+                # A burst is told once, when it has gone quiet for a moment.
+                self._stop.wait(QUIET)
+                seen = watcher.peek(token)
+                self._hub.publish(Event(self.workspace.project.id, None, "files", {}))
+            token = seen.token
 
     def _took_the_first(self) -> bool:
         """Takes the first checkpoint, which may take long, as a job that can be ended."""

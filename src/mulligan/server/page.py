@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -49,7 +50,7 @@ async def front(request: Request) -> Response:
         answer = RedirectResponse("/", 303)
         answer.set_cookie(COOKIE, token[0], httponly=True, samesite="strict", path="/")
         return answer
-    return _page()
+    return await _page()
 
 
 async def asset(request: Request) -> Response:
@@ -57,17 +58,17 @@ async def asset(request: Request) -> Response:
     path = request.path_params["path"]
     if path.startswith("api/"):
         raise NotFound("There is nothing at this address.")
-    found = _files().get(path)
+    found = (await to_thread.run_sync(_files)).get(path)
     if found is not None:
         headers = {"cache-control": A_YEAR if HASHED.search(path) else "no-cache"}
         return FileResponse(found, headers=headers, media_type=_type(path))
     if "." in path.rpartition("/")[2]:
         raise NotFound("There is nothing at this address.")
-    return _page()
+    return await _page()
 
 
-def _page() -> Response:
-    index = _files().get("index.html")
+async def _page() -> Response:
+    index = (await to_thread.run_sync(_files)).get("index.html")
     if index is None:
         return PlainTextResponse(MISSING)
     return FileResponse(index, headers={"cache-control": "no-cache"}, media_type=_type(index))

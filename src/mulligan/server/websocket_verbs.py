@@ -74,19 +74,10 @@ def transcript(workspace: Workspace, given: TranscriptQuery) -> dict[str, Any]:
 
 
 def recent(workspace: Workspace, given: RecentQuery) -> list[dict[str, Any]]:
-    """The last entries that YAAI knows, in order."""
-    found: list[dict[str, Any]] = []
-    before: int | None = None
-    while len(found) < given.limit:
-        page = workspace.recent(
-            given.session_id, limit=given.limit, before=before, include_compacted=True
-        )
-        known = [shapes.entry(each) for each in page.entries if each.type in shapes.SHOWN]
-        found = known + found
-        if not page.has_more:
-            break
-        before = page.next_seq
-    return found[-given.limit :]
+    page = workspace.recent(
+        given.session_id, limit=given.limit, include_compacted=True, types=shapes.SHOWN
+    )
+    return [shapes.entry(each) for each in page.entries]
 
 
 def search(workspace: Workspace, given: SearchQuery) -> list[dict[str, Any]]:
@@ -155,13 +146,15 @@ def point_with_files(workspace: Workspace, id: str) -> dict[str, Any]:
 
 def create_point(workspace: Workspace, given: CreatePoint) -> dict[str, Any]:
     """A checkpoint of the whole project; `files` are kept from then on even where ignored."""
-    include = list(_paths(given.files))
-    made = workspace.checkpoint(given.description, include=include)
-    if given.transcript_entry_id is not None:
-        workspace.link_entry(given.transcript_entry_id, given.session_id, checkpoint=made.id)
-    else:
-        words = f"Checkpoint: {given.description}"
-        workspace.append(given.session_id, NewEntry(SYSTEM_MESSAGE, words, checkpoint=made.id))
+    entry = given.transcript_entry_id
+    if entry is not None:
+        # Looked for first: a name that is none makes no checkpoint.
+        entry = workspace.entry(entry, given.session_id).id
+    made = workspace.checkpoint(
+        given.description, include=list(_paths(given.files)), session=given.session_id
+    )
+    if entry is not None:
+        workspace.link_entry(entry, given.session_id, checkpoint=made.id)
     return _point(workspace, made.id)
 
 
@@ -185,14 +178,13 @@ def restore(workspace: Workspace, given: RestoreBody) -> dict[str, Any]:
     if given.dry_run:
         plan = workspace.plan_restore(point["id"], files, force=given.force)
         return _outcome(plan, skipped)
-    done = workspace.restore(point["id"], files, force=given.force)
-    if point["sessionId"] is not None and done.operation is not None:
-        session = point["sessionId"]
+    session = point["sessionId"]
+    done = workspace.restore(point["id"], files, force=given.force, session=session)
+    if session is not None and done.operation is not None:
         workspace.change_session(session, status="paused")
         words = f"Restored to {point['id']}: {point['description']}"
         data = {"kind": "restore", "backup": done.safety_checkpoint}
-        entry = NewEntry(SYSTEM_MESSAGE, words, data, checkpoint=done.new_checkpoint)
-        workspace.append(session, entry)
+        workspace.append(session, NewEntry(SYSTEM_MESSAGE, words, data))
     return _outcome(done, skipped) | {"backupPointId": done.safety_checkpoint}
 
 

@@ -19,7 +19,8 @@ from mulligan.core.merge import touched
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import operations
 from mulligan.journal.views import View
-from mulligan.workspace.standing import as_lines, quiet, same
+from mulligan.workspace.carrying import as_lines, same
+from mulligan.workspace.standing import quiet
 from mulligan.workspace.trees import Trees
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from mulligan.errors import NotFound, UsageError
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.carrying import as_lines, same
 from mulligan.workspace.choosing import Choice, chosen_of, session_of
 from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.pending import File, Part, files, folders
@@ -20,7 +21,6 @@ from mulligan.workspace.results import RestoreResult
 from mulligan.workspace.review_results import (
     Discarded,
 )
-from mulligan.workspace.standing import as_lines, same
 from mulligan.workspace.taking_out import CHANGED_SINCE, SOME_LINES, without
 from mulligan.workspace.trees import Trees
 from mulligan.workspace.wish import Wish, settled

@@ -81,7 +81,7 @@ def goto(
             owner = sessions.resolve(workspace.journal, owner.id)
             old = _entry(workspace, owner, owner.leaf)
             done = done._replace(old_leaf=old.id if old else None)
-        words = (summary or _summary(workspace, owner, new)) if summarize or summary else None
+        words = summary or (_summary(workspace, owner, new) if summarize else None)
         if skip_files:
             return _move_leaf(workspace, owner, done, new, words, preview=preview)
         return _move_both(workspace, owner, done, target, new, words, preview=preview, force=force)
@@ -221,8 +221,8 @@ def _summarized(
     return place.seq, row[0]
 
 
-def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> str:
-    """What was said and done on the way that is being left, in a few lines."""
+def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> str | None:
+    """What was said and done on the way that is being left, in a few lines, if anything is."""
     kept = 0
     ways = [
         entries.path(workspace.journal, owner.number, seq)
@@ -237,6 +237,8 @@ def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> s
         for row in entries.on_path(workspace.journal, owner.number, owner.leaf, since=kept)
         if not row.aside
     ]
+    if not way:
+        return None
     said = [shortened(row.content) for row in way if row.type == USER_INPUT]
     calls = sum(row.type == TOOL_CALL for row in way)
     files: dict[str, str] = {}
@@ -264,6 +266,12 @@ def _copy(db: apsw.Connection, source: int, target: int, way: list[tuple[int, in
         (target, source, json.dumps(way)),
     )
     copied = db.changes()
+    # A call that is still running does not run there.
+    db.execute(
+        "UPDATE entries SET data = json_set(data, '$.status', 'error') WHERE session = ? AND "
+        "type = 'tool_call' AND data ->> 'status' IN ('pending', 'running')",
+        (target,),
+    )
     db.execute(
         "INSERT INTO labels SELECT copy.number, labels.label FROM labels JOIN entries origin ON "
         "origin.number = labels.entry JOIN entries copy ON copy.session = ? AND copy.id = "

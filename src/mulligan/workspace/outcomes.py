@@ -13,9 +13,9 @@ from mulligan.core.hunks import Hunk, hunks
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.views import View
+from mulligan.workspace.carrying import as_lines, same
 from mulligan.workspace.observe import observing
 from mulligan.workspace.review_results import TurnFile, TurnStatus
-from mulligan.workspace.standing import as_lines, same
 from mulligan.workspace.trees import Trees
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from mulligan.core.tree import FILE, Entry
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
+from mulligan.workspace.carrying import LINES_UP_TO, as_lines, same
 from mulligan.workspace.changes import within
 from mulligan.workspace.observe import Observation
 from mulligan.workspace.review_results import PendingFile, PendingHunk
-from mulligan.workspace.standing import LINES_UP_TO, as_lines, same
 from mulligan.workspace.trees import Trees
 
 Id = bytes

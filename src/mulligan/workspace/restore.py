@@ -31,12 +31,12 @@ from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.views import View
 from mulligan.store.writer import Writer
+from mulligan.workspace.carrying import carried_on, taken_back
 from mulligan.workspace.checkpoints import add, coverage
 from mulligan.workspace.look import Look, look
 from mulligan.workspace.move import Move, listed, moved, prepare
 from mulligan.workspace.observe import Observation, observed
 from mulligan.workspace.results import RestorePlan, RestoreResult, Skip
-from mulligan.workspace.standing import carried_on, taken_back
 from mulligan.workspace.taking_out import to_take_out, without_the_users
 from mulligan.workspace.trees import Trees
 from mulligan.workspace.wish import Wish, out_of_view, to_checkpoint, to_take_back

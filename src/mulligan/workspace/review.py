@@ -14,6 +14,7 @@ from mulligan.core.hunks import apply_hunks, hunks, revert_hunks
 from mulligan.core.merge import touched
 from mulligan.core.tree import Entry
 from mulligan.journal.views import View
+from mulligan.workspace.carrying import as_lines, same
 from mulligan.workspace.choosing import EVERYTHING, Choice, chosen_of, of_turn, session_of
 from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.pending import File, Part, files, folders
@@ -23,7 +24,7 @@ from mulligan.workspace.review_results import (
     Position,
     Review,
 )
-from mulligan.workspace.standing import as_lines, quiet, same
+from mulligan.workspace.standing import quiet
 from mulligan.workspace.trees import Trees
 
 if TYPE_CHECKING:

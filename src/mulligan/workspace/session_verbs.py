@@ -6,28 +6,29 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from mulligan.core.entries import FILE_EDIT, NewEntry
-from mulligan.workspace import edits, entries, navigate, sessions, states, turns
-from mulligan.workspace.session_results import (
-    Branch,
-    Edit,
-    Entry,
-    EntryPage,
-    FileDifference,
-    ModifiedFile,
-    Navigation,
-    Session,
-    SessionPage,
-    Step,
-    Turn,
-)
-from mulligan.workspace.sessions import PAGE
 
 if TYPE_CHECKING:
     from mulligan.workspace.exporting import GitExport
     from mulligan.workspace.results import Checkpoint
     from mulligan.workspace.search import Filters, Found
+    from mulligan.workspace.session_results import (
+        Branch,
+        Edit,
+        Entry,
+        EntryPage,
+        FileDifference,
+        ModifiedFile,
+        Navigation,
+        Session,
+        SessionPage,
+        Step,
+        Turn,
+    )
     from mulligan.workspace.stats import Stats, Which
     from mulligan.workspace.workspace import Workspace
+
+
+PAGE = 50
 
 
 class SessionVerbs:
@@ -48,12 +49,16 @@ class SessionVerbs:
         `process` runs it, by default this one; once that is gone, the session counts as stopped.
         0 says that no process does.
         """
+        from mulligan.workspace import sessions
+
         values |= {"agent": agent, "title": title}
         return sessions.create(
             self._self, id=id, checkpoint=checkpoint, values=values, process=process
         )
 
     def session(self, name: str) -> Session:
+        from mulligan.workspace import sessions
+
         return sessions.get(self._self, name)
 
     def sessions(
@@ -66,27 +71,39 @@ class SessionVerbs:
         agent: str | None = None,
     ) -> SessionPage:
         """The sessions, newest first, in pages: go on with its cursor or its offset."""
+        from mulligan.workspace import sessions
+
         return sessions.listed(
             self._self, limit=limit, offset=offset, cursor=cursor, status=status, agent=agent
         )
 
     def change_session(self, name: str, **values: Any) -> Session:
         """Sets title, model, mode, status, memory, approval toggles, sensitive-file patterns."""
+        from mulligan.workspace import sessions
+
         return sessions.change(self._self, name, values)
 
     def delete_session(self, name: str) -> Session:
         """Drops a session with all that belongs to it; `gc` frees the space."""
+        from mulligan.workspace import sessions
+
         return sessions.delete(self._self, name)
 
     def delete_all_sessions(self) -> int:
+        from mulligan.workspace import sessions
+
         return sessions.delete_all(self._self)
 
     def fork(self, name: str, entry: str | None = None, *, title: str | None = None) -> Session:
         """A new session with the path to the leaf, or to an entry; all objects are shared."""
+        from mulligan.workspace import navigate
+
         return navigate.fork(self._self, name, entry, title=title)
 
     def append(self, session: str, *new: NewEntry) -> list[Entry]:
         """Appends entries to a session, at its leaf or where each says."""
+        from mulligan.workspace import entries
+
         return entries.add(self._self, session, new)
 
     def end_call(
@@ -99,6 +116,8 @@ class SessionVerbs:
         duration: float | None = None,
     ) -> bool:
         """A running tool call, named by the agent's id of it or by its entry's, has ended."""
+        from mulligan.workspace import entries
+
         return entries.end_call(
             self._self, session, call, status=status, output=output, duration=duration
         )
@@ -113,6 +132,8 @@ class SessionVerbs:
         include_compacted: bool = False,
     ) -> EntryPage:
         """Entries of all branches after a `seq`, in the order in which they were appended."""
+        from mulligan.workspace import entries
+
         return entries.transcript(
             self._self, session, types=types, since=since, limit=limit,
             include_compacted=include_compacted,
@@ -128,6 +149,8 @@ class SessionVerbs:
         types: Sequence[str] = (),
     ) -> EntryPage:
         """The last entries, in order; its `next_seq` as `before` leads further back."""
+        from mulligan.workspace import entries
+
         return entries.recent(
             self._self, session, limit=limit, before=before, types=types,
             include_compacted=include_compacted,
@@ -148,46 +171,66 @@ class SessionVerbs:
 
         With a `limit`, `newest` gives the last ones; `before` and `since` are cursors.
         """
+        from mulligan.workspace import entries
+
         return entries.path(
             self._self, session, leaf=leaf, types=types, before=before, since=since, limit=limit,
             newest=newest,
         )  # fmt: skip
 
     def count_entries(self, session: str, *, include_compacted: bool = True) -> int:
+        from mulligan.workspace import entries
+
         return entries.count(self._self, session, include_compacted=include_compacted)
 
     def branches(self, session: str) -> list[Branch]:
         """The session's tree, as its unforked stretches."""
+        from mulligan.workspace import entries
+
         return entries.branches(self._self, session)
 
     def entry(self, name: str, session: str | None = None) -> Entry:
         """An entry by id, prefix or label; by `#` and its seq if the session is named."""
+        from mulligan.workspace import entries
+
         return entries.entry(self._self, name, session)
 
     def link_entry(self, name: str, session: str | None = None, /, **links: Any) -> bool:
         """Sets `checkpoint`, `plan_item` or `is_compacted` of an entry, and nothing else."""
+        from mulligan.workspace import entries
+
         return entries.link(self._self, name, session, links)
 
     def label(self, entry: str, label: str | None, session: str | None = None) -> Entry:
         """Gives an entry a name to return to, or takes it away."""
+        from mulligan.workspace import entries
+
         return entries.label(self._self, entry, label, session)
 
     def compact(
         self, session: str, before: str | int | None = None, *, summary: str | None = None
     ) -> tuple[int, Entry]:
         """Hides what came before an entry, and leaves a marker; gives how many were hidden."""
+        from mulligan.workspace import entries
+
         return entries.compact(self._self, session, before, summary)
 
     def mark_compacted(self, session: str, before: int) -> int:
+        from mulligan.workspace import entries
+
         return entries.mark_compacted(self._self, session, before)
 
     def entries_of(
         self, *, checkpoint: str | None = None, plan_item: str | None = None
     ) -> list[Entry]:
         """The entries that belong to a checkpoint, or to a plan item."""
+        from mulligan.workspace import entries
+
         return entries.linked_to(self._self, checkpoint=checkpoint, plan_item=plan_item)
 
     def file_edits(self, session: str, *, since: int = 0, limit: int = 1000) -> EntryPage:
+        from mulligan.workspace import entries
+
         return entries.transcript(
             self._self, session, types=(FILE_EDIT,), since=since, limit=limit,
             include_compacted=True,
@@ -203,6 +246,8 @@ class SessionVerbs:
         data: dict[str, Any] | None = None,
     ) -> Turn:
         """Checkpoint, entry of the message, operation. No tool may run before this returns."""
+        from mulligan.workspace import turns
+
         return turns.begin(
             self._self, session, message, id=id, include=self._self.paths(include), data=data
         )
@@ -211,22 +256,32 @@ class SessionVerbs:
         self, session: str, *, status: str = "waiting_input", interrupted: bool = False
     ) -> Step:
         """One more tree, and what the turn changed, if it changed anything."""
+        from mulligan.workspace import turns
+
         return turns.end(self._self, session, status=status, interrupted=interrupted)
 
     def observe(self) -> None:
         """Puts what happened to the disk to account now, while it is known whose doing it is."""
+        from mulligan.workspace import turns
+
         turns.observe(self._self)
 
     def start_edit(self, session: str, paths: Sequence[str]) -> Edit:
         """An agent's tool is about to write these files: what they hold now is kept."""
+        from mulligan.workspace import edits
+
         return edits.start(self._self, session, self._self.paths(paths))
 
     def finalize_edit(self, edit: Edit) -> list[Entry]:
         """The tool has written: file edits with their differences, and the ledger of its writes."""
+        from mulligan.workspace import edits
+
         return edits.finalize(self._self, edit)
 
     def abort_edit(self, edit: Edit) -> tuple[str, ...]:
         """Puts bytes, modes and absence back as they were at `start_edit`."""
+        from mulligan.workspace import edits
+
         return edits.abort(self._self, edit)
 
     def goto(
@@ -241,6 +296,8 @@ class SessionVerbs:
         force: bool = False,
     ) -> Navigation:
         """Moves a session's leaf to an entry, and the files with it unless `skip_files`."""
+        from mulligan.workspace import navigate
+
         return navigate.goto(
             self._self, entry, session=session, skip_files=skip_files, summarize=summarize,
             summary=summary, preview=preview, force=force,
@@ -248,12 +305,16 @@ class SessionVerbs:
 
     def checkpoint_at(self, entry: str, session: str | None = None) -> Checkpoint | None:
         """The checkpoint with the files as they were at an entry, if there is one."""
+        from mulligan.workspace import states
+
         return states.checkpoint_at(self._self, entry, session)
 
     def modified_files(
         self, session: str, from_entry: str | None = None, to_entry: str | None = None
     ) -> list[ModifiedFile]:
         """What differs between two entries of a session: a row a file, with its earliest turn."""
+        from mulligan.workspace import states
+
         return states.modified_files(self._self, session, from_entry, to_entry)
 
     def file_diff(
@@ -264,6 +325,8 @@ class SessionVerbs:
         to_entry: str | None = None,
     ) -> FileDifference | None:
         """One file between two entries of a session; `None` if it is in neither."""
+        from mulligan.workspace import states
+
         return states.file_diff(self._self, session, self._self.path(path), from_entry, to_entry)
 
     def export(self, session: str, format: str = "jsonl") -> Iterator[str]:

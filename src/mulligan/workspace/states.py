@@ -17,6 +17,7 @@ from mulligan.core.entries import (
     STEP_SNAPSHOT,
     TOOL_CALL,
     TOOL_RESULT,
+    UNREVERT_POINT,
     USER_INPUT,
 )
 from mulligan.core.tree import Entry as TreeEntry
@@ -100,6 +101,10 @@ def _state(
     Raises `NotFound` for a checkpoint that there was and that has been forgotten: another one's
     files would be the wrong ones.
     """
+    here = entries.by_seq(workspace.journal, session.number, seq) if seq is not None else None
+    if here is not None and here.type == UNREVERT_POINT:
+        then = str((here.data or {}).get("preRollbackTreeHash", ""))
+        return checkpoints.by_tree(workspace.journal, bytes.fromhex(then)), here.seq
     ahead = _end_of_turn(workspace, session, seq) if seq is not None else None
     places = [ahead] if ahead is not None else _boundaries(workspace, session, seq)
     for at, linked, tree_id in places:

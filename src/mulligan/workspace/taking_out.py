@@ -9,8 +9,8 @@ from mulligan.core.merge import take_back
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.operations import OperationRow
+from mulligan.workspace.carrying import as_lines, same
 from mulligan.workspace.observe import Observation
-from mulligan.workspace.standing import as_lines, same
 from mulligan.workspace.trees import Trees
 from mulligan.workspace.wish import Wish, settled
 

@@ -20,20 +20,18 @@ from mulligan.journal import append, checkpoints, entries, operations, sessions,
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
-from mulligan.workspace import restore
 from mulligan.workspace.checkpoints import force, new_id
 from mulligan.workspace.entries import appending
 from mulligan.workspace.look import Look
 from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.session_results import Step, Turn
 from mulligan.workspace.standing import last_seen, quiet
-from mulligan.workspace.taking_out import taken_out
-from mulligan.workspace.wish import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from mulligan.workspace.results import RestoreResult
+    from mulligan.workspace.wish import Wish
     from mulligan.workspace.workspace import Workspace
 
 SHOWN = 50
@@ -88,7 +86,7 @@ def begin(
                 )  # fmt: skip
                 values = {"status": "running"}
                 if not session.title:
-                    values["title"] = shortened(message)
+                    values["title"] = shortened(next(iter(message.strip().splitlines()), ""))
                 sessions.update(db, session.number, values)
         workspace.save_cache()
         index = turn_index(workspace, session.number, place.seq)
@@ -139,6 +137,8 @@ def undo(
     workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
 ) -> RestoreResult:
     """Takes back the last operation that changed something, be it an unfinished turn."""
+    from mulligan.workspace import restore
+
     with workspace.locked():
         if preview and any(view.base for view in views.live(workspace.journal).values()):
             return _preview_of_open_turns(workspace, force=force)
@@ -150,6 +150,8 @@ def redo(
     workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
 ) -> RestoreResult:
     """Takes back the last undo, unless an agent has done something since."""
+    from mulligan.workspace import restore
+
     with workspace.locked():
         if not preview:
             split(workspace)
@@ -158,6 +160,9 @@ def redo(
 
 def _preview_of_open_turns(workspace: Workspace, *, force: bool) -> RestoreResult:
     """What an undo would do, without making an operation of what open turns have done."""
+    from mulligan.workspace import restore
+    from mulligan.workspace.taking_out import taken_out
+
     with observing(workspace) as now:
         now.commit()
         worked = [

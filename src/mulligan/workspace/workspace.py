@@ -12,30 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from mulligan.core import tree
 from mulligan.core.coverage import raw
+from mulligan.core.entries import STATUSES
 from mulligan.core.tree import EMPTY, EMPTY_ID, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, UsageError
 from mulligan.files import gitfiles, index
 from mulligan.files.index import Cache
+from mulligan.journal import operations, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.store.objects import Store
-from mulligan.workspace import changes, checkpoints, recover, restore, sessions, turns, upkeep
 from mulligan.workspace.home import Project, find_project, home_directory, register
 from mulligan.workspace.lock import WAIT_SECONDS, locked
-from mulligan.workspace.results import (
-    Checkpoint,
-    Collected,
-    FileChange,
-    Finding,
-    Forgotten,
-    Operation,
-    Progress,
-    RestorePlan,
-    RestoreResult,
-    Status,
-    TreeEntry,
-    Verified,
-)
 from mulligan.workspace.review_verbs import ReviewVerbs
 from mulligan.workspace.session_verbs import SessionVerbs
 from mulligan.workspace.settings import Settings, change_settings, read_settings
@@ -43,6 +30,20 @@ from mulligan.workspace.settings import Settings, change_settings, read_settings
 if TYPE_CHECKING:
     from mulligan.files.watch import Watcher
     from mulligan.files.watch_socket import RemoteWatcher
+    from mulligan.workspace.results import (
+        Checkpoint,
+        Collected,
+        FileChange,
+        Finding,
+        Forgotten,
+        Operation,
+        Progress,
+        RestorePlan,
+        RestoreResult,
+        Status,
+        TreeEntry,
+        Verified,
+    )
 
 TREES_KEPT_BYTES = 32 << 20
 SAVE_SECONDS = 5.0
@@ -111,12 +112,22 @@ class Workspace(SessionVerbs, ReviewVerbs):
                 self.watcher = Watcher(project.root)
             if self.store.is_unlisted():
                 self._list_packs()
-            self.recovered = recover.if_needed(self)
-            with suppress(Busy):
-                sessions.stop_the_dead(self)
+            self._see_to_what_was_left()
         except BaseException:
             self.close()
             raise
+
+    def _see_to_what_was_left(self) -> None:
+        """Finishes what an interrupted process left, and stops the sessions of dead ones."""
+        if operations.unfinished(self.journal):
+            from mulligan.workspace import recover
+
+            self.recovered = recover.if_needed(self)
+        if sessions.with_process(self.journal, STATUSES[:-1]):
+            from mulligan.workspace.sessions import stop_the_dead
+
+            with suppress(Busy):
+                stop_the_dead(self)
 
     def _list_packs(self) -> None:
         """Lists what the packs hold beyond the index, unless somebody is just writing there."""
@@ -163,36 +174,52 @@ class Workspace(SessionVerbs, ReviewVerbs):
 
         `include` names paths to keep from now on even where ignored.
         """
+        from mulligan.workspace import checkpoints
+
         return checkpoints.take(
             self, message, include=self.paths(include), kind=kind, session=session
         )
 
     def log(self, limit: int | None = None, before: str | None = None) -> list[Checkpoint]:
         """The checkpoints, newest first; those that came before one, if it is named."""
+        from mulligan.workspace import checkpoints
+
         return checkpoints.log(self, limit, before)
 
     def find(self, name: str) -> Checkpoint:
         """The checkpoint with this id or unambiguous prefix; `@` is the latest, `@1` one before."""
+        from mulligan.workspace import checkpoints
+
         return checkpoints.find(self, name)
 
     def read(self, checkpoint: str, path: str) -> bytes:
         """The exact bytes of a file in a checkpoint; of a link, its target."""
+        from mulligan.workspace import checkpoints
+
         return checkpoints.read(self, checkpoint, self.path(path))
 
     def read_disk(self, path: str) -> bytes:
         """The bytes of an ordinary file as it is on the disk now, never through a link."""
+        from mulligan.workspace import checkpoints
+
         return checkpoints.read_disk(self, self.path(path))
 
     def tree_entry(self, checkpoint: str, path: str) -> TreeEntry:
         """One path of a checkpoint: its kind, mode, size and content's id."""
+        from mulligan.workspace import checkpoints
+
         return checkpoints.entry(self, checkpoint, self.path(path))
 
     def entries(self, checkpoint: str) -> list[TreeEntry]:
         """Everything in a checkpoint, guarded files included."""
+        from mulligan.workspace import checkpoints
+
         return checkpoints.entries(self, checkpoint)
 
     def status(self) -> Status:
         """What changed on disk since the last checkpoint, by whomever and however."""
+        from mulligan.workspace import changes
+
         return changes.status(self)
 
     def diff(
@@ -202,6 +229,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
 
         Without `before`, from the checkpoint that `status` compares with.
         """
+        from mulligan.workspace import changes
+
         return changes.diff(self, before, after, self.paths(paths))
 
     def plan_restore(
@@ -213,6 +242,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
         force: bool = False,
     ) -> RestorePlan:
         """What `restore` would do; changes nothing."""
+        from mulligan.workspace import restore
+
         return restore.plan(self, checkpoint, self.paths(paths), keep_dirty=keep_dirty, force=force)
 
     def restore(
@@ -232,6 +263,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
         is in no checkpoint yet are listed as dirty; `keep_dirty` leaves those alone. Files that the
         user is known to have changed since the last turn are left alone, unless `force`.
         """
+        from mulligan.workspace import restore
+
         _check_wishes(keep_dirty, force)
         return restore.restore(
             self,
@@ -249,6 +282,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
 
         What others did since in the same files stays, line by line, unless `force`.
         """
+        from mulligan.workspace import turns
+
         _check_wishes(keep_dirty, force)
         return turns.undo(self, keep_dirty=keep_dirty, force=force, preview=preview)
 
@@ -256,19 +291,27 @@ class Workspace(SessionVerbs, ReviewVerbs):
         self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
     ) -> RestoreResult:
         """Takes back the last undo."""
+        from mulligan.workspace import turns
+
         _check_wishes(keep_dirty, force)
         return turns.redo(self, keep_dirty=keep_dirty, force=force, preview=preview)
 
     def operations(self, limit: int | None = None, before: int | None = None) -> list[Operation]:
         """The log of operations, newest first; those before a number, if it is given."""
+        from mulligan.workspace import checkpoints
+
         return checkpoints.operation_log(self, limit, before)
 
     def verify(self, *, repair: bool = False) -> Verified:
         """Re-reads and re-hashes everything, and checks every reference."""
+        from mulligan.workspace import upkeep
+
         return upkeep.verify(self, repair=repair)
 
     def gc(self, *, dry_run: bool = False) -> Collected:
         """Frees what nothing reaches any more."""
+        from mulligan.workspace import upkeep
+
         return upkeep.gc(self, dry_run=dry_run)
 
     def forget(
@@ -281,6 +324,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
     ) -> Forgotten:
         """Drops old checkpoints: all but the last so many, or those older than so many seconds,
         or the oldest until the store fits. What is dropped is freed by the next `gc`."""
+        from mulligan.workspace import upkeep
+
         return upkeep.forget(
             self,
             keep_last=keep_last,
@@ -291,6 +336,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
 
     def forget_checkpoints(self, *names: str) -> Forgotten:
         """Drops these checkpoints; those that the next undo needs are refused."""
+        from mulligan.workspace import upkeep
+
         return upkeep.forget_named(self, names)
 
     def change_settings(self, values: Mapping[str, Mapping[str, Any]]) -> Settings:
@@ -302,6 +349,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
 
     def doctor(self) -> list[Finding]:
         """What is wrong here, and how to mend it."""
+        from mulligan.workspace import upkeep
+
         return upkeep.doctor(self)
 
     def path(self, given: str) -> bytes:
@@ -339,7 +388,9 @@ class Workspace(SessionVerbs, ReviewVerbs):
             with locked(self.project.path("lock"), wait=self.wait if wait is None else wait):
                 self._depth = 1
                 try:
-                    if not recovering:
+                    if not recovering and operations.unfinished(self.journal):
+                        from mulligan.workspace import recover
+
                         self.recovered += recover.unfinished(self)
                     yield
                 finally:

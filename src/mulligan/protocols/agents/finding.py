@@ -13,8 +13,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from typing import Any
 
-from mulligan.protocols.agents import AGENTS, agent, codex_trust
+from mulligan.protocols.agents import AGENTS, agent, codex_trust, plugin_files
 from mulligan.protocols.agents.installing import CODEX_MARK, our_command, read, user_place
 from mulligan.protocols.agents.shape import Agent, Mulligan, Place
 from mulligan.workspace.results import Finding
@@ -70,8 +71,7 @@ def _about(one: Agent, place: Place) -> Iterator[Finding]:
         if problem is not None:
             yield Finding("problem", one.title, f"{path}: {problem}", f"run `{again}`")
             continue
-        strict = Mulligan(our_command(), "--strict" in text or "STRICT = true" in text)
-        if one.written(text, strict) != text:
+        if one.written(text, Mulligan(our_command(), _is_strict(text))) != text:
             yield Finding(
                 "note", one.title, f"{path} is of another version of Mulligan, or another place",
                 f"run `{again}`",
@@ -83,6 +83,10 @@ def _about(one: Agent, place: Place) -> Iterator[Finding]:
             yield Finding("problem", one.title, trust, f"run `{again}`")
         else:
             yield Finding("ok", one.title, f"installed in {path}, and a dry run worked")
+
+
+def _is_strict(text: str) -> bool:
+    return "--strict || exit 2" in text or f"{plugin_files.STRICT}true;" in text
 
 
 def _rehearsed(one: Agent, text: str) -> str | None:
@@ -172,7 +176,7 @@ def _late_problems(home: str) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _noted(home: str) -> list[dict[str, object]]:
+def _noted(home: str) -> list[dict[str, Any]]:
     """What hooks wrote down of late."""
     found = []
     try:

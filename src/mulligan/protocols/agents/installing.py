@@ -15,7 +15,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from mulligan.errors import UsageError
 from mulligan.protocols.agents import codex_trust
@@ -26,6 +26,7 @@ RECORD = "installed.json"
 CODEX_MARK = "hook codex"
 CODING = ("utf-8", "surrogateescape")
 Removed = Callable[[str], str | None]
+Understood = TypeVar("Understood")
 
 
 class Change(NamedTuple):
@@ -180,7 +181,7 @@ def _files(agent: Agent, place: Place) -> Iterator[tuple[str, Removed]]:
     yield path, agent.removed
 
 
-def _understood(path: str, work: Callable[[], Any]) -> Any:
+def _understood(path: str, work: Callable[[], Understood]) -> Understood:
     try:
         return work()
     except ValueError as problem:
