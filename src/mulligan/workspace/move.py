@@ -50,8 +50,7 @@ def prepare(
     """The move that fulfils a wish, from what the disk holds; the caller commits the writer."""
     editor = Editor(workspace, writer)
     before = (seen.tree, seen.guarded)
-    known = wish.target.tree if wish.whole else None
-    move = editor.move(before, wish.main, wish.guarded, known=known)
+    move = editor.fulfil(before, wish)
     dirty = find_dirty(workspace, move.changes, deliberate_only=keep_dirty)
     if keep_dirty and dirty:
         reason = "it is in no checkpoint yet, and was to be kept"
@@ -77,11 +76,15 @@ class Editor:
         self._writer = writer
         self._made: dict[bytes, Tree] = {}
 
-    def move(
-        self, before: tuple[Id, Id], main: Wanted, guarded: Wanted, *, known: Id | None = None
-    ) -> Move:
-        """The move to what is wanted; `known` is the tree that `main` leads to, where it is."""
-        new = known or tree.edit(before[0], main, self.load, self._save)
+    def fulfil(self, before: tuple[Id, Id], wish: Wish) -> Move:
+        """The move to what is wished; where that is all of the target, its tree is known."""
+        if wish.changes is None:
+            return self.move(before, wish.main, wish.guarded)
+        rest = self.move(before, {}, wish.guarded)
+        return rest._replace(tree=wish.target.tree, main_changes=wish.changes)
+
+    def move(self, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> Move:
+        new = tree.edit(before[0], main, self.load, self._save)
         kept = tree.edit(before[1], guarded, self.load, self._save)
         return Move(
             new,

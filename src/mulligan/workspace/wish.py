@@ -16,6 +16,7 @@ from mulligan.core.tree import Change, Entry
 from mulligan.errors import NotFound
 from mulligan.files import gitfiles
 from mulligan.files.ignore import Reason, Scope, root_scope
+from mulligan.files.reach import Directories
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.workspace.changes import is_file, within
 from mulligan.workspace.checkpoints import coverage
@@ -37,13 +38,13 @@ class Wish(NamedTuple):
     guarded: Wanted
     spared: Mapping[bytes, str]
     undoes: int | None = None
-    whole: bool = False
-    """Whether `main` is all that the project's tree differs in from the target's."""
+    changes: tuple[Change, ...] | None = None
+    """All that the project's tree differs in from the target's, if that is what `main` is."""
 
     def without(self, spared: Mapping[bytes, str]) -> Wish:
         """The wish but for some paths, which are to stay as they are, each for a reason."""
         return self._replace(
-            whole=False,
+            changes=None,
             main={path: entry for path, entry in self.main.items() if path not in spared},
             guarded={path: entry for path, entry in self.guarded.items() if path not in spared},
             spared=dict(self.spared) | dict(spared),
@@ -86,8 +87,8 @@ def to_checkpoint(
     }
     for path in paths:
         _check_named(workspace, seen, target, path)
-    whole = len(main) == len(differences)
-    wish = Wish("restore", target, main, guarded, spared, whole=whole)
+    changes = tuple(differences) if len(main) == len(differences) else None
+    wish = Wish("restore", target, main, guarded, spared, changes=changes)
     return settled(workspace, seen, wish)
 
 
@@ -105,7 +106,8 @@ def to_take_back(
     """
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
-    for change in tree.differences(after.tree, before.tree, workspace.load):
+    differences = tree.differences(after.tree, before.tree, workspace.load)
+    for change in differences:
         reason = seen.coverage.reason_for(change.path)
         if reason is None:
             main[change.path] = change.after
@@ -116,24 +118,25 @@ def to_take_back(
         for change in tree.differences(after.guarded, before.guarded, workspace.load)
         if change.after is not None and not change.after.is_directory
     }
-    whole = seen.tree == after.tree and not spared
-    wish = Wish(kind, before, main, guarded, spared, undoes=number, whole=whole)
+    changes = tuple(differences) if seen.tree == after.tree and not spared else None
+    wish = Wish(kind, before, main, guarded, spared, undoes=number, changes=changes)
     return settled(workspace, seen, wish)
 
 
 def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
     """Files that are to be written where something lies that the look did not cover."""
     in_tree, in_guarded = _finders(workspace, seen)
-    return [
-        path
-        for path, entry in wish.main.items()
-        if entry is not None
-        and not entry.is_directory
-        and not seen.coverage.reason_for(path)
-        and in_tree(path) is None
-        and in_guarded(path) is None
-        and is_file(workspace, path)
-    ]
+    with Directories(workspace.project.root) as disk:
+        return [
+            path
+            for path, entry in wish.main.items()
+            if entry is not None
+            and not entry.is_directory
+            and not seen.coverage.reason_for(path)
+            and in_tree(path) is None
+            and in_guarded(path) is None
+            and is_file(disk, path)
+        ]
 
 
 def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
