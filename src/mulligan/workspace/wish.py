@@ -15,7 +15,7 @@ from mulligan.core.coverage import text
 from mulligan.core.tree import Change, Entry
 from mulligan.errors import NotFound
 from mulligan.files import gitfiles
-from mulligan.files.ignore import Reason, Scope, root_scope
+from mulligan.files.ignore import Reason, Scope, project_scope
 from mulligan.files.reach import Directories
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.workspace.changes import is_file, within
@@ -234,16 +234,7 @@ def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes,
 
     @cache
     def rules() -> Scope:
-        sources = gitfiles.git_sources(workspace.project.root)
-        gitignore, mulliganignore = ignore_files(b"")
-        return root_scope(
-            outer=sources.outer,
-            info_prefix=sources.info_prefix,
-            info_exclude=sources.info_exclude,
-            global_excludes=sources.global_excludes,
-            gitignore=gitignore,
-            mulliganignore=mulliganignore,
-        )
+        return project_scope(gitfiles.git_sources(workspace.project.root), *ignore_files(b""))
 
     def reason(path: bytes, is_directory: bool) -> str | None:
         why = covered.reason_for(path)
