@@ -130,6 +130,12 @@ def test_pending_lists_files_and_hunks_with_their_ids(worked: Path) -> None:
     assert quick("-C", str(worked / "new"), "pending", "n.txt", project=worked).lines
 
 
+def test_the_whole_project_can_be_named_by_its_folder(worked: Path) -> None:
+    assert hunks(worked, ".") == hunks(worked)
+    quick("keep", ".", project=worked)
+    assert hunks(worked) == []
+
+
 def test_review_into_a_pipe_shows_every_line_of_every_hunk(worked: Path) -> None:
     done = mull("review", cwd=worked)
     lines = [line.strip() for line in done.lines]

@@ -25,7 +25,7 @@ from run import quick, write
 
 BEFORE = "".join(f"line {number}\n" for number in range(1, 41))
 CODE = 'import os\n\n\ndef add(a, b):\n    # the sum\n    return a + b\n\n\nNAME = "x"\n'
-LEAVE = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
+LEAVE = b"\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 
 def changed(*numbers: int, text: str = BEFORE) -> str:
@@ -245,6 +245,17 @@ def test_search_finds_lines_and_paths_and_goes_on_with_tab_and_enter(screen: Scr
     assert "Change 5 of 5" in screen.text
 
 
+def test_what_is_pasted_decides_nothing_but_can_be_searched_for(
+    screen: Screen, worked: Path
+) -> None:
+    pending = ids(worked)
+    screen.press("\x1b[200~yes, and now undo: nNdaq\r\x1b[201~j")
+    screen.until("Change 2 of 5")
+    assert ids(worked) == pending
+    screen.press("/\x1b[200~old.txt\x1b[201~\r")
+    screen.until("Change 5 of 5")
+
+
 def test_e_opens_the_editor_at_the_line_and_the_screen_comes_back(worked: Path) -> None:
     editor = worked.parent / "editor"
     editor.write_text('#!/bin/sh\necho "EDITING $1 $2"\necho "# mine" >> "$2"\n')
@@ -379,7 +390,7 @@ def test_nothing_in_a_file_or_a_name_reaches_the_terminal_as_a_command(project: 
         screen.press("q")
         assert screen.wait() == 0
         ours = re.compile(
-            rb"\x1b\[\d+;1H|\x1b\[\d+G|\x1b\[2K|\x1b\[[\d;]*m|\x1b\[\?(?:1049|25|7)[hl]|\x1b\[2J"
+            rb"\x1b\[\d+;1H|\x1b\[\d+G|\x1b\[2K|\x1b\[[\d;]*m|\x1b\[\?(?:1049|25|7|2004)[hl]|\x1b\[2J"
         )
         left = ours.sub(b"", screen.written).replace(b"\r\n", b"")
         assert left.decode().isprintable(), re.findall(rb".{20}[\x00-\x1f\x7f-\x9f].{20}", left)
@@ -424,6 +435,30 @@ def test_with_nothing_pending_no_screen_is_opened(project: Path) -> None:
     with running("review", cwd=project) as screen:
         assert screen.wait() == 0
         assert "Nothing is pending." in screen.text and b"1049" not in screen.written
+
+
+def test_a_terminal_that_cannot_be_drawn_on_gets_text(worked: Path) -> None:
+    with running("review", cwd=worked, env={"TERM": "dumb"}) as screen:
+        assert screen.wait() == 0
+        assert (
+            "+    return a * b" in screen.text.replace("\x1b", "") and b"1049" not in screen.written
+        )
+
+
+def test_what_an_agent_is_just_doing_is_seen(screen: Screen, worked: Path) -> None:
+    quick("turn", "begin", "@", "again", project=worked)
+    write(worked, {"app.py": (worked / "app.py").read_text() + "# more\n"})
+    screen.until(lambda: "# more" in screen.text and " of 5" in screen.text)
+    screen.press("u")
+    screen.until("Nothing was decided here yet")
+    write(worked, {"zzz.txt": "z\n"})
+    screen.until("Change 1 of 6")
+    screen.press("y")
+    screen.until("Kept")
+    write(worked, {"zzz.txt": "more\n"})
+    screen.press("u")
+    screen.until("Something else was done since")
+    assert (worked / "zzz.txt").read_text() == "more\n"
 
 
 def test_one_session_can_be_reviewed_alone(worked: Path) -> None:

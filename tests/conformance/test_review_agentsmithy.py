@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -327,9 +328,7 @@ def test_as_7_each_changed_file_tells_what_its_kind_has_to_tell(
     assert len(found) == len(rows)
     modified = found["modified"]
     assert (modified.status, modified.additions, modified.deletions) == ("modified", 1, 1)
-    assert modified.diff == (
-        "--- a/modified\n+++ b/modified\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n"
-    )
+    assert modified.diff == ("--- a/modified\n+++ b/modified\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n")
     assert modified.base_content == "1\n2\n3\n"
     added = found["added"]
     assert (added.status, added.additions, added.deletions) == ("added", 2, 0)
@@ -529,7 +528,7 @@ def test_as_14_a_finalized_edit_is_kept_even_where_ignored(
     workspace.begin_turn(session, "go")
     for name in ("dist/out.js", "old.log"):
         given = str(project / name) if absolute else name
-        by_tool(workspace, session, given, lambda name=name: write(project, {name: "made\n"}))
+        by_tool(workspace, session, given, partial(write, project, {name: "made\n"}))
     workspace.end_turn(session)
     assert statuses(workspace, session)["dist/out.js"] == "added"
     assert "old.log" in statuses(workspace, session)
@@ -589,7 +588,8 @@ def test_as_18_rounds_tell_when_they_began_and_ended_and_how(
 ) -> None:
     write(project, {"a": "1\n"})
     session = workspace.new_session().id
-    for number, verb in enumerate((workspace.approve, workspace.reset, workspace.approve)):
+    verbs: list[Callable[[str], object]] = [workspace.approve, workspace.reset, workspace.approve]
+    for number, verb in enumerate(verbs):
         workspace.begin_turn(session, "go")
         write(project, {"a": f"in round {number}\n"})
         workspace.end_turn(session)

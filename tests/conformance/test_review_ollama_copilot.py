@@ -6,6 +6,7 @@ A checkpoint of theirs is a turn here; statuses, stats and positions are answers
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -189,9 +190,12 @@ def test_oc_23_oc_24_stats_are_of_what_is_pending_by_file_and_session(
     stats = workspace.pending_stats()
     assert stats == {one: (5, 5, 3), two: (1, 1, 1)}
     assert idle not in stats, "nothing to show"
-    assert {
-        each.path: (each.additions, each.deletions) for each in workspace.pending().files
-    } == {"a": (2, 2), "b": (1, 1), "c": (3, 0), "d": (0, 3)}
+    assert {each.path: (each.additions, each.deletions) for each in workspace.pending().files} == {
+        "a": (2, 2),
+        "b": (1, 1),
+        "c": (3, 0),
+        "d": (0, 3),
+    }
 
 
 def test_oc_25_stats_are_right_after_every_decision(project: Path, workspace: Workspace) -> None:
@@ -247,15 +251,13 @@ def test_oc_28_a_file_of_several_turns_is_shown_once_against_the_oldest(
     session = workspace.new_session().id
     for number in (1, 5, 9):
         content = changed((project / "a").read_text(), number)
-        turn(workspace, session, lambda content=content: write(project, {"a": content}))
+        turn(workspace, session, partial(write, project, {"a": content}))
     (file,) = workspace.pending().files
     assert [hunk.old_lines for hunk in file.hunks] == [
         (f"line {number}\n",) for number in (1, 5, 9)
     ]
     assert [hunk.turns for hunk in file.hunks] == [(0,), (1,), (2,)]
-    assert all(
-        len(hunk.old_lines) == len(hunk.new_lines) == 1 for hunk in file.hunks
-    ), "no context"
+    assert all(len(hunk.old_lines) == len(hunk.new_lines) == 1 for hunk in file.hunks), "no context"
 
 
 def test_oc_29_the_review_of_several_turns_is_one(project: Path, workspace: Workspace) -> None:
@@ -316,9 +318,7 @@ def test_oc_31_oc_32_position_crosses_files_and_wraps(project: Path, workspace: 
     for _each in range(4):
         at = workspace.position(at.hunk, step=1)
         seen.append((at.current, at.total, at.path, at.hunk))
-    assert seen == [
-        (number % 4 + 1, 4, "aabb"[number % 4], ids[number % 4]) for number in range(5)
-    ]
+    assert seen == [(number % 4 + 1, 4, "aabb"[number % 4], ids[number % 4]) for number in range(5)]
     assert workspace.position(ids[0], step=-1).hunk == ids[3]
     assert workspace.position(ids[3], step=1).hunk == ids[0]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from acts import Picture, picture, run, write
@@ -48,7 +48,7 @@ class Story:
         step = self.workspace.end_turn(self.session)
         return Turned(begun.entry, answer.id, step.entry or answer.id, picture(self.project))
 
-    def goto(self, entry: str, **how: bool) -> Navigation:
+    def goto(self, entry: str, **how: Any) -> Navigation:
         return self.workspace.goto(entry, session=self.session, **how)
 
     def said(self) -> list[str]:

@@ -77,11 +77,14 @@ def test_as_18_rounds_are_active_then_merged_or_abandoned(
 ) -> None:
     write(project, {"a": "0"})
     session = workspace.new_session().id
-    for number, end in enumerate((workspace.approve, workspace.reset), 1):
+    for number in (1, 2):
         workspace.begin_turn(session, f"round {number}")
         write(project, {"a": str(number)})
         workspace.end_turn(session)
-        end(session)
+        if number == 1:
+            workspace.approve(session)
+        else:
+            workspace.reset(session)
     found = [(each.name, each.status) for each in workspace.rounds(session)]
     assert found == [
         ("session_1", "merged"),
@@ -125,3 +128,9 @@ def test_as_19_a_title_that_was_given_stays(workspace: Workspace) -> None:
     workspace.begin_turn(session, "A message")
     assert workspace.session(session).title == "Given"
     assert workspace.change_session(session, title="Changed").title == "Changed"
+
+
+def test_as_19_a_title_is_one_line(workspace: Workspace) -> None:
+    session = workspace.new_session().id
+    workspace.begin_turn(session, "\n  Tidy up the shop\n\nand then\nrest")
+    assert workspace.session(session).title == "Tidy up the shop"

@@ -119,12 +119,12 @@ def test_pi_4_an_unrevert_point_is_there_before_a_file_is_written(
     def meanwhile(stage: str, done: int, total: int | None) -> None:
         if stage == "restoring" and not seen:
             with mulligan.open(project) as other:
-                seen.extend(entry.type for entry in everything(other, session))
+                seen.extend(entry.type for entry in everything(other, "mine"))
             seen.append((project / "a").read_text())
 
     with mulligan.open(project, progress=meanwhile) as workspace:
         write(project, {"a": "zero\n"})
-        session = workspace.new_session().id
+        session = workspace.new_session(id="mine").id
         first = turn(project, workspace, session, "one", "echo 1 > a")
         turn(project, workspace, session, "two", "echo 2 > a; echo 2 > new")
         left = leaf(workspace, session)
@@ -198,6 +198,17 @@ def test_pi_6_a_summary_tells_of_the_way_that_is_left_wherever_one_goes(
     words = workspace.entry(done.summary_entry or "", session).content
     assert "the left way" in words
     assert "the right way" not in words and "the trunk" not in words
+
+
+def test_pi_6_where_nothing_is_left_there_is_nothing_to_sum_up(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    first = turn(project, workspace, session, "one", "echo 1 > a").entry or ""
+    second = turn(project, workspace, session, "two", "echo 2 > a").entry or ""
+    workspace.goto(first, session=session)
+    done = workspace.goto(second, session=session, summarize=True)
+    assert (done.summary_entry, done.new_leaf) == (None, second)
+    assert leaf(workspace, session) == second and (project / "a").read_text() == "2\n"
 
 
 def test_pi_7_one_row_a_file_with_its_net_status_and_its_earliest_turn(

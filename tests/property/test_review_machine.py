@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -44,6 +45,8 @@ Disk = dict[str, list[bytes]]
 
 PLACES = st.integers(0, 12)
 AMOUNTS = st.integers(0, 3)
+ENDS = st.sampled_from([True, True, True, False])
+EDITS = st.tuples(st.sampled_from(NAMES), PLACES, AMOUNTS, AMOUNTS, ENDS)
 
 
 class Reviewed(RuleBasedStateMachine):
@@ -118,17 +121,26 @@ class Reviewed(RuleBasedStateMachine):
 
     @precondition(lambda self: self.open_turns)
     @rule(who=st.integers(0, 1), name=st.sampled_from(NAMES), at=PLACES, out=AMOUNTS, into=AMOUNTS,
-          end=st.booleans())  # fmt: skip
+          end=ENDS)  # fmt: skip
     def agent_edits(self, who: int, name: str, at: int, out: int, into: int, end: bool) -> None:
         who = self.working(who)
         self.as_tool(who, [name], lambda: self.edit(AGENTS[who], name, at, out, into, end))
+
+    @precondition(lambda self: not self.open_turns)
+    @rule(who=st.integers(0, 1), edits=st.lists(EDITS, min_size=1, max_size=4))
+    def whole_turn(self, who: int, edits: list[tuple[str, int, int, int, bool]]) -> None:
+        """What is done most often, so that there is something to decide about."""
+        self.begin_turn(who)
+        for name, at, out, into, end in edits:
+            self.agent_edits(who, name, at, out, into, end)
+        self.end_turn(who)
 
     @precondition(lambda self: self.open_turns)
     @rule(who=st.integers(0, 1), at=PLACES)
     def agent_deletes_a_file(self, who: int, at: int) -> None:
         who = self.working(who)
         for name in self.some_file(at):
-            self.as_tool(who, [name], lambda: os.unlink(self.full(name)))
+            self.as_tool(who, [name], partial(os.unlink, self.full(name)))
 
     @precondition(lambda self: self.open_turns)
     @rule(who=st.integers(0, 1), at=PLACES, to=st.sampled_from(NAMES))
@@ -138,7 +150,7 @@ class Reviewed(RuleBasedStateMachine):
             if not os.path.exists(self.full(to)):
                 # The user's lines in it are the agent's proposal now, at that place.
                 self.bring(set(self.disk()[name]))
-                self.as_tool(who, [name, to], lambda: self.rename(name, to))
+                self.as_tool(who, [name, to], partial(self.rename, name, to))
 
     @precondition(lambda self: self.open_turns)
     @rule(who=st.integers(0, 1), name=st.sampled_from(NAMES), at=PLACES, out=AMOUNTS, into=AMOUNTS)
@@ -153,7 +165,7 @@ class Reviewed(RuleBasedStateMachine):
     # What the user does
 
     @precondition(lambda self: not self.open_turns)
-    @rule(name=st.sampled_from(NAMES), at=PLACES, out=AMOUNTS, into=AMOUNTS, end=st.booleans())
+    @rule(name=st.sampled_from(NAMES), at=PLACES, out=AMOUNTS, into=AMOUNTS, end=ENDS)
     def user_edits(self, name: str, at: int, out: int, into: int, end: bool) -> None:
         self.fresh |= self.edit(USER, name, at, out, into, end)
 
@@ -219,7 +231,7 @@ class Reviewed(RuleBasedStateMachine):
     def approve(self, who: int) -> None:
         with self.unchanged():
             done = self.workspace.approve(self.agents[who])
-        self.decide(done.operation, self.lines(self.disk(), AGENTS[who]))
+        self.decide(done.operation, self.lines(self.disk(), AGENTS[who]) | self.absent())
         self.fresh.clear()
         assert self.workspace.pending(session=self.agents[who]).files == ()
         assert not self.workspace.round_status(self.agents[who]).has_unapproved
@@ -234,7 +246,6 @@ class Reviewed(RuleBasedStateMachine):
         left = self.workspace.pending(session=self.agents[who])
         if force or not any(hunk.mixed for hunk in left.hunks):
             assert left.files == (), "all is back at the baseline"
-        self.ever_brought |= self.came(before, self.disk())
         if not force:
             self.assert_still_there(before, (USER, AGENTS[1 - who]))
         self.assert_only_changed(before, done.files)
@@ -335,8 +346,14 @@ class Reviewed(RuleBasedStateMachine):
         with self.unchanged():
             done = self.workspace.keep(*hunks, **choice)
         for number in done.operations:
-            self.decide(number, {line for id in done.hunks for line in lines_of(before[id])})
+            lines = {line for id in done.hunks for line in lines_of(before[id])}
+            self.decide(number, lines | self.absent())
         return done
+
+    def absent(self) -> set[bytes]:
+        """Lines that are not on the disk: to keep what is there is a decision about them too."""
+        written = {agent + b"%d" % number for agent in AGENTS for number in range(self.count + 1)}
+        return written - self.lines(self.disk())
 
     def decide(self, operation: int, lines: set[bytes]) -> None:
         self.decided[operation] = (lines - self.kept, set())
@@ -353,8 +370,6 @@ class Reviewed(RuleBasedStateMachine):
             assert list(map(self.said, done.results)) == list(map(self.said, preview.results))
         self.assert_only_changed(before, *done.results)
         after = self.disk()
-        # What one agent had deleted of another's proposal comes back as it is.
-        self.ever_brought |= self.came(before, after)
         left = {hunk.id for hunk in self.workspace.pending().hunks}
         if "turn" not in choice:
             assert left.isdisjoint(done.hunks)
@@ -400,9 +415,11 @@ class Reviewed(RuleBasedStateMachine):
             return
         assert operation.before is not None
         assert operation.after is not None
-        lost = self.lines(before) - self.lines(after)
         was, became = self.kept_in(operation.before), self.kept_in(operation.after)
-        assert lost <= became - was, (operation, done)
+        for path, lines in before.items():
+            lost = set(lines) - set(after.get(path, ())) - {*NOBODYS}
+            brought = became.get(path, set()) - was.get(path, set())
+            assert lost <= brought, (operation, done)
 
     def moved(self, before: Disk, done: RestoreResult, *, force: bool) -> None:
         after = self.disk()
@@ -458,9 +475,7 @@ class Reviewed(RuleBasedStateMachine):
         found = sorted(self.disk())
         return [found[at % len(found)]] if found else []
 
-    def edit(
-        self, author: bytes, name: str, at: int, out: int, into: int, end: bool
-    ) -> set[bytes]:
+    def edit(self, author: bytes, name: str, at: int, out: int, into: int, end: bool) -> set[bytes]:
         """Takes some lines out of a file and puts others there, each one new."""
         lines = self.disk().get(name, [])
         at = min(at, len(lines))
@@ -517,20 +532,22 @@ class Reviewed(RuleBasedStateMachine):
                 if not entry.is_directory
             }
 
-    def kept_in(self, checkpoint: str) -> set[bytes]:
-        """The lines that a checkpoint holds."""
-        found: set[bytes] = set()
-        for entry in self.workspace.entries(checkpoint):
-            if entry.kind == "file":
-                found |= set(self.workspace.read(checkpoint, entry.path).split(b"\n"))
-        return found - {*NOBODYS}
+    def kept_in(self, checkpoint: str) -> dict[str, set[bytes]]:
+        """The lines of the files that a checkpoint holds."""
+        return {
+            entry.path: set(self.workspace.read(checkpoint, entry.path).split(b"\n"))
+            for entry in self.workspace.entries(checkpoint)
+            if entry.kind == "file"
+        }
 
     def lines(self, disk: Disk, whose: bytes | tuple[bytes, ...] = (USER, *AGENTS)) -> set[bytes]:
         return {line for lines in disk.values() for line in lines if line.startswith(whose)}
 
     def came(self, before: Disk, after: Disk) -> set[bytes]:
         """The lines that are where they were not before."""
-        return {line for path, lines in after.items() for line in {*lines} - {*before.get(path, ())}}
+        return {
+            line for path, lines in after.items() for line in set(lines) - set(before.get(path, ()))
+        }
 
 
 class ReviewedTogether(Reviewed):

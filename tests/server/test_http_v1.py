@@ -176,15 +176,21 @@ def test_an_entry_with_an_id_that_is_there_is_refused(opened: Api) -> None:
 def test_branches_labels_forks_and_going_back(opened: Api, project: Path) -> None:
     session = worked(opened, project)
     at = f"/sessions/{session}"
-    first = opened.get(f"{at}/conversation")["entries"][0]["entry"]
+    opened.post(f"{at}/turns", {"message": "Change it again"}, 201)
+    (project / "newer.txt").write_text("newer\n")
+    opened.post(f"{at}/turns/end")
+    said = [e for e in opened.get(f"{at}/conversation")["entries"] if e["type"] == "user_input"]
+    first = said[1]["entry"]
     assert opened.put(f"{at}/entries/{first}/label", {"label": "start"})["label"] == "start"
     plan = opened.post(f"{at}/goto", {"entry": "start", "preview": True})
     assert plan["preview"]
-    assert (project / "new.txt").exists()
+    assert (project / "newer.txt").exists()
     went = opened.post(f"{at}/goto", {"entry": "start"})
-    assert went["text"] == "Change it"
-    assert not (project / "new.txt").exists()
+    assert went["text"] == "Change it again"
+    assert (project / "new.txt").exists() and not (project / "newer.txt").exists()
     assert opened.put(f"{at}/entries/{first}/label", {"label": None})["label"] is None
+    only = said[0]["entry"]
+    assert opened.post(f"{at}/goto", {"entry": only}, 409) == "would_lose_work"
     forked = opened.post(f"{at}/fork", {"title": "Another way"}, 201)
     assert forked["forked_from"] is not None
     opened.post(
@@ -193,9 +199,10 @@ def test_branches_labels_forks_and_going_back(opened: Api, project: Path) -> Non
         201,
     )
     tree = opened.get(f"{at}/tree")
-    assert len(tree["branches"]) == 2
-    assert [each["active"] for each in tree["branches"]] == [False, True]
-    assert tree["leaf"] == tree["branches"][1]["last"]["entry"]
+    (active,) = [each for each in tree["branches"] if each["active"]]
+    assert len(tree["branches"]) > 1
+    assert tree["leaf"] == active["last"]["entry"]
+    assert active["first"]["content"] == "again"
 
 
 def test_what_a_turn_modified_and_one_file_of_it(opened: Api, project: Path) -> None:
@@ -462,6 +469,23 @@ def test_calls_are_counted(api: Api, opened: Api) -> None:
     both = api.get("/stats", by=["tool", "agent"])
     assert both["by"] == ["tool", "agent"]
     assert api.get("/stats", 400, by="weather") == "usage"
+
+
+def test_what_a_hook_tells_is_recorded(api: Api, opened: Api, project: Path) -> None:
+    told = {"agent": "claude-code", "session": "c0ffee", "directory": str(project)}
+    assert api.post("/happened", told | {"kind": "prompt", "text": "Do it"}) == {
+        "to_agent": None, "to_user": None,
+    }  # fmt: skip
+    (project / "a.txt").write_text("done\n")
+    api.post("/happened", told | {"kind": "turn_ends"})
+    (session,) = opened.get("/sessions")["sessions"]
+    assert (session["agent"], session["pending"]["files"]) == ("claude-code", 1)
+    assert opened.get(f"/sessions/{session['session']}/conversation")["entries"][0]["content"] == (
+        "Do it"
+    )
+    assert api.post("/happened", told | {"kind": "weather"}, 400) == "usage"
+    nowhere = told | {"kind": "prompt", "directory": str(project / "none")}
+    assert api.post("/happened", nowhere, 404) == "not_found"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -37,9 +38,7 @@ def put(project: Path, name: str, content: str) -> None:
 
 
 def pending(workspace: Workspace, session: str | None = None) -> dict[str, str]:
-    return {
-        hunk.path: "".join(hunk.new_lines) for hunk in workspace.pending(session=session).hunks
-    }
+    return {hunk.path: "".join(hunk.new_lines) for hunk in workspace.pending(session=session).hunks}
 
 
 def test_a_turn_that_changed_nothing_leaves_no_step(
@@ -134,6 +133,37 @@ def test_undo_in_an_open_turn_goes_one_further_back_each_time(
         workspace.undo()
     step = workspace.end_turn(session)
     assert (step.added, step.modified, step.deleted) == ((), (), ()), "that was not the agent"
+
+
+def test_redo_in_an_open_turn_leaves_its_work_pending(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    workspace.begin_turn(session, "go")
+    put(project, "a", "1\n")
+    workspace.end_turn(session)
+    workspace.undo()
+    workspace.begin_turn(session, "go another way")
+    put(project, "b", "1\n")
+    with suppress(mulligan.NothingToUndo):
+        workspace.redo()
+    assert (project / "b").read_text() == "1\n"
+    assert pending(workspace)["b"] == "1\n"
+    workspace.end_turn(session)
+    assert pending(workspace)["b"] == "1\n"
+
+
+def test_redo_in_an_open_turn_that_has_done_nothing_yet(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    workspace.begin_turn(session, "go")
+    put(project, "a", "1\n")
+    workspace.end_turn(session)
+    workspace.undo()
+    workspace.begin_turn(session, "go on")
+    workspace.redo()
+    assert pending(workspace) == {"a": "1\n"}
+    step = workspace.end_turn(session)
+    assert (step.added, step.modified, step.deleted) == ((), (), ())
 
 
 def test_a_discard_in_an_open_turn_is_not_the_agents_work(

@@ -6,7 +6,6 @@ They go through the same verbs as every agent: turns begin and end, tools write 
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from pathlib import Path
@@ -131,7 +130,9 @@ def _tests_of_the_store(workspace: Workspace) -> None:
             "def test_finished_tasks_are_done",
         ),
     )
-    agent.runs("python -m pytest -q", "......                                     [100%]\n6 passed\n")
+    agent.runs(
+        "python -m pytest -q", "......                                     [100%]\n6 passed\n"
+    )
     agent.says("Two tests more: an absent file, and titles that are odd. All **6** pass.")
     agent.ends("stopped")
     workspace.approve(agent.session, "Tests of the store")
@@ -225,7 +226,9 @@ def _add_dates(agent: Agent) -> None:
             "            print(f\"[{mark}] {task['number']}  {task['title']}{late}\")\n",
         ),
     )
-    agent.runs("python -m pytest -q", "......                                     [100%]\n6 passed\n")
+    agent.runs(
+        "python -m pytest -q", "......                                     [100%]\n6 passed\n"
+    )
     agent.says(
         "Due dates work on the command line:\n\n"
         "```sh\n"
@@ -319,8 +322,3 @@ def _last_week(workspace: Workspace) -> None:
 
 def _at(seconds: float) -> str:
     return rfc3339(int(seconds * 1e9))
-
-
-def sample_folder(parent: str) -> Path:
-    """Where the sample project goes, inside a temporary folder."""
-    return Path(os.path.realpath(parent)) / "kettle"

@@ -35,13 +35,16 @@ class Freeing:
         self._let_go()
 
     def unlink(self, name: bytes, parent: int) -> None:
-        # Opened as a mere path: no permission is needed for that, and nothing can be read by it.
-        path_only = getattr(os, "O_PATH", None)
-        if path_only is not None:
-            if len(self._held) >= MOST:
-                self._let_go()
-            flags = path_only | os.O_NOFOLLOW | os.O_CLOEXEC
-            self.hold(os.open(name, flags, dir_fd=parent))
+        if len(self._held) >= MOST:
+            self._let_go()
+        if hasattr(os, "O_PATH"):
+            # As a mere path: no permission is needed for that, and nothing can be read by it.
+            flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                self.hold(os.open(name, flags, dir_fd=parent))
+            except OSError:
+                # No descriptor is left: then it is freed at once.
+                pass
         os.unlink(name, dir_fd=parent)
 
     def hold(self, fd: int) -> None:
@@ -52,10 +55,16 @@ class Freeing:
         held, self._held = self._held, []
         for thread in self._threads:
             thread.join()
-        parts = [held[start::AT_ONCE] for start in range(min(AT_ONCE, len(held)))]
-        self._threads = [Thread(target=_close, args=(part,)) for part in parts]
-        for thread in self._threads:
-            thread.start()
+        self._threads = []
+        for part in [held[start::AT_ONCE] for start in range(min(AT_ONCE, len(held)))]:
+            thread = Thread(target=_close, args=(part,))
+            try:
+                thread.start()
+            except RuntimeError:
+                # No thread is to be had: then somebody has to wait after all.
+                _close(part)
+            else:
+                self._threads.append(thread)
 
 
 def _close(descriptors: list[int]) -> None:

@@ -28,6 +28,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from mulligan.files.gitfiles import GitSources
 from mulligan.files.rules import Names, Rules, Table, verdict
 
 
@@ -137,6 +138,24 @@ class Scope:
                 info_exclude=rest[0] if rest else None,
             )
         return scope.decide(last, is_dir)
+
+
+@functools.lru_cache(maxsize=8)
+def project_scope(
+    sources: GitSources, gitignore: bytes | None, mulliganignore: bytes | None
+) -> Scope:
+    """The scope of a project's root, given what git says of it and its own ignore files.
+
+    The same again while these stay the same, with all that it has found out about names.
+    """
+    return root_scope(
+        outer=sources.outer,
+        info_prefix=sources.info_prefix,
+        info_exclude=sources.info_exclude,
+        global_excludes=sources.global_excludes,
+        gitignore=gitignore,
+        mulliganignore=mulliganignore,
+    )
 
 
 def root_scope(

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 from mulligan.core.tree import LINK, join
 from mulligan.files import gitfiles
 from mulligan.files.contents import Contents, Job, Sink, is_racy
-from mulligan.files.ignore import Reason, Scope, root_scope
+from mulligan.files.ignore import Reason, Scope, project_scope, root_scope
 from mulligan.files.index import Cache, Left, Node, Seen
 from mulligan.files.reach import OPEN_DIRECTORY, can_see, count_files, opened, read_small
 from mulligan.files.wanted import Wanted, tracked_but_left_out
@@ -130,15 +130,8 @@ class Scan:
             self._settle(root)
 
     def _root_scope(self, fd: int) -> Scope:
-        sources = self._sources
-        return root_scope(
-            outer=sources.outer,
-            info_prefix=sources.info_prefix,
-            info_exclude=sources.info_exclude,
-            global_excludes=sources.global_excludes,
-            gitignore=read_small(fd, b".gitignore"),
-            mulliganignore=read_small(fd, b".mulliganignore"),
-        )
+        gitignore, mulliganignore = (read_small(fd, name) for name in IGNORE_FILES)
+        return project_scope(self._sources, gitignore, mulliganignore)
 
     def _look(
         self, fd: int, path: bytes, node: Node, scope: Scope, *, depth: int, whole: bool

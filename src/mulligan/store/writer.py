@@ -31,7 +31,8 @@ from mulligan.store.packs import (
 )
 
 PACK_LIMIT = 64 << 20
-BUFFER = 4 << 20
+BUFFER = 1 << 20
+WAITING = 4 << 20
 DELTA_FROM, DELTA_UP_TO = 64, 512 << 10
 LEVEL = 1
 
@@ -53,7 +54,8 @@ class Writer:
         self._pending: dict[bytes, Record] = {}
         self._waiting: dict[bytes, tuple[bytes, bytes]] = {}
         self._waiting_bytes = 0
-        self._buffer = bytearray()
+        self._buffer: list[bytes] = []
+        self._buffered = 0
         self._ends = store.index.packs()
         self._changed: dict[int, int] = {}
         self._is_first = not self._ends
@@ -92,7 +94,7 @@ class Writer:
             if id not in self._waiting:
                 self._waiting[id] = (content, base)
                 self._waiting_bytes += len(content)
-        if self._waiting_bytes > BUFFER:
+        if self._waiting_bytes > WAITING:
             self._write_waiting()
         return id
 
@@ -254,11 +256,11 @@ class Writer:
                 id, self._number, offset, encoding, size, len(payload), base, depth if base else 0
             )
             self._pending[id] = record
-            self._buffer += head
-            self._buffer += payload
+            self._buffer += (head, payload)
+            self._buffered += len(head) + len(payload)
             self._position = offset + len(payload)
             self._changed[self._number] = self._position
-            if len(self._buffer) >= BUFFER:
+            if self._buffered >= BUFFER:
                 self._flush()
             return record
 
@@ -283,7 +285,7 @@ class Writer:
         self._fd = os.open(path, flags, 0o600)
         self._begun.append((self._number, 0))
         self._is_new_name = True
-        self._buffer += MAGIC
+        self._buffer.append(MAGIC)
         self._position = len(MAGIC)
 
     def _is_whole(self, path: str, end: int) -> bool:
@@ -295,21 +297,19 @@ class Writer:
         return self.store.index.is_whole(self._number)
 
     def _flush(self) -> None:
-        view = memoryview(self._buffer)
-        done = 0
+        view = memoryview(b"".join(self._buffer))
         try:
-            while done < len(view):
-                done += os.write(self._fd, view[done:])
+            while view:
+                view = view[os.write(self._fd, view) :]
         except OSError as problem:
-            view.release()
             if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise OutOfSpace(
                     f"No space left for the store at {self.store.directory}; nothing was changed. "
                     "Free some space, or try `mulligan gc`."
                 ) from problem
             raise
-        view.release()
         self._buffer.clear()
+        self._buffered = 0
 
     def _sync(self) -> None:
         if self._fd < 0:
@@ -336,6 +336,7 @@ class Writer:
             self._pending.clear()
             self._waiting.clear()
             self._buffer.clear()
+            self._buffered = 0
             self._begun = []
 
 

@@ -3,8 +3,8 @@
 import sys
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdCompressor, ZstdDict, ZstdError, decompress
+    from compression.zstd import ZstdCompressor, ZstdDecompressor, ZstdDict, ZstdError
 else:
-    from backports.zstd import ZstdCompressor, ZstdDict, ZstdError, decompress
+    from backports.zstd import ZstdCompressor, ZstdDecompressor, ZstdDict, ZstdError
 
-__all__ = ["ZstdCompressor", "ZstdDict", "ZstdError", "decompress"]
+__all__ = ["ZstdCompressor", "ZstdDecompressor", "ZstdDict", "ZstdError"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from mulligan.core import tree
@@ -121,30 +122,33 @@ def _files(
 
     What could not be looked at, and what is there and only ignored now, is not shown as deleted.
     """
-    for change in changes:
-        before = change.before if change.before and not change.before.is_directory else None
-        after = change.after if change.after and not change.after.is_directory else None
-        if before is None and after is None:
-            continue
-        if after is None and covered.skipped and covered.reason_for(change.path):
-            continue
-        if change.after is None and on_disk is not None and is_file(on_disk, change.path):
-            continue
-        yield Change(change.path, before, after)
+    with ExitStack() as stack:
+        disk = None
+        if on_disk is not None:
+            disk = stack.enter_context(Directories(on_disk.project.root))
+        for change in changes:
+            before = change.before if change.before and not change.before.is_directory else None
+            after = change.after if change.after and not change.after.is_directory else None
+            if before is None and after is None:
+                continue
+            if after is None and covered.skipped and covered.reason_for(change.path):
+                continue
+            if change.after is None and disk is not None and is_file(disk, change.path):
+                continue
+            yield Change(change.path, before, after)
 
 
-def is_file(workspace: Workspace, path: bytes) -> bool:
+def is_file(disk: Directories, path: bytes) -> bool:
     """Whether a file or link is on the disk at this path itself, not behind some link."""
     directory, _slash, name = path.rpartition(b"/")
-    with Directories(workspace.project.root) as directories:
-        parent = directories.open_if_there(directory)
-        try:
-            status = None
-            if parent is not None:
-                status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        except OSError:
-            return False
-    return status is not None and not stat.S_ISDIR(status.st_mode)
+    parent = disk.open_if_there(directory)
+    if parent is None:
+        return False
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return False
+    return not stat.S_ISDIR(status.st_mode)
 
 
 def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:

@@ -49,7 +49,11 @@ def prepare(
 ) -> Move:
     """The move that fulfils a wish, from what the disk holds; the caller commits what is made."""
     before = (seen.tree, seen.guarded)
-    move = moved(trees, before, wish.main, wish.guarded, known=wish.leads_to)
+    if wish.leads_to is None:
+        move = moved(trees, before, wish.main, wish.guarded)
+    else:
+        goal, changes = wish.leads_to
+        move = moved(trees, before, {}, wish.guarded)._replace(tree=goal, main_changes=changes)
     dirty = find_dirty(workspace, move.changes, deliberate_only=keep_dirty)
     if keep_dirty and dirty:
         reason = "it is in no checkpoint yet, and was to be kept"
@@ -67,14 +71,9 @@ def between(workspace: Workspace, before: tuple[Id, Id], after: tuple[Id, Id]) -
     return Move(*after, tuple(main), _files(guarded))
 
 
-def moved(
-    trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted, *, known: Id | None = None
-) -> Move:
-    """The move that sets these paths, and leaves all others alone.
-
-    `known` is the tree that `main` leads to, where that is known.
-    """
-    new, kept = known or trees.edit(before[0], main), trees.edit(before[1], guarded)
+def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> Move:
+    """The move that sets these paths, and leaves all others alone."""
+    new, kept = trees.edit(before[0], main), trees.edit(before[1], guarded)
     return Move(
         new,
         kept,

@@ -16,7 +16,8 @@ from mulligan.core.coverage import text
 from mulligan.core.tree import Change, Entry
 from mulligan.errors import NotFound
 from mulligan.files import gitfiles
-from mulligan.files.ignore import Reason, Scope, root_scope
+from mulligan.files.ignore import Reason, Scope, project_scope
+from mulligan.files.reach import Directories
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.workspace.changes import is_file, within
 from mulligan.workspace.checkpoints import coverage
@@ -43,8 +44,8 @@ class Wish(NamedTuple):
     undoes: int | None = None
     session: str | None = None
     intent: Mapping[str, Any] = MappingProxyType({})
-    leads_to: bytes | None = None
-    """The tree that `main` leads to, where it names all that differs."""
+    leads_to: tuple[bytes, tuple[Change, ...]] | None = None
+    """The tree that `main` leads to and the changes that lead there, where it names them all."""
 
     def without(self, spared: Mapping[bytes, str]) -> Wish:
         """The wish but for some paths, which are to stay as they are, each for a reason."""
@@ -95,7 +96,7 @@ def to_checkpoint(
     whole = len(main) == len(differences)
     wish = Wish(
         "restore", target.id, main, guarded, spared, session=target.session,
-        leads_to=target.tree if whole else None,
+        leads_to=(target.tree, tuple(differences)) if whole else None,
     )  # fmt: skip
     return settled(workspace, seen, wish)
 
@@ -114,7 +115,8 @@ def to_take_back(
     """
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
-    for change in tree.differences(after.tree, before.tree, workspace.load):
+    differences = tree.differences(after.tree, before.tree, workspace.load)
+    for change in differences:
         reason = seen.coverage.reason_for(change.path)
         if reason is None:
             main[change.path] = change.after
@@ -128,7 +130,7 @@ def to_take_back(
     whole = seen.tree == after.tree and not spared
     wish = Wish(
         kind, before.id, main, guarded, spared, undoes=number,
-        leads_to=before.tree if whole else None,
+        leads_to=(before.tree, tuple(differences)) if whole else None,
     )  # fmt: skip
     return settled(workspace, seen, wish)
 
@@ -136,16 +138,17 @@ def to_take_back(
 def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
     """Files that are to be written where something lies that the look did not cover."""
     in_tree, in_guarded = _finders(workspace, seen)
-    return [
-        path
-        for path, entry in wish.main.items()
-        if entry is not None
-        and not entry.is_directory
-        and not seen.coverage.reason_for(path)
-        and in_tree(path) is None
-        and in_guarded(path) is None
-        and is_file(workspace, path)
-    ]
+    with Directories(workspace.project.root) as disk:
+        return [
+            path
+            for path, entry in wish.main.items()
+            if entry is not None
+            and not entry.is_directory
+            and not seen.coverage.reason_for(path)
+            and in_tree(path) is None
+            and in_guarded(path) is None
+            and is_file(disk, path)
+        ]
 
 
 def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
@@ -243,16 +246,7 @@ def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes,
 
     @cache
     def rules() -> Scope:
-        sources = gitfiles.git_sources(workspace.project.root)
-        gitignore, mulliganignore = ignore_files(b"")
-        return root_scope(
-            outer=sources.outer,
-            info_prefix=sources.info_prefix,
-            info_exclude=sources.info_exclude,
-            global_excludes=sources.global_excludes,
-            gitignore=gitignore,
-            mulliganignore=mulliganignore,
-        )
+        return project_scope(gitfiles.git_sources(workspace.project.root), *ignore_files(b""))
 
     def reason(path: bytes, is_directory: bool) -> str | None:
         why = covered.reason_for(path)

@@ -1,0 +1,94 @@
+"""`mulligan up`"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output, plural, uncovered
+from mulligan.errors import UsageError
+from mulligan.server.finding import Address, running
+from mulligan.workspace.home import home_directory
+
+
+@command(
+    "up",
+    examples="""
+mulligan up                       protect this project, and open the page
+mulligan up ~/code/site           that one
+mulligan up --no-browser          only print the address
+""",
+)
+@click.argument("directory_", metavar="[DIR]", required=False)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="By default a free one.")
+@click.option("--no-browser", is_flag=True, help="Do not open the page, only say where it is.")
+def up(out: Output, directory_: str | None, port: int, no_browser: bool) -> None:
+    """Protect a project and open the page: what agents did, what waits for you, any moment before.
+
+    Takes the first checkpoint if there is none, and serves until Ctrl-C. If the home has a server
+    already, that one is used.
+    """
+    if directory_ is not None:
+        if not os.path.isdir(directory_):
+            raise UsageError(f"{directory_} is not a directory.")
+        out.directory = directory_
+    protect(out)
+    show(out, home_directory(), port=port, browser=not no_browser)
+
+
+def protect(out: Output) -> None:
+    """Sees to it that the project has a checkpoint."""
+    with out.workspace(create=True) as workspace:
+        if workspace.log(1):
+            return
+        first = workspace.checkpoint("First checkpoint", kind="initial")
+        out.clear_progress()
+        out.say(f"First checkpoint of {workspace.root}: {plural(first.files, 'file')}.")
+        for line in uncovered(first.coverage, 5):
+            out.say(line)
+
+
+def show(out: Output, home: str, *, port: int = 0, browser: bool = True) -> None:
+    """Serves a home until Ctrl-C and opens its page; opens only the page if it is served."""
+
+    def ready(address: Address) -> None:
+        _say_where(out, address)
+        if browser and _has_display():
+            # Some browsers keep the one who starts them waiting; the server must not wait too.
+            threading.Thread(target=_open, args=(address.page,), daemon=True).start()
+
+    found = running(home)
+    if found is not None:
+        ready(found)
+        out.say(f"It is served by process {found.pid}, which goes on.")
+        return
+    from mulligan.server.running import serve
+
+    serve(home, port=port, ready=ready)
+    out.say("Ended; everything is in order.")
+
+
+def _say_where(out: Output, address: Address) -> None:
+    if out.as_json:
+        out.data({"url": address.url, "page": address.page, "pid": address.pid})
+    else:
+        out.say("")
+        out.say(f"  {click.style('Mulligan', bold=True)}  {click.style(address.page, fg='cyan')}")
+        out.say("")
+        out.say("Ctrl-C ends it.")
+
+
+def _has_display() -> bool:
+    if sys.platform == "darwin":
+        return "SSH_CONNECTION" not in os.environ
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _open(page: str) -> None:
+    import webbrowser
+
+    webbrowser.open(page)

@@ -1,0 +1,422 @@
+"""Who may ask, what leaves the project, and what much or slow or broken input does."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from serving import V1, Api, Server, following
+
+from mulligan.workspace.workspace import open_workspace
+
+ROUNDS = int(os.environ.get("MULLIGAN_KILLS", "20"))
+HEALTH = f"{V1}/health"
+
+
+@pytest.fixture
+def stranger(server: Server) -> Iterator[httpx2.Client]:
+    """A client without a token."""
+    with httpx2.Client(base_url=server.url, timeout=60) as client:
+        yield client
+
+
+def raw(server: Server, text: bytes) -> bytes:
+    """What the server answers to some bytes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        connection.sendall(text)
+        found = b""
+        while b"\r\n\r\n" not in found:
+            piece = connection.recv(65536)
+            if not piece:
+                break
+            found += piece
+        return found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/index.html", "/api/docs", "/api/v1/openapi.json", HEALTH, f"{V1}/projects"),
+        *(f"{V1}/events", "/api/nothing", "/nothing", f"{V1}/projects/x/file?path=a"),
+    ],
+)
+def test_nothing_is_told_without_the_token(stranger: httpx2.Client, path: str) -> None:
+    response = stranger.get(path)
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == "Bearer"
+    assert response.headers["content-security-policy"].startswith("default-src 'self'")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": "Bearer wrong"},
+        {"authorization": "Bearer "},
+        {"authorization": "Bearer"},
+        {"authorization": "Basic TOKEN"},
+        {"authorization": "TOKEN"},
+        {"authorization": "Bearer \xff\xfe".encode("latin-1")},
+        {"cookie": "mulligan_token=wrong"},
+        {"cookie": "other=TOKEN"},
+        {"cookie": 'mulligan_token="; ;;;=\x01"'.encode("latin-1")},
+        {"x-token": "TOKEN"},
+    ],
+)
+def test_a_wrong_token_opens_nothing(
+    server: Server, stranger: httpx2.Client, headers: dict[str, Any]
+) -> None:
+    given = {
+        name: value.replace("TOKEN", server.token) if isinstance(value, str) else value
+        for name, value in headers.items()
+    }
+    try:
+        response = stranger.get(HEALTH, headers=given)
+    except httpx2.LocalProtocolError:
+        pytest.skip("this client does not send that")
+    assert response.status_code in (400, 401)
+
+
+def test_a_token_in_the_address_is_only_taken_where_it_must_be(
+    server: Server, stranger: httpx2.Client
+) -> None:
+    assert stranger.get(HEALTH, params={"token": server.token}).status_code == 401
+    with following(stranger, token=server.token):
+        pass
+    assert stranger.get("/", params={"token": "wrong"}).status_code == 401
+
+
+def test_a_browser_gets_a_cookie_that_scripts_cannot_read(
+    server: Server, stranger: httpx2.Client
+) -> None:
+    first = stranger.get("/", params={"token": server.token})
+    assert (first.status_code, first.headers["location"]) == (303, "/")
+    cookie = first.headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=strict" in cookie
+    assert stranger.get("/").status_code == 200
+    assert stranger.get(HEALTH).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "welcome"),
+    [
+        ("127.0.0.1:PORT", True),
+        ("localhost:PORT", True),
+        ("LOCALHOST:PORT", True),
+        ("[::1]:PORT", True),
+        ("127.0.0.2:PORT", True),
+        ("127.0.0.1", False),
+        ("127.0.0.1:1", False),
+        ("evil.example:PORT", False),
+        ("localhost.evil.example:PORT", False),
+        ("10.0.0.1:PORT", False),
+        ("0.0.0.0:PORT", False),
+        ("127.0.0.1.nip.io:PORT", False),
+        ("user@127.0.0.1:PORT", False),
+        ("127.0.0.1:PORT/", False),
+        ("", False),
+        ("[::1", False),
+    ],
+)
+def test_only_its_own_names_are_answered_to(server: Server, host: str, welcome: bool) -> None:
+    name = host.replace("PORT", str(server.port))
+    answer = raw(
+        server,
+        f"GET {HEALTH} HTTP/1.1\r\nHost: {name}\r\nAuthorization: Bearer {server.token}\r\n"
+        "Connection: close\r\n\r\n".encode(),
+    )
+    status = int(answer.split()[1])
+    assert (status == 200) is welcome
+    assert welcome or status in (400, 403)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "null", "http://localhost:1", "https://127.0.0.1:PORT", "file://", ""],
+)
+def test_other_pages_are_turned_away_even_with_the_token(
+    server: Server, client: httpx2.Client, method: str, origin: str
+) -> None:
+    headers = {"origin": origin.replace("PORT", str(server.port))}
+    response = client.request(method, f"{V1}/projects", headers=headers)
+    assert response.status_code == 403
+    assert "access-control-allow-origin" not in response.headers
+
+
+def test_what_a_browser_says_of_another_port_is_believed(
+    server: Server, client: httpx2.Client
+) -> None:
+    for site in ("cross-site", "same-site"):
+        assert client.get(HEALTH, headers={"sec-fetch-site": site}).status_code == 403
+    own = {"origin": server.url, "sec-fetch-site": "same-origin"}
+    assert client.get(HEALTH, headers=own).status_code == 200
+
+
+def test_every_answer_has_the_strict_headers(client: httpx2.Client) -> None:
+    for path in ("/", HEALTH, "/api/docs", "/nothing.js", f"{V1}/nothing"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in policy and "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+PATHS = [
+    "../secret", "sub/../../secret", "/etc/passwd", "sub/../../../../../../etc/passwd",
+    "%2e%2e/secret", "..%2fsecret", "a.txt%00.png", "%00", "", ".", "..", "/", "link", "away/x",
+    ".git/config", "sub/.git/config", "%ff%fe", "a.txt/", "a.txt/b", "sub", "fifo", "~/x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("where", ["/file", "/checkpoints/@/file"])
+def test_no_path_leaves_the_project(opened: Api, project: Path, path: str, where: str) -> None:
+    (project.parent / "secret").write_text("secret")
+    (project / "link").symlink_to("../secret")
+    (project / "away").symlink_to("/etc")
+    (project / ".git").mkdir()
+    (project / ".git" / "config").write_text("secret")
+    os.mkfifo(project / "fifo")
+    opened.post("/checkpoints", {}, 201)
+    response = opened.client.get(f"{opened.base}{where}?path={path}")
+    if path == "link" and where != "/file":
+        assert response.content == b"../secret"  # The link itself, which is the project's own.
+        return
+    if path == "a.txt/":
+        assert response.status_code in (200, 404)
+        return
+    assert response.status_code in (400, 404), response.content
+    assert b"root:" not in response.content and response.content != b"secret"
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "..", "%2e%2e", "..%2f..", "%2fetc", "a%00b", "%00", "@99999999999999999999", "%ff", "*",
+        "' OR 1=1 --", "x" * 5000, "%", "_", "\u2603",
+    ],
+)  # fmt: skip
+def test_ids_are_only_ever_looked_up(api: Api, opened: Api, id: str) -> None:
+    session = opened.post("/sessions", {}, 201)["session"]
+    for path in (
+        f"{V1}/projects/{id}", f"{V1}/projects/{id}/sessions", f"{opened.base}/sessions/{id}",
+        f"{opened.base}/checkpoints/{id}", f"{V1}/jobs/{id}", f"/{id}", f"/assets/{id}",
+        f"{opened.base}/sessions/{session}/tree/{id}", f"{opened.base}/checkpoints/{id}/files",
+    ):  # fmt: skip
+        response = api.client.get(path)
+        assert response.status_code in (200, 400, 404), path
+        assert b"root:" not in response.content
+        if response.status_code == 200:
+            # The page's own address, or one that a client has shortened to another.
+            assert path.startswith("/") and not response.content.startswith(b"secret")
+
+
+def test_a_body_that_is_too_large_is_not_read(server: Server, client: httpx2.Client) -> None:
+    told = client.post(f"{V1}/projects", content=b"x" * ((32 << 20) + 1))
+    assert (told.status_code, told.json()["error"]["code"]) == (413, "too_large")
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(40):
+            yield b"x" * (1 << 20)
+
+    try:
+        untold = client.post(f"{V1}/projects", content=pieces())
+    except httpx2.TransportError:
+        pass  # It was cut off while it was still sending.
+    else:
+        assert untold.status_code == 413
+    assert client.get(HEALTH).status_code == 200
+
+
+def test_a_head_that_is_too_large_is_refused(server: Server) -> None:
+    answer = raw(server, b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: " + b"x" * (1 << 20) + b"\r\n")
+    assert answer == b"" or b" 400 " in answer.split(b"\r\n")[0]
+
+
+def test_a_slow_client_is_cut_off_and_nobody_else_notices(
+    server: Server, client: httpx2.Client
+) -> None:
+    """Three kinds of slow: a head that never ends, no head at all, a body that never comes."""
+    head = f"POST {V1}/projects HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+    token = f"Authorization: Bearer {server.token}\r\n"
+    beginnings = [
+        head.encode(),
+        b"",
+        f"{head}{token}Content-Length: 100\r\n\r\n{{".encode(),
+        f"{head}Content-Length: 100\r\n\r\n".encode(),  # Without a token it is answered at once.
+    ]
+    slow = []
+    for beginning in beginnings * 25:
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        connection.sendall(beginning)
+        slow.append(connection)
+    begun = time.monotonic()
+    left = list(slow)
+    while left and time.monotonic() - begun < 120:
+        for connection in list(left):
+            try:
+                connection.sendall(b"X")
+                connection.setblocking(False)
+                while connection.recv(65536):
+                    pass
+                left.remove(connection)
+            except BlockingIOError:
+                connection.settimeout(60)
+            except OSError:
+                left.remove(connection)
+        assert client.get(HEALTH).status_code == 200
+        time.sleep(1)
+    assert not left
+    for connection in slow:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\x00\x01\x02\x03\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: odd\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64) + b"\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_gets_an_error_and_not_an_answer(server: Server, text: bytes) -> None:
+    answer = raw(server, text)
+    assert answer == b"" or answer.split()[1] in (b"400", b"401", b"403", b"501"), answer
+
+
+def test_a_thousand_idle_streams_cost_next_to_nothing(server: Server, opened: Api) -> None:
+    count = 1000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count + 500:
+        pytest.skip("this user may not have so many files open")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 500), hard))
+    project = opened.base.rpartition("/")[2]
+    request = (
+        f"GET {V1}/events?project={project} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        f"Authorization: Bearer {server.token}\r\n\r\n"
+    ).encode()
+    fds = Path(f"/proc/{server.process.pid}/fd")
+    opened.get("/status")
+    usual = len(list(fds.iterdir()))
+    streams = []
+    try:
+        for _ in range(count):
+            stream = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+            stream.sendall(request)
+            streams.append(stream)
+        for stream in streams:
+            assert stream.recv(65536).startswith(b"HTTP/1.1 200")
+        # Work, not seconds: how much the server computed while nothing happened.
+        before = _cpu(server)
+        time.sleep(3)
+        idle = _cpu(server) - before
+        assert idle < 1.5, f"{idle} s of computing in 3 s in which nothing happened"
+        session = opened.post("/sessions", {}, 201)["session"]
+        for stream in streams:
+            told = b""
+            while session.encode() not in told:
+                piece = stream.recv(65536)
+                assert piece, "the stream ended"
+                told += piece
+    finally:
+        for stream in streams:
+            stream.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    # Those that went away are noticed: their descriptors come back.
+    end = time.monotonic() + 60
+    while len(list(fds.iterdir())) > usual + 50 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert len(list(fds.iterdir())) <= usual + 50
+
+
+def _cpu(server: Server) -> float:
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.timeout(900)
+def test_what_was_acknowledged_is_there_after_a_kill(
+    tmp_path_factory: pytest.TempPathFactory, project: Path
+) -> None:
+    """Entries, checkpoints and restores under load; the server is killed in the middle, often."""
+    home = tmp_path_factory.mktemp("killed") / "home"
+    chance = random.Random(1)
+    entries: dict[str, str] = {}
+    checkpoints: set[str] = set()
+    (project / "a.txt").write_text("begin\n")
+    session = ""
+    for round_number in range(ROUNDS):
+        server = Server(home)
+        with server.client() as client:
+            api = Api(client)
+            base = f"/projects/{api.post('/projects', {'path': str(project)})['project']}"
+            if not session:
+                session = api.post(f"{base}/sessions", {}, 201)["session"]
+        workers = [
+            threading.Thread(target=_append, args=(server, base, session, entries, n))
+            for n in range(2)
+        ]
+        workers.append(
+            threading.Thread(
+                target=_checkpoint, args=(server, base, checkpoints, project, round_number)
+            )
+        )
+        for worker in workers:
+            worker.start()
+        time.sleep(chance.uniform(0.05, 0.6))
+        server.kill()
+        for worker in workers:
+            worker.join(60)
+            assert not worker.is_alive()
+    with open_workspace(project, home=str(home)) as workspace:
+        found = {
+            each.id: each.content for each in workspace.transcript(session, limit=1_000_000).entries
+        }
+        assert entries.items() <= found.items()
+        assert checkpoints <= {each.id for each in workspace.log()}
+        assert workspace.verify().clean
+    assert entries, "nothing was acknowledged at all"
+    assert checkpoints
+
+
+def _append(server: Server, base: str, session: str, told: dict[str, str], n: int) -> None:
+    with server.client() as client:
+        for word in range(100_000):
+            new = {"entries": [{"type": "user_input", "content": f"{n} {word}"}]}
+            try:
+                response = client.post(f"{V1}{base}/sessions/{session}/entries", json=new)
+            except httpx2.TransportError:
+                return
+            if response.status_code == 201:
+                for each in response.json()["entries"]:
+                    told[each["entry"]] = each["content"]
+
+
+def _checkpoint(
+    server: Server, base: str, told: set[str], project: Path, round_number: int
+) -> None:
+    with server.client() as client:
+        for n in range(100_000):
+            (project / f"{n % 7}.txt").write_text(f"{round_number} {n}\n")
+            try:
+                response = client.post(f"{V1}{base}/checkpoints", json={"message": str(n)})
+                if n % 3 == 2:
+                    client.post(f"{V1}{base}/checkpoints/@1/restore", json={})
+            except httpx2.TransportError:
+                return
+            if response.status_code == 201:
+                told.add(response.json()["checkpoint"])

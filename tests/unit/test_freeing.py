@@ -1,0 +1,52 @@
+"""Files are gone when they are deleted, whenever their blocks are freed."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from pathlib import Path
+
+import pytest
+
+from mulligan.files import freeing
+from mulligan.files.freeing import Freeing
+
+
+def test_names_are_gone_at_once_and_descriptors_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freeing, "MOST", 5)
+    names = [f"file {number}" for number in range(23)]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    (tmp_path / "file 3").chmod(0)
+    before = open_descriptors()
+    parent = os.open(tmp_path, os.O_RDONLY)
+    with Freeing() as free:
+        for name in names:
+            free.unlink(name.encode(), parent)
+            assert not (tmp_path / name).exists()
+        free.hold(parent)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(10)
+    assert open_descriptors() == before
+
+
+def test_without_a_descriptor_to_spare_files_are_deleted_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("content")
+    parent = os.open(tmp_path, os.O_RDONLY)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        with Freeing() as free:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (parent + 1, limits[1]))
+            free.unlink(b"file", parent)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        os.close(parent)
+    assert not list(tmp_path.iterdir())
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/dev/fd"))

@@ -1,0 +1,415 @@
+"""Installing for an agent: what is written, what is kept, and that it can be taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mulligan.errors import UsageError
+from mulligan.protocols.agents import AGENTS, agent, codex_trust, json_text
+from mulligan.protocols.agents.finding import agent_findings
+from mulligan.protocols.agents.installing import install, our_command, uninstall
+from mulligan.protocols.agents.shape import Mulligan, Place
+
+COMMAND_HOOKS = ("claude-code", "codex", "gemini")
+OURS = Mulligan((sys.executable, "-m", "mulligan"))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A user without any of the agents on the path."""
+    return Place(str(tmp_path), {"PATH": "/nowhere"})
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_uninstall_leaves_nothing_where_nothing_was(
+    name: str, place: Place, mulligan_home: Path
+) -> None:
+    before = sorted(Path(place.home).rglob("*"))
+
+    installed(name, place, mulligan_home)
+    assert Path(agent(name).file(place)).is_file()
+    taken_back(name, place, mulligan_home)
+
+    assert sorted(Path(place.home).rglob("*")) == before
+    assert not mulligan_home.exists() or not list(mulligan_home.iterdir())
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "{}",
+        '{"model":"opus"}',
+        '{\n    "model": "opus",\n    "hooks": {}\n}\n',
+        '{\r\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say"}]}]}\r\n}',
+        '{\n\t// mine\n\t"a": [1, 2,], /* and this */\n\t"hooks": {"PreToolUse": []},\n}\n',
+        "",
+        "\n",
+    ],
+)
+@pytest.mark.parametrize("name", COMMAND_HOOKS)
+def test_uninstall_leaves_every_byte_as_it_was(
+    name: str, before: str, place: Place, mulligan_home: Path
+) -> None:
+    path = written(agent(name).file(place), before)
+
+    installed(name, place, mulligan_home)
+    assert path.read_bytes() != before.encode()
+    assert json_text.read(path.read_text()).content["hooks"]
+    taken_back(name, place, mulligan_home)
+
+    assert path.read_bytes() == before.encode()
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_install_twice_changes_nothing_the_second_time(
+    name: str, place: Place, mulligan_home: Path
+) -> None:
+    installed(name, place, mulligan_home)
+    path = Path(agent(name).file(place))
+    first = path.read_bytes()
+
+    again = install(agent(name), place, OURS, str(mulligan_home), preview=False)
+
+    assert not again.changes
+    assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_preview_writes_nothing(name: str, place: Place, mulligan_home: Path) -> None:
+    shown = install(agent(name), place, OURS, str(mulligan_home), preview=True)
+
+    assert shown.changes and shown.changes[0].after
+    assert not list(Path(place.home).iterdir())
+    assert not mulligan_home.exists()
+
+
+@pytest.mark.parametrize("name", COMMAND_HOOKS)
+def test_what_others_wrote_stays_in_its_order_and_before_ours(
+    name: str, place: Place, mulligan_home: Path
+) -> None:
+    event = next(iter(agent_events(name)))
+    other = {"type": "command", "command": "their-hook"}
+    before = {"zebra": 1, "hooks": {event: [{"hooks": [other]}], "Odd": []}, "apple": {"b": 1}}
+    path = written(agent(name).file(place), json.dumps(before, indent=3))
+
+    installed(name, place, mulligan_home)
+
+    after = json.loads(path.read_text())
+    assert list(after) == ["zebra", "hooks", "apple"]
+    assert after["hooks"][event][0] == {"hooks": [other]}
+    assert after["hooks"]["Odd"] == []
+    assert set(agent_events(name)) < set(after["hooks"])
+
+
+@pytest.mark.parametrize("name", COMMAND_HOOKS)
+def test_uninstall_keeps_what_was_changed_since(
+    name: str, place: Place, mulligan_home: Path
+) -> None:
+    path = written(agent(name).file(place), '{"model": "opus"}\n')
+    installed(name, place, mulligan_home)
+    changed = json.loads(path.read_text())
+    changed["theme"] = "dark"
+    event = next(iter(agent_events(name)))
+    changed["hooks"][event].append({"hooks": [{"type": "command", "command": "theirs"}]})
+    path.write_text(json.dumps(changed, indent=2))
+
+    taken_back(name, place, mulligan_home)
+
+    theirs = [{"hooks": [{"type": "command", "command": "theirs"}]}]
+    assert json.loads(path.read_text()) == {
+        "model": "opus",
+        "hooks": {event: theirs},
+        "theme": "dark",
+    }
+
+
+@pytest.mark.parametrize("name", COMMAND_HOOKS)
+def test_a_hook_that_somebody_put_beside_ours_stays(
+    name: str, place: Place, mulligan_home: Path
+) -> None:
+    installed(name, place, mulligan_home)
+    path = Path(agent(name).file(place))
+    changed = json.loads(path.read_text())
+    event = next(iter(agent_events(name)))
+    changed["hooks"][event][0]["hooks"].append({"type": "command", "command": "theirs"})
+    path.write_text(json.dumps(changed))
+
+    taken_back(name, place, mulligan_home)
+
+    theirs = {"hooks": [{"type": "command", "command": "theirs"}]}
+    assert json.loads(path.read_text()) == {"hooks": {event: [theirs]}}
+
+
+@pytest.mark.parametrize("name", COMMAND_HOOKS)
+def test_another_place_of_the_program_replaces_the_command_where_it_stands(
+    name: str, place: Place, mulligan_home: Path
+) -> None:
+    installed(name, place, mulligan_home)
+    path = Path(agent(name).file(place))
+    changed = json.loads(path.read_text())
+    event = next(iter(agent_events(name)))
+    theirs = {"hooks": [{"type": "command", "command": "theirs"}]}
+    changed["hooks"][event].append(theirs)
+    path.write_text(json.dumps(changed, indent=2))
+
+    install(agent(name), place, Mulligan(("/else where/mulligan",)), str(mulligan_home),
+            preview=False)  # fmt: skip
+
+    after = json.loads(path.read_text())["hooks"][event]
+    assert "'/else where/mulligan'" in after[0]["hooks"][0]["command"]
+    assert after[1:] == [theirs]
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"hooks": 3}', "no json", '{"hooks": []}'])
+@pytest.mark.parametrize("name", COMMAND_HOOKS)
+def test_a_file_that_makes_no_sense_is_left_alone(
+    name: str, content: str, place: Place, mulligan_home: Path
+) -> None:
+    path = written(agent(name).file(place), content)
+
+    with pytest.raises(UsageError, match="Nothing was changed"):
+        installed(name, place, mulligan_home)
+
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("name", ["opencode", "pi"])
+def test_a_plugin_of_somebody_else_is_left_alone(
+    name: str, place: Place, mulligan_home: Path
+) -> None:
+    path = written(agent(name).file(place), "export default () => {};\n")
+
+    with pytest.raises(UsageError, match="not ours"):
+        installed(name, place, mulligan_home)
+    taken_back(name, place, mulligan_home)
+
+    assert path.read_text() == "export default () => {};\n"
+
+
+def test_a_link_to_the_settings_stays_a_link(place: Place, mulligan_home: Path) -> None:
+    real = written(str(Path(place.home) / "dotfiles/settings.json"), "{}\n")
+    path = Path(agent("claude-code").file(place))
+    path.parent.mkdir()
+    path.symlink_to(real)
+    real.chmod(0o600)
+
+    installed("claude-code", place, mulligan_home)
+    assert path.is_symlink()
+    assert "mulligan" in real.read_text()
+    assert real.stat().st_mode & 0o777 == 0o600
+
+    taken_back("claude-code", place, mulligan_home)
+    assert path.is_symlink()
+    assert real.read_text() == "{}\n"
+
+
+def test_a_project_is_not_installed_for_twice(
+    place: Place, project: Path, mulligan_home: Path
+) -> None:
+    installed("claude-code", place, mulligan_home)
+    there = place._replace(project=str(project))
+
+    done = install(agent("claude-code"), there, OURS, str(mulligan_home), preview=False)
+
+    assert not done.changes
+    assert "for the user already" in (done.note or "")
+    assert not list(project.iterdir())
+
+
+def test_times_are_in_the_unit_of_each_agent(place: Place, mulligan_home: Path) -> None:
+    times = {}
+    for name in COMMAND_HOOKS:
+        installed(name, place, mulligan_home)
+        hooks = json.loads(Path(agent(name).file(place)).read_text())["hooks"]
+        times[name] = [each["timeout"] for (group,) in hooks.values() for each in group["hooks"]]
+
+    assert all(1 <= seconds <= 120 for seconds in times["claude-code"] + times["codex"])
+    assert all(1000 <= milliseconds <= 120_000 for milliseconds in times["gemini"])
+    hooks = json.loads(Path(agent("codex").file(place)).read_text())["hooks"]
+    assert {hooks[name][0]["hooks"][0]["timeout"] for name in ("SessionEnd", "Interrupt")} == {3}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", COMMAND_HOOKS)
+@pytest.mark.parametrize(
+    "program", ["/nowhere/mulligan", "/etc/passwd", "{bad}", "{dies}", "{usage}"]
+)
+def test_no_command_can_fail_whatever_became_of_the_program(
+    name: str, program: str, strict: bool, place: Place, mulligan_home: Path, tmp_path: Path
+) -> None:
+    """But for the prompt, where the user asked to be stopped."""
+    programs = {
+        "{bad}": "#!/nowhere/python\n",
+        "{dies}": "#!/bin/sh\nkill -9 $$\n",
+        "{usage}": "#!/bin/sh\necho no such command >&2; exit 2\n",
+    }
+    if program in programs:
+        body, program = programs[program], str(tmp_path / "it's a mulligan")
+        written(program, body).chmod(0o755)
+    ours = Mulligan((program,), strict)
+    install(agent(name), place, ours, str(mulligan_home), preview=False)
+    hooks = json.loads(Path(agent(name).file(place)).read_text())["hooks"]
+
+    for event, ((group,),) in ((event, (groups,)) for event, groups in hooks.items()):
+        done = subprocess.run(
+            ["sh", "-c", group["hooks"][0]["command"]], input=b"{}", capture_output=True,
+            check=False, timeout=60,
+        )  # fmt: skip
+        is_prompt = event in ("UserPromptSubmit", "BeforeAgent")
+        assert done.returncode == (2 if strict and is_prompt else 0), (event, done)
+        assert not done.stdout
+        assert strict or not done.stderr
+
+
+@pytest.mark.parametrize("name", ["opencode", "pi"])
+def test_plugins_are_javascript_that_node_can_read(
+    name: str, place: Place, mulligan_home: Path, tmp_path: Path
+) -> None:
+    odd = Mulligan(('/it\'s "odd"\\/mulligan', "-m"))
+    install(agent(name), place, odd, str(mulligan_home), preview=False)
+    text = Path(agent(name).file(place)).read_text()
+    module = written(str(tmp_path / "plugin.mjs"), text)
+
+    checked = subprocess.run(["node", "--check", module], capture_output=True, check=False)
+
+    assert checked.returncode == 0, checked.stderr.decode()
+    assert agent(name).commands(text) == [shlex.join([*odd.words, "hook", name])]
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_doctor_proves_with_a_dry_run_that_it_works(
+    name: str, place: Place, mulligan_home: Path
+) -> None:
+    assert not list(agent_findings(str(mulligan_home), place))
+
+    install(agent(name), place, Mulligan(our_command()), str(mulligan_home), preview=False)
+    (found,) = agent_findings(str(mulligan_home), place)
+
+    assert (found.level, found.subject) == ("ok", agent(name).title)
+    assert "a dry run worked" in found.message
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_doctor_notices_a_program_that_is_gone(
+    name: str, place: Place, mulligan_home: Path
+) -> None:
+    gone = Mulligan(("/nowhere/mulligan",))
+    install(agent(name), place, gone, str(mulligan_home), preview=False)
+
+    (found,) = agent_findings(str(mulligan_home), place)
+
+    assert found.level == "problem"
+    assert found.mend == f"run `mulligan install {name}`"
+
+
+def test_doctor_tells_of_an_agent_that_is_found_and_not_protected(
+    place: Place, mulligan_home: Path
+) -> None:
+    os.makedirs(agent("pi").folder(place))
+
+    (found,) = agent_findings(str(mulligan_home), place)
+
+    assert found[:3] == ("note", "pi", "found, and not protected")
+
+
+def test_doctor_tells_what_hooks_could_not_record_of_late(
+    place: Place, mulligan_home: Path, project: Path
+) -> None:
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "p"}
+    mulligan_home.mkdir()
+    (mulligan_home / "config.toml").write_text("[checkpoints]\nnonsense = 1\n")
+    subprocess.run(
+        [sys.executable, "-m", "mulligan", "hook", "claude-code"], cwd=project, check=True,
+        input=json.dumps(event | {"cwd": str(project)}).encode(),
+    )  # fmt: skip
+
+    first, last = agent_findings(str(mulligan_home), place)
+
+    assert "checkpoints.nonsense" in first.message
+    assert str(project) in first.message
+    assert last.level == "problem"
+
+
+def test_doctor_notices_that_events_are_told_twice(
+    place: Place, project: Path, mulligan_home: Path
+) -> None:
+    there = place._replace(project=str(project))
+    ours = Mulligan(our_command())
+    install(agent("pi"), there, ours, str(mulligan_home), preview=False)
+    install(agent("pi"), place, ours, str(mulligan_home), preview=False)
+
+    found = list(agent_findings(str(mulligan_home), there))
+
+    assert [each.level for each in found] == ["problem", "ok", "ok"]
+    assert "told twice" in found[0].message
+
+
+def test_gemini_hooks_of_a_project_need_trust_in_its_folder(
+    place: Place, project: Path, mulligan_home: Path
+) -> None:
+    there = place._replace(project=str(project))
+    done = install(agent("gemini"), there, OURS, str(mulligan_home), preview=False)
+    assert "trust the folder" in (done.needs or "")
+
+    trusted = Path(place.home) / ".gemini/trustedFolders.json"
+    written(str(trusted), json.dumps({str(project.parent): "TRUST_FOLDER"}))
+    assert agent("gemini").needs(there) is None
+    assert agent("gemini").needs(place) is None
+    by_environment = {**place.environment, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    trusted.unlink()
+    assert agent("gemini").needs(there._replace(environment=by_environment)) is None
+
+
+def test_codex_without_its_program_says_what_is_left_to_do(
+    place: Place, mulligan_home: Path
+) -> None:
+    done = install(agent("codex"), place, OURS, str(mulligan_home), preview=False)
+
+    assert "/hooks" in (done.needs or "")
+
+
+def test_trust_that_was_given_to_others_stays() -> None:
+    config = (
+        'model = "x"\n\n[hooks.state]\n\n'
+        '[hooks.state."/a/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:1"\n\n'
+        '[hooks.state."/b/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:2"\n\n'
+        "[projects.'/p']\ntrust_level = \"trusted\"\n"
+    )
+
+    left = codex_trust.distrusted(config, "/a/hooks.json")
+    assert left == config.replace(
+        '[hooks.state."/a/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:1"\n\n', ""
+    )
+    nothing = codex_trust.distrusted(left, "/b/hooks.json")
+    assert "hooks.state" not in nothing
+    assert nothing.startswith('model = "x"\n')
+    assert "[projects.'/p']\ntrust_level = \"trusted\"\n" in nothing
+
+
+def installed(name: str, place: Place, home: Path) -> None:
+    install(agent(name), place, OURS, str(home), preview=False)
+
+
+def taken_back(name: str, place: Place, home: Path) -> None:
+    uninstall(agent(name), place, str(home), preview=False)
+
+
+def agent_events(name: str) -> dict[str, int]:
+    from importlib import import_module
+
+    module = import_module(f"mulligan.protocols.agents.{name.replace('-', '_')}")
+    return dict(module.EVENTS)
+
+
+def written(path: str, content: str) -> Path:
+    found = Path(path)
+    found.parent.mkdir(parents=True, exist_ok=True)
+    found.write_bytes(content.encode())
+    return found
