@@ -14,6 +14,8 @@ from mulligan.errors import MulliganError
 from mulligan.version import __version__
 
 COMMANDS = {
+    "up": "Protect a project, and open the page.",
+    "demo": "Look around: a sample project with agents at work.",
     "checkpoint": "Take a checkpoint of the project.",
     "log": "List the checkpoints, newest first.",
     "status": "Show what changed since the last checkpoint.",
@@ -123,7 +125,8 @@ class Group(click.Group):
 @click.group(
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Begin with `mulligan checkpoint`. After anything went wrong: `mulligan restore @`.",
+    epilog="Begin with `mulligan up`, or `mulligan checkpoint`. After anything went wrong: "
+    "`mulligan undo`, or `mulligan restore @`.",
 )
 @click.version_option(__version__, "-V", "--version", message="mulligan %(version)s")
 @click.option("-C", "directory", metavar="DIR", help="Work on the project that DIR lies in.")

@@ -13,13 +13,13 @@ from mulligan.workspace.workspace import Workspace, open_workspace
     examples="""
 mulligan mcp
 mulligan mcp -C ~/code/site
-claude mcp add mulligan -- mulligan mcp
 """,
 )
 def mcp_command(out: Output) -> None:
     """Offer checkpoints, restore, undo and search as tools of the Model Context Protocol.
 
-    Speaks on stdin and stdout; an agent starts it. What changes files wants a plan first.
+    Speaks on stdin and stdout; an agent starts it, as with `claude mcp add mulligan -- mulligan
+    mcp`. What changes files wants a plan first.
     """
     try:
         from mulligan.protocols.mcp import run

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     examples="""
 mulligan rpc
 mulligan rpc --session 7f3k
-echo '{"id":"1","type":"get_modified_files"}' | mulligan rpc
+mulligan rpc -C ~/code/site
 """,
 )
 @click.option("--session", metavar="SESSION", help="The session to begin with; else the last.")

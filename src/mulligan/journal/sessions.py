@@ -16,6 +16,8 @@ COLUMNS = (
     "auto_approve_commands, auto_approve_sensitive_edits, sensitive_file_patterns, forked_from, "
     "source, created_at, updated_at"
 )
+LEAF = "(SELECT e.id FROM entries e WHERE e.number = (sessions.number << 32) | sessions.leaf)"
+SELECT = f"SELECT {COLUMNS}, {LEAF} FROM sessions"
 CHANGEABLE = frozenset(COLUMNS.split(", ")) - {"number", "id", "created_at"}
 
 
@@ -43,6 +45,7 @@ class SessionRow(NamedTuple):
     source: str | None
     created_at: str
     updated_at: str
+    leaf_id: str | None
 
 
 def insert(db: apsw.Connection, id: str, created_at: str, values: Mapping[str, Any]) -> int:
@@ -89,7 +92,7 @@ def newest_first(
         where.append("(updated_at, number) < (?, ?)")
         values += after
     sql = (
-        f"SELECT {COLUMNS} FROM sessions WHERE {' AND '.join(where)} "
+        f"{SELECT} WHERE {' AND '.join(where)} "
         "ORDER BY updated_at DESC, number DESC LIMIT ? OFFSET ?"
     )
     return [_row(row) for row in db.rows(sql, *values, -1 if limit is None else limit, offset)]
@@ -100,11 +103,11 @@ def count(db: Database) -> int:
 
 
 def by_id(db: Database, id: str) -> SessionRow | None:
-    return _one(db.row(f"SELECT {COLUMNS} FROM sessions WHERE id = ?", id))
+    return _one(db.row(f"{SELECT} WHERE id = ?", id))
 
 
 def by_number(db: Database, number: int) -> SessionRow | None:
-    return _one(db.row(f"SELECT {COLUMNS} FROM sessions WHERE number = ?", number))
+    return _one(db.row(f"{SELECT} WHERE number = ?", number))
 
 
 def resolve(db: Database, name: str) -> SessionRow:
@@ -120,7 +123,7 @@ def resolve(db: Database, name: str) -> SessionRow:
     exact = by_id(db, name)
     if exact is not None:
         return exact
-    sql = f"SELECT {COLUMNS} FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 3"
+    sql = f"{SELECT} WHERE substr(id, 1, ?) = ? LIMIT 3"
     rows = db.rows(sql, len(name), name) if name else []
     if len(rows) == 1:
         return _row(rows[0])
@@ -134,7 +137,7 @@ def with_process(db: Database, statuses: Iterable[str]) -> list[SessionRow]:
     """Those in one of these states that say which process runs them."""
     chosen = tuple(statuses)
     marks = ", ".join("?" * len(chosen))
-    sql = f"SELECT {COLUMNS} FROM sessions WHERE status IN ({marks}) AND process IS NOT NULL"
+    sql = f"{SELECT} WHERE status IN ({marks}) AND process IS NOT NULL"
     return [_row(row) for row in db.rows(sql, *chosen)]
 
 

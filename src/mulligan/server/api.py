@@ -101,7 +101,7 @@ class Section:
 
 def route(hub: Hub, endpoint: Endpoint) -> Route:
     """The route of an endpoint: reads what was asked, runs the verb, writes what it answered."""
-    hints, query, body = endpoint.hints, endpoint.query, endpoint.body
+    query, body = endpoint.query, endpoint.body
     wanted = set(inspect.signature(endpoint.verb).parameters)
     in_path = [name for name in endpoint.in_path if name in wanted]
     is_async = inspect.iscoroutinefunction(endpoint.verb)
@@ -128,7 +128,6 @@ def route(hub: Hub, endpoint: Endpoint) -> Route:
             hub.wake()
         return found if isinstance(found, Response) else Json(_plain(found), endpoint.status)
 
-    assert hints is not None
     return Route(endpoint.path, answer, methods=[endpoint.method])
 
 

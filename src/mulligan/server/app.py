@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from importlib import import_module
-from importlib.util import find_spec
 
 import apsw
 from starlette.applications import Starlette
@@ -48,8 +47,7 @@ def create_app(
 
     routes = list(more)
     for name in MODULES:
-        if find_spec(f"mulligan.server.{name}") is not None:
-            routes += import_module(f"mulligan.server.{name}").routes(hub)
+        routes += import_module(f"mulligan.server.{name}").routes(hub)
     kinds = (
         MulliganError, HTTPException, UnicodeError, apsw.ConstraintError, OSError, Exception,
     )  # fmt: skip

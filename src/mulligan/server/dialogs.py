@@ -58,7 +58,7 @@ class CurrentQuery(NamedTuple):
     id: str | None = None
 
 
-class HistoryQuery(NamedTuple):
+class DialogHistoryQuery(NamedTuple):
     project: Project = None
     limit: Annotated[int, About("", 1, 1000)] = 20
     before: Annotated[int | None, About("Only events before this `idx`.", 0, LARGEST)] = None
@@ -70,15 +70,15 @@ class DialogBody(NamedTuple):
     set_current: bool = True
 
 
-class TitleBody(NamedTuple):
+class DialogTitleBody(NamedTuple):
     title: str | None = None
 
 
-class CurrentBody(NamedTuple):
+class DialogCurrentBody(NamedTuple):
     id: str | None = None
 
 
-class ApproveBody(NamedTuple):
+class DialogApproveBody(NamedTuple):
     message: str | None = None
 
 
@@ -145,7 +145,7 @@ async def current(hub: Hub, request: Request, query: DialogQuery) -> DialogFound
 
 @section.on("PATCH", "/dialogs/current", "Be in another dialog")
 async def set_current(
-    hub: Hub, request: Request, query: CurrentQuery, body: CurrentBody
+    hub: Hub, request: Request, query: CurrentQuery, body: DialogCurrentBody
 ) -> DialogDone:
     id = query.id or body.id
     if not id:
@@ -161,7 +161,7 @@ async def one(hub: Hub, request: Request, dialog: str, query: DialogQuery) -> Di
 
 @section.on("PATCH", "/dialogs/{dialog}", "Give it another title")
 async def retitled(
-    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: TitleBody
+    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: DialogTitleBody
 ) -> DialogDone:
     await _in_dialog(hub, request, query.project, dialog, verbs.retitle, title=body.title)
     return {"ok": True}
@@ -174,7 +174,9 @@ async def deleted(hub: Hub, request: Request, dialog: str, query: DialogQuery) -
 
 
 @section.get("/dialogs/{dialog}/history", "What was said and done, as events")
-async def history(hub: Hub, request: Request, dialog: str, query: HistoryQuery) -> DialogHistory:
+async def history(
+    hub: Hub, request: Request, dialog: str, query: DialogHistoryQuery
+) -> DialogHistory:
     return await _in_dialog(
         hub, request, query.project, dialog, dialog_events.history, limit=query.limit,
         before=query.before, after=query.after,
@@ -195,7 +197,7 @@ async def session(hub: Hub, request: Request, dialog: str, query: DialogQuery) -
 
 @section.post("/dialogs/{dialog}/approve", "Keep everything, and begin a new session")
 async def approve(
-    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: ApproveBody
+    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: DialogApproveBody
 ) -> DialogApproved:
     return await _in_dialog(
         hub, request, query.project, dialog, verbs.approve, message=body.message or ""
@@ -258,7 +260,8 @@ def routes(hub: Hub) -> list[BaseRoute]:
 
 
 async def _project(hub: Hub, request: Request, given: str | None) -> str:
-    return await hub.call(places.chosen, hub, given or request.headers.get(HEADER))
+    # Whoever names a directory here begins to work in it, whatever is asked first.
+    return await hub.call(places.chosen, hub, given or request.headers.get(HEADER), create=True)
 
 
 async def _in_project(

@@ -39,6 +39,8 @@ async def events(hub: Hub, request: Request, query: EventsQuery) -> Response:
     if query.project is not None:
         # It is opened, so that its files are watched too.
         await hub.workspace(query.project)
+    if request.method == "HEAD":
+        return Response(media_type=EventStream.media_type)
     after = request.headers.get("last-event-id") or query.after
     return EventStream(hub, query.project, after)
 

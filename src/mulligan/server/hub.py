@@ -42,6 +42,7 @@ from mulligan.workspace.workspace import Workspace
 Answer = TypeVar("Answer")
 THREADS = 48
 THREADS_A_PROJECT = 8
+THREADS_OF_THE_FEED = 4
 WAIT = 20.0
 QUIET = 0.1
 LOOK_EVERY = 0.5
@@ -135,7 +136,13 @@ class Hub:
         """What happens; made when somebody first wants to know."""
         if self._feed is None:
             self.start()
-            self._feed = Feed(self.home, self.call)
+            # In threads of its own: verbs that wait for a lock must not keep news from anyone.
+            own = anyio.CapacityLimiter(THREADS_OF_THE_FEED)
+
+            async def call(verb: Callable[..., Any], *given: Any) -> Any:
+                return await anyio.to_thread.run_sync(verb, *given, limiter=own)
+
+            self._feed = Feed(self.home, call)
         return self._feed
 
     def wake(self) -> None:

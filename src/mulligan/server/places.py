@@ -18,14 +18,15 @@ from mulligan.server.hub import Hub
 from mulligan.workspace.home import Project, known_projects
 
 
-def chosen(hub: Hub, given: str | None) -> str:
+def chosen(hub: Hub, given: str | None, *, create: bool = False) -> str:
     """The id of the project that a client named, by id or by path; else the server's own.
 
-    The server's own is the one that it was started for, else the one that was used last.
+    With `create`, a directory that is new becomes a project. The server's own is the one that it
+    was started for, else the one that was used last.
     """
     if given:
         if os.path.isabs(given):
-            return hub.opened_at(given).workspace.project.id
+            return hub.opened_at(given, create=create).workspace.project.id
         return str(hub.described(given)["project"])
     default = getattr(hub, "default_project", None)
     if default is not None:

@@ -167,10 +167,11 @@ def _token(home: str) -> str:
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     try:
-        family, _type, _protocol, _name, where = socket.getaddrinfo(
+        family, kind, protocol, _name, where = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family)
+        # Said in full: only of what is known to be TCP does asyncio send small pieces at once.
+        listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as problem:
         raise UsageError(f"There is no address {host}: {problem}.") from problem
     with listener:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import hmac
 import ipaddress
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
@@ -35,6 +35,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+HELP = "In a browser, open the address that `mulligan serve` printed when it started."
 IN_ADDRESS = ("/api/v1/events", "/")
 """Where a token may stand in the address: an `EventSource` cannot send headers."""
 
@@ -170,7 +171,10 @@ async def _refuse(problem: MulliganError, scope: Scope, receive: Receive, send: 
     if scope["type"] == "websocket":
         await WebSocketClose(code=1008, reason=str(problem))(scope, receive, send)
         return
-    response: Any = error_response(problem)
+    response: Response = error_response(problem)
+    if "text/html" in Headers(scope=scope).get("accept", ""):
+        # Somebody looks at it: then a sentence is better than JSON.
+        response = PlainTextResponse(f"{problem}\n{HELP}\n", response.status_code)
     # A body that nobody has asked for is not read: the connection ends with the answer.
     if Headers(scope=scope).get("content-length", "0") != "0":
         response.headers["connection"] = "close"

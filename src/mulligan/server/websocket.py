@@ -41,7 +41,7 @@ ANSWER_SECONDS = 60.0
 SEND_SECONDS = 20.0
 AT_ONCE = 32
 SUBSCRIPTIONS = 16
-GOING_AWAY, POLICY, TRY_AGAIN = 1001, 1008, 1013
+GOING_AWAY = 1001
 
 
 def routes(hub: Hub) -> list[BaseRoute]:
@@ -78,7 +78,8 @@ class Connection:
                 if message is None:
                     return
                 await self._hear(message)
-        except (WebSocketDisconnect, ConnectionError):
+        except (WebSocketDisconnect, ConnectionError, RuntimeError):
+            # The client has left, or is being left, in the middle of something.
             return
         finally:
             for task in (*self._tasks, *self._following.values()):

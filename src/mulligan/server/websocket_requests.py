@@ -40,8 +40,8 @@ class Asked(NamedTuple):
     hub: Hub
     scope: str | None
 
-    async def project(self, given: str | None) -> str:
-        return await self.hub.call(places.chosen, self.hub, given or self.scope)
+    async def project(self, given: str | None, *, create: bool = False) -> str:
+        return await self.hub.call(places.chosen, self.hub, given or self.scope, create=create)
 
     async def in_session(self, id: str, /, verb: Callable[..., Answer], **given: Any) -> Answer:
         """Runs a verb in the project of a session; raises `NotFound`."""
@@ -97,7 +97,7 @@ async def delete_session(asked: Asked, given: Id) -> bool:
 
 
 async def create_session(asked: Asked, given: CreateSession) -> dict[str, Any]:
-    project = await asked.project(given.project_path)
+    project = await asked.project(given.project_path, create=True)
     return await asked.hub.work(project, verbs.create_session, given=given)
 
 

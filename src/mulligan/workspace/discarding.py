@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 
+Chosen = list[tuple[File, list[Part]]]
+
+
 def discard(
     workspace: Workspace, choice: Choice, *, force: bool = False, preview: bool = False
 ) -> Discarded:
@@ -55,43 +58,44 @@ def discard(
     return Discarded(tuple(undone), tuple(sorted(left)), tuple(results))
 
 
+def undoing(
+    workspace: Workspace, now: Observation, chosen: Chosen, *, force: bool
+) -> tuple[Wish, list[str], list[str]]:
+    """To have these hunks undone; and which are, and which not because others are in them."""
+    undone: list[str] = []
+    conflicts: list[str] = []
+    main: dict[bytes, Entry | None] = {}
+    spared: dict[bytes, str] = {}
+    for file, parts in chosen:
+        acting = [part for part in parts if force or not part.shown.mixed]
+        undone += [part.shown.id for part in acting]
+        if len(acting) < len(parts):
+            conflicts += [part.shown.id for part in parts if part not in acting]
+            spared[file.path] = CHANGED_SINCE if file.appeared_or_vanished else SOME_LINES
+        if acting:
+            main[file.path] = _undone_entry(now.trees, file, acting)
+            main |= folders(now.trees, file.view.approved, now.seen.tree, file.path, main)
+    wish = settled(workspace, now.seen, Wish("discard", None, main, {}, spared))
+    return wish, undone, conflicts
+
+
 def _discard(
     workspace: Workspace, session: SessionRow, choice: Choice, *, force: bool, preview: bool
 ) -> tuple[list[str], set[str], RestoreResult]:
     undone: list[str] = []
-    conflicts: set[str] = set()
+    conflicts: list[str] = []
 
     def wishing(now: Observation) -> Wish:
-        undone.clear()
-        conflicts.clear()
-        main: dict[bytes, Entry | None] = {}
-        spared: dict[bytes, str] = {}
+        nonlocal undone, conflicts
         found = files(now, only=session, paths=choice.paths, turns=False)
-        for file, parts in chosen_of(
-            found, choice._replace(session=session.id), missing_is_fine=True
-        ):
-            acting = [part for part in parts if force or not part.shown.mixed]
-            for part in parts:
-                if part not in acting:
-                    conflicts.add(part.shown.id)
-                    spared[file.path] = CHANGED_SINCE if file.appeared_or_vanished else SOME_LINES
-            if acting:
-                undone.extend(part.shown.id for part in acting)
-                main[file.path] = _undone_entry(now.trees, file, acting)
-                main |= folders(now.trees, file.view.approved, now.seen.tree, file.path, main)
-        wish = Wish(
-            "discard",
-            None,
-            main,
-            {},
-            spared,
-            session=session.id,
-            intent={"summary": {"hunks": list(undone), "conflicts": sorted(conflicts)}},
-        )
-        return settled(workspace, now.seen, wish)
+        mine = choice._replace(session=session.id)
+        chosen = chosen_of(found, mine, missing_is_fine=True)
+        wish, undone, conflicts = undoing(workspace, now, chosen, force=force)
+        summary = {"hunks": undone, "conflicts": conflicts}
+        return wish._replace(session=session.id, intent={"summary": summary})
 
     result = perform(workspace, wishing, preview=preview)
-    return undone, conflicts, result
+    return undone, set(conflicts), result
 
 
 def _discard_turn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 FULL_EVERY_SECONDS = 600.0
+MOUNT_POINTS = (b".codex", b".agents", b".aws")
 KEPT_BYTES = 2 << 20
 Id = bytes
 
@@ -154,7 +155,21 @@ def _check_generation(workspace: Workspace, cache: Cache) -> None:
 
 
 def _hidden(workspace: Workspace) -> tuple[bytes, ...]:
-    """Mulligan's own data, should it lie inside the project."""
+    """Mulligan's own data, should it lie inside the project; and what a sandbox puts there."""
+    return (*_own(workspace), *_mount_points(workspace.project.root))
+
+
+def _mount_points(root: bytes) -> Iterator[bytes]:
+    """Codex's sandbox has empty folders in the project while a command runs: nobody's work."""
+    for name in MOUNT_POINTS:
+        try:
+            if not os.listdir(os.path.join(root, name)):
+                yield name
+        except OSError:
+            continue
+
+
+def _own(workspace: Workspace) -> tuple[bytes, ...]:
     home = os.path.realpath(os.fsencode(workspace.home))
     if home == workspace.project.root:
         return (b"projects", b"config.toml")

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mulligan.core.tree import Entry
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.changes import described
+from mulligan.workspace.discarding import undoing
 from mulligan.workspace.observe import Observation, observing
+from mulligan.workspace.pending import files
 from mulligan.workspace.restore import perform
 from mulligan.workspace.results import FileChange
 from mulligan.workspace.review_results import Approved, Reset, Round, RoundStatus
-from mulligan.workspace.taking_out import without
 from mulligan.workspace.turns import round_name
-from mulligan.workspace.wish import Wish, settled
+from mulligan.workspace.wish import Wish
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -65,24 +65,10 @@ def reset(workspace: Workspace, name: str, *, force: bool = False, preview: bool
 
         def wishing(now: Observation) -> Wish:
             view = now.view(session.number)
-            goal, written = view.approved or now.seen.tree, view.written or now.seen.tree
-            main: dict[bytes, Entry | None] = {}
-            spared: dict[bytes, str] = {}
-            for change in now.trees.differences(written, goal):
-                held = now.trees.find(now.seen.tree, change.path)
-                main[change.path], reason = without(now.trees, change, held)
-                if reason is not None and not force:
-                    spared[change.path] = reason
-            if force:
-                main = {
-                    path: after
-                    for path, _before, after in now.trees.differences(now.seen.tree, goal)
-                }
-            wish = Wish(
-                "reset", None, main, {}, spared, session=session.id,
-                intent={"round": view.round + 1, "summary": {"round": view.round}},
-            )  # fmt: skip
-            return settled(workspace, now.seen, wish)
+            chosen = [(file, list(file.parts)) for file in files(now, only=session, turns=False)]
+            wish, _undone, _conflicts = undoing(workspace, now, chosen, force=force)
+            intent = {"round": view.round + 1, "summary": {"round": view.round}}
+            return wish._replace(kind="reset", session=session.id, intent=intent)
 
         done = perform(workspace, wishing, preview=preview, always=True)
     view = views.of_session(workspace.journal, session.number) or View()

@@ -77,37 +77,52 @@ def run(
 
 
 def _run(workspace: Workspace, command: Sequence[str], directory: str, quiet: float) -> int:
+    # Watched before it starts: nothing that it does first may be missed.
+    watching = _watching(workspace)
     try:
-        child = subprocess.Popen(command, cwd=directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return NOT_FOUND
-    except OSError:
-        return NOT_EXECUTABLE
-    over = threading.Event()
-    watching = threading.Thread(
-        target=_watch, args=(workspace, over, quiet), name="watching", daemon=True
-    )
-    with _signals_for(child):
-        watching.start()
-        code = child.wait()
-    over.set()
-    watching.join()
+        try:
+            child = subprocess.Popen(command, cwd=directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return NOT_FOUND
+        except OSError:
+            return NOT_EXECUTABLE
+        over = threading.Event()
+        work = threading.Thread(
+            target=_watch, args=(workspace, watching, over, quiet), name="watching", daemon=True
+        )
+        with _signals_for(child):
+            work.start()
+            code = child.wait()
+        over.set()
+        work.join()
+    finally:
+        if watching is not None:
+            watching.close()
     return code if code >= 0 else 128 - code
 
 
-def _watch(workspace: Workspace, over: threading.Event, quiet: float) -> None:
-    """Takes a checkpoint whenever all is quiet after some changes."""
+def _watching(workspace: Workspace) -> Watching | None:
+    """A watcher; without one, the end of the turn still sees everything."""
     try:
-        with Watching(workspace) as watching:
-            changed_at: float | None = None
-            while not over.is_set():
-                if watching.changes(min(0.2, quiet)):
-                    changed_at = time.monotonic()
-                elif changed_at is not None and time.monotonic() - changed_at >= quiet:
-                    changed_at = None
-                    workspace.checkpoint("All quiet after changes", kind="watch")
+        return Watching(workspace)
     except (MulliganError, OSError):
-        # The end of the turn sees everything that is left; nothing is lost but what lay between.
+        return None
+
+
+def _watch(
+    workspace: Workspace, watching: Watching | None, over: threading.Event, quiet: float
+) -> None:
+    """Takes a checkpoint whenever all is quiet after some changes."""
+    changed_at: float | None = None
+    try:
+        while watching is not None and not over.is_set():
+            if watching.changes(min(0.2, quiet)):
+                changed_at = time.monotonic()
+            elif changed_at is not None and time.monotonic() - changed_at >= quiet:
+                changed_at = None
+                workspace.checkpoint("All quiet after changes", kind="watch")
+    except (MulliganError, OSError):
+        # What is left undone here, the end of the turn does.
         return
 
 

@@ -147,12 +147,6 @@ def stop_the_dead(workspace: Workspace) -> None:
 
 
 def result(workspace: Workspace, row: SessionRow) -> Session:
-    leaf = None
-    if row.leaf is not None:
-        found = workspace.journal.row(
-            "SELECT id FROM entries WHERE number = ?", (row.number << 32) | row.leaf
-        )
-        leaf = found[0] if found else None
     return Session(
         id=row.id,
         agent=row.agent,
@@ -162,7 +156,7 @@ def result(workspace: Workspace, row: SessionRow) -> Session:
         project=workspace.root,
         directory=row.directory,
         status=row.status,
-        leaf=leaf,
+        leaf=row.leaf_id,
         memory=row.memory,
         auto_approve_commands=row.auto_approve_commands,
         auto_approve_sensitive_edits=row.auto_approve_sensitive_edits,

@@ -33,7 +33,10 @@ from mulligan.workspace.turns import named
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
-STATE = "seq, checkpoint, coalesce(data ->> 'snapshotTreeHash', data ->> 'tree')"
+STATE = (
+    "seq, checkpoint, coalesce(data ->> 'snapshotTreeHash', data ->> 'preRollbackTreeHash', "
+    "data ->> 'tree')"
+)
 WORKING = (TOOL_CALL, TOOL_RESULT, FILE_EDIT, USER_INPUT)
 
 
@@ -101,10 +104,6 @@ def _state(
     Raises `NotFound` for a checkpoint that there was and that has been forgotten: another one's
     files would be the wrong ones.
     """
-    here = entries.by_seq(workspace.journal, session.number, seq) if seq is not None else None
-    if here is not None and here.type == UNREVERT_POINT:
-        then = str((here.data or {}).get("preRollbackTreeHash", ""))
-        return checkpoints.by_tree(workspace.journal, bytes.fromhex(then)), here.seq
     ahead = _end_of_turn(workspace, session, seq) if seq is not None else None
     places = [ahead] if ahead is not None else _boundaries(workspace, session, seq)
     for at, linked, tree_id in places:
@@ -126,9 +125,10 @@ def _boundaries(
     for branch, last in reversed(entries.path(workspace.journal, session.number, seq)):
         row = workspace.journal.row(
             f"SELECT {STATE} FROM entries WHERE session = ? AND branch = ? AND number <= ? AND "
-            "(checkpoint IS NOT NULL OR data ->> 'tree' IS NOT NULL OR "
-            "data ->> 'snapshotTreeHash' IS NOT NULL) AND "
-            "type IN ('user_input', 'step_snapshot') ORDER BY number DESC LIMIT 1",
+            "(checkpoint IS NOT NULL OR data ->> 'tree' IS NOT NULL OR data ->> "
+            "'snapshotTreeHash' IS NOT NULL OR data ->> 'preRollbackTreeHash' IS NOT NULL) AND "
+            "type IN ('user_input', 'step_snapshot', 'unrevert_point') "
+            "ORDER BY number DESC LIMIT 1",
             session.number, branch, (session.number << 32) | last,
         )  # fmt: skip
         if row is not None:
@@ -168,7 +168,7 @@ def _end_of_turn(
 ) -> tuple[int, str | None, str | None] | None:
     """What a turn arrived at, if nothing but words came after an entry of it."""
     here = entries.by_seq(workspace.journal, session.number, seq)
-    if here is None or here.type in (USER_INPUT, STEP_SNAPSHOT):
+    if here is None or here.type in (USER_INPUT, STEP_SNAPSHOT, UNREVERT_POINT):
         return None
     row = workspace.journal.row(
         f"SELECT {STATE}, type FROM entries WHERE session = ? AND branch = ? AND number > ? AND "

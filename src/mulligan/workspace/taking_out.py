@@ -111,7 +111,12 @@ def _changed_by_the_user(workspace: Workspace, seen: Look) -> set[bytes]:
     at = trees[0][1]
     found: set[bytes] = set()
     for operation, (before, after) in zip(since[1:], trees[1:], strict=True):
-        found |= _files(workspace, at, after if operation.kind == "observed" else before)
+        if operation.kind == "observed":
+            found |= _files(workspace, at, after)
+        else:
+            # What an operation wrote is its own, whoever had it before.
+            found |= _files(workspace, at, before)
+            found -= _files(workspace, before, after)
         at = after or at
     return found | _files(workspace, at, seen.tree)
 

@@ -44,6 +44,7 @@ function said(message) {
 
 export default function mulligan(pi) {
   const begun = new Map();
+  let stopped = null; // why this prompt may not go on, where the user chose to be strict
 
   const about = (kind, ctx, more) => {
     const log = ctx.sessionManager.getSessionFile();
@@ -77,21 +78,28 @@ export default function mulligan(pi) {
 
   on("before_agent_start", async (event, ctx) => {
     const answer = await tell(about("prompt", ctx, { text: event.prompt ?? "" }));
-    const stop = answer?.stop ?? (STRICT && !answer ? "Mulligan does not answer." : null);
-    if (stop) {
-      if (ctx.hasUI) ctx.ui.notify(stop, "error");
-      else console.error(stop);
-      ctx.abort();
-      return undefined;
+    stopped = answer?.stop ?? (STRICT && !answer ? "Mulligan does not answer." : null);
+    if (stopped) {
+      if (ctx.hasUI) ctx.ui.notify(stopped, "error");
+      else console.error(stopped);
     }
     if (!answer?.to_agent) return undefined;
     return { message: { customType: "mulligan", content: answer.to_agent, display: true } };
   });
 
+  // Earlier there is nothing yet that could be aborted.
+  for (const event of ["agent_start", "turn_start", "context"]) {
+    on(event, async (_event, ctx) => {
+      if (stopped) ctx.abort();
+    });
+  }
+
   on("tool_call", async (event, ctx) => {
+    if (stopped) return { block: true, reason: stopped };
     const { toolCallId: call, toolName: tool, input } = event;
     await tell(about("call_begins", ctx, { call, tool, input }));
     begun.set(call, Date.now());
+    return undefined;
   });
 
   on("tool_result", async (event, ctx) => {
