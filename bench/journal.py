@@ -284,7 +284,9 @@ def allocated_beside(path: Path) -> int:
 def _cells(ours: float | None, plain: float | None) -> str:
     shown = [f"{ours:12,.3f}" if ours is not None else f"{'':12}"]
     shown.append(f"{plain:14,.3f}" if plain is not None else f"{'':14}")
-    shown.append(f"{ours / plain:9.2f}" if ours is not None and plain else "")
+    shown.append(
+        f"{ours / plain:9,.{2 if ours > plain / 10 else 4}f}" if ours is not None and plain else ""
+    )
     return "".join(shown).rstrip()
 
 

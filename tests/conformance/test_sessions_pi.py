@@ -140,6 +140,22 @@ def test_pi_4_an_unrevert_point_is_there_before_a_file_is_written(
         }
 
 
+def test_pi_4_an_unrevert_point_leads_back_to_what_was_there_the_user_s_edits_too(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    first = turn(project, workspace, session, "one", "echo 1 > a")
+    turn(project, workspace, session, "two", "echo 2 > a")
+    write(project, {"a": "typed since\n"})
+    workspace.goto(first.entry or "", session=session, force=True)
+    (point,) = (e for e in everything(workspace, session) if e.type == "unrevert_point")
+    workspace.goto(point.id, session=session)
+    assert (project / "a").read_text() == "typed since\n"
+    (words,) = workspace.append(session, NewEntry("assistant_output", "From there on"))
+    workspace.goto(first.entry or "", session=session)
+    workspace.goto(words.id, session=session)
+    assert (project / "a").read_text() == "typed since\n"
+
+
 def test_pi_5_files_follow_unless_they_are_skipped(
     project: Path, workspace: Workspace, session: str
 ) -> None:

@@ -244,7 +244,8 @@ class Reviewed(RuleBasedStateMachine):
         done = self.workspace.reset(self.agents[who], force=force)
         assert self.said(done.files) == self.said(preview.files)
         left = self.workspace.pending(session=self.agents[who])
-        if force or not any(hunk.mixed for hunk in left.hunks):
+        self.bring_by_decision(before, self.disk())
+        if force or not done.files.skipped:
             assert left.files == (), "all is back at the baseline"
         if not force:
             self.assert_still_there(before, (USER, AGENTS[1 - who]))
@@ -370,6 +371,7 @@ class Reviewed(RuleBasedStateMachine):
             assert list(map(self.said, done.results)) == list(map(self.said, preview.results))
         self.assert_only_changed(before, *done.results)
         after = self.disk()
+        self.bring_by_decision(before, after)
         left = {hunk.id for hunk in self.workspace.pending().hunks}
         if "turn" not in choice:
             assert left.isdisjoint(done.hunks)
@@ -429,6 +431,13 @@ class Reviewed(RuleBasedStateMachine):
         if not force:
             assert lost.isdisjoint(self.fresh), done
         self.fresh.clear()
+
+    def bring_by_decision(self, before: Disk, after: Disk) -> None:
+        """What one agent had deleted of another's proposal came back.
+
+        Who decides about it then is told by rows in `test_standing`, not here.
+        """
+        self.ever_brought |= self.came(before, after)
 
     def bring(self, lines: set[bytes]) -> None:
         self.brought |= lines

@@ -86,7 +86,8 @@ class Sessions(RuleBasedStateMachine):
         os.mkdir(self.root)
         self.count = 0
         self.talks: dict[str, Talk] = {}
-        # What the file held at the entries whose state is known: after a step, before a message.
+        # What the file held at the entries whose state is known: after a step, before a message,
+        # and when it was left for another state, by the unrevert point that tells of it.
         self.held: dict[tuple[str, str], str | None] = {}
         self.begun: dict[str, str | None] = {}
         self.workspace = self.opened()
@@ -191,9 +192,11 @@ class Sessions(RuleBasedStateMachine):
             done.files.restored,
             done.files.deleted,
         )
-        self.arrived(session, talk, target, summarize=summarize, unrevert=True)
         wanted = self.state_at(session, talk, target)
+        self.arrived(session, talk, target, summarize=summarize, unrevert=True)
         assert self.disk() == wanted
+        point = list(talk.entries)[count]
+        self.held[session, point] = disk
         if undo:
             self.workspace.undo()
             talk.leaf = old
@@ -353,6 +356,10 @@ class Sessions(RuleBasedStateMachine):
             assert made == []
             return
         old, new = talk.leaf, self.stands_at(talk, target)
+        left = [
+            id for id in talk.path(old) if id not in talk.path(new) and not talk.entries[id].aside
+        ]
+        summarize = summarize and bool(left)
         wanted = ["unrevert_point"] * unrevert + ["branch_summary"] * summarize
         assert [entry.type for entry in made] == wanted
         self.take(talk, made)
@@ -363,7 +370,7 @@ class Sessions(RuleBasedStateMachine):
     def state_at(self, session: str, talk: Talk, target: str) -> str | None:
         """What the file held at an entry: by the nearest turn on its path, or its own end."""
         way = talk.path(target)
-        if talk.entries[target].type not in ("user_input", "step_snapshot"):
+        if talk.entries[target].type not in ("user_input", "step_snapshot", "unrevert_point"):
             ahead = self.step_ahead(session, talk, target)
             if ahead is not None:
                 return self.held[session, ahead]

@@ -14,6 +14,8 @@ from typing import Any
 import httpx2
 import pytest
 from faces import TOKEN, serving_here
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from serving import Server
 
 import mulligan
@@ -549,3 +551,63 @@ def test_several_turns_are_followed_at_once(dialogs: Dialogs, workspace: Workspa
     for thread in threads:
         thread.join()
     assert seen == {id: ["user", "chat_start", id, "chat_end", "done"] for id in made}
+
+
+def test_a_server_killed_in_the_middle_of_a_turn_loses_nothing(
+    tmp_path: Path, project: Path
+) -> None:
+    home = tmp_path / "home"
+    told = [{"type": "chat", "content": "So far."}]
+    with Server(home) as first, first.client() as client:
+        dialogs = Dialogs(client, project)
+        dialog = dialogs.post("", {})["id"]
+        with dialogs.chat(dialog, {"message": "Go"}) as events:
+            next(events)
+            (project / "made.py").write_text("made\n")
+            dialogs.post(f"/{dialog}/chat/events", {"events": told})
+            first.kill()
+            with pytest.raises(httpx2.HTTPError):
+                list(events)
+    with Server(home) as second, second.client() as client:
+        dialogs = Dialogs(client, project)
+        assert dialogs.post(f"/{dialog}/chat/events", {"events": [{"type": "done"}]})["ended"]
+        events = dialogs.get(f"/{dialog}/history")["events"]
+        assert [event["content"] for event in events] == ["Go", "So far."]
+        (changed,) = dialogs.get(f"/{dialog}/session")["changed_files"]
+        assert (changed["path"], changed["status"]) == ("made.py", "added")
+        assert dialogs.get("/current")["id"] == dialog
+    with mulligan.open(project, home=str(home)) as workspace:
+        assert workspace.verify().clean
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+FIELDS = ("title", "set_current", "id", "message", "messages", "checkpoint_id", "force", "events",
+          "timeout", "dialog_id")  # fmt: skip
+PARTS = ("", "/current", "/ID", "/ID/history", "/ID/checkpoints", "/ID/session", "/ID/approve",
+         "/ID/reset", "/ID/restore", "/ID/chat/events", "/..", "/%00", "/%ff/session")  # fmt: skip
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    method=st.sampled_from(["GET", "POST", "PATCH"]),
+    path=st.sampled_from(PARTS),
+    body=st.dictionaries(st.sampled_from(FIELDS), JSON) | JSON,
+    query=st.dictionaries(
+        st.sampled_from(["limit", "before", "after", "id", "sort", "offset", "x"]),
+        st.text(max_size=6) | st.integers().map(str),
+    ),
+)
+def test_whatever_is_asked_of_dialogs_is_answered_and_nothing_breaks(
+    dialogs: Dialogs, dialog: str, method: str, path: str, body: Any, query: dict[str, str]
+) -> None:
+    response = dialogs.client.request(
+        method, f"/api/dialogs{path.replace('ID', dialog)}", params=dialogs.query | query,
+        content=json.dumps(body), headers={"content-type": "application/json"},
+    )  # fmt: skip
+    assert response.status_code < 500, response.text
+    if response.status_code >= 400:
+        assert set(response.json()["error"]) == {"code", "message"}

@@ -215,14 +215,14 @@ def test_a_client_that_does_not_read_is_let_go_and_resumes(server: Server, opene
         f"GET {V1}/events?project={project} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
         f"Authorization: Bearer {server.token}\r\n\r\n"
     )
-    total = 30 * 500
+    total = 18 * 500
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.settimeout(60)
         slow.connect(("127.0.0.1", server.port))
         slow.sendall(request.encode())
         found = slow.recv(200)
-        for _ in range(30):
+        for _ in range(18):
             say(opened, session, *["x" for _ in range(500)])
         while b"\r\n0\r\n\r\n" not in found[-100:]:
             piece = slow.recv(1 << 20)

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from serving import Api, Server
 
-from mulligan.server import routes_projects
+from mulligan.journal.db import Database
+from mulligan.journal.migrations import JOURNAL
 from mulligan.server.openapi import endpoints
+from mulligan.workspace.home import project_of_log, register
 
 
 def job(api: Api, id: str) -> Any:
@@ -61,6 +63,20 @@ def test_home_and_missing_folders_are_refused(api: Api, project: Path) -> None:
     assert api.post("/projects", {"path": "/"}, 400) == "refused_root"
     assert api.post("/projects", {"path": str(project / "nothing")}, 404) == "not_found"
     assert api.get("/projects/0123456789abcdef", 404) == "not_found"
+
+
+def test_a_project_that_only_logs_tell_of_stays_so_until_it_is_opened(
+    api: Api, server: Server, tmp_path: Path
+) -> None:
+    known = project_of_log(str(tmp_path), str(server.home))
+    register(known, imported=True)
+    Database(known.path("journal.sqlite"), JOURNAL).close()
+    below = api.at(f"/projects/{known.id}")
+    assert below.get("/sessions")["sessions"] == []
+    assert below.get()["imported"] is True
+    assert below.get()["checkpoints"] == 0
+    assert api.post("/projects", {"path": str(tmp_path)})["imported"] is False
+    assert below.post("/checkpoints", {}, 201)["files"] == 0
 
 
 def test_status_and_diff_show_what_changed(opened: Api, project: Path) -> None:
@@ -539,4 +555,3 @@ def test_every_endpoint_is_asked_for_in_these_tests() -> None:
     ends = {endpoint.path.rpartition("/")[2] for endpoint in endpoints()}
     missing = {end for end in ends if not end.startswith("{") and f"/{end}" not in text}
     assert missing == {"events"}
-    assert routes_projects.section.endpoints

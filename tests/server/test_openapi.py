@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from jsonschema import Draft202012Validator
+from serving import Api, Server
 
 from mulligan import errors
 from mulligan.errors import MulliganError
@@ -77,6 +82,35 @@ def test_a_function_takes_the_parts_of_its_path(endpoint: Any) -> None:
     assert wanted <= set(endpoint.in_path)
     assert set(endpoint.in_path) <= wanted | {"project"}
     assert endpoint.summary and not endpoint.summary.endswith(".")
+
+
+def test_generated_requests_get_described_answers(
+    server: Server, opened: Api, tmp_path: Path
+) -> None:
+    """schemathesis asks for all that the document allows, and some more; long with an argument."""
+    pytest.importorskip("schemathesis")
+    opened.post("/sessions", {}, 201)
+    project = opened.base.rpartition("/")[2]
+    config = tmp_path / "schemathesis.toml"
+    names = {"project": project, "session": "@", "checkpoint": "@"}
+    lines = [f'"path.{name}" = "{value}"' for name, value in names.items()]
+    config.write_text("\n".join(["[parameters]", *lines]))
+    checks = (
+        "not_a_server_error", "status_code_conformance", "response_schema_conformance",
+        "content_type_conformance",
+    )  # fmt: skip
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run",
+            f"{server.url}/api/v1/openapi.json", "-H", f"Authorization: Bearer {server.token}",
+            "--exclude-path", "/api/v1/events",  # It would not end.
+            "--exclude-operation-id", "upkeep_change_settings",  # It says that it cannot.
+            "--checks", ",".join(checks), "--phases", "fuzzing",
+            "--max-examples", os.environ.get("MULLIGAN_EXAMPLES", "4"), "--seed", "1",
+        ],
+        capture_output=True, check=False, timeout=280, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
 class Outside(HTMLParser):

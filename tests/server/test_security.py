@@ -54,6 +54,9 @@ def test_nothing_is_told_without_the_token(stranger: httpx2.Client, path: str) -
     assert response.status_code == 401
     assert response.headers["www-authenticate"] == "Bearer"
     assert response.headers["content-security-policy"].startswith("default-src 'self'")
+    looked_at = stranger.get(path, headers={"accept": "text/html,*/*"})
+    assert looked_at.status_code == 401
+    assert "mulligan serve" in looked_at.text
 
 
 @pytest.mark.parametrize(

@@ -176,10 +176,10 @@ def test_many_who_want_one_at_once_get_the_same(home: Path) -> None:
 
 
 def test_one_that_was_started_by_itself_stops_by_itself(home: Path) -> None:
-    with Server(home, "--idle", "1") as server:
+    with Server(home, "--idle", "5") as server:
         with server.client() as client, following(client):
             # Somebody listens, if only for a while: it is not idle.
-            time.sleep(2)
+            time.sleep(7)
             assert server.process.poll() is None
         server.process.wait(60)
         assert server.process.returncode == 0

@@ -258,6 +258,28 @@ def test_the_end_of_a_file_is_exact(
     assert workspace.pending().files == ()
 
 
+@pytest.mark.parametrize(
+    "by_force",
+    [
+        pytest.param(
+            False,
+            marks=pytest.mark.xfail(strict=True, reason="reset spares more than discard does"),
+        ),
+        True,
+    ],
+)
+def test_reset_takes_back_whatever_discard_would(
+    project: Path, workspace: Workspace, session: str, by_force: bool
+) -> None:
+    put(project, "a", "line\n")
+    turn(workspace, session, lambda: put(project, "a", "line\none\ntwo\n"))
+    put(project, "a", "line\none\n")
+    assert not workspace.pending().hunks[0].mixed
+    workspace.reset(session, force=by_force)
+    assert (project / "a").read_text() == "line\n"
+    assert workspace.pending().files == ()
+
+
 def test_undo_takes_back_a_keep_and_redo_brings_it_again(
     project: Path, workspace: Workspace, session: str
 ) -> None:

@@ -1,0 +1,646 @@
+"""What agents' hooks tell of: turns, calls and ends, also where an agent leaves some of it out."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mulligan
+from mulligan import Workspace
+from mulligan.core.happenings import Happening, Told
+from mulligan.protocols.hooks.translate import answer, refusal, translated, written_paths
+from mulligan.workspace.happenings import happened
+
+MINE = {"agent": "claude-code", "session": "s1"}
+OTHER = {"agent": "pi", "session": "s2"}
+
+
+@pytest.fixture
+def workspace(project: Path) -> Iterator[Workspace]:
+    with mulligan.open(project) as opened:
+        yield opened
+        assert opened.verify().problems == ()
+
+
+def tell(workspace: Workspace, kind: str, **more: Any) -> Told:
+    return happened(
+        workspace, Happening(**{"kind": kind, "directory": workspace.root} | MINE | more)
+    )
+
+
+def test_a_prompt_and_its_end_are_a_turn(project: Path, workspace: Workspace) -> None:
+    (project / "a").write_text("1\n")
+    tell(workspace, "session_starts", model="opus")
+    tell(workspace, "prompt", text="Do it.")
+    (project / "a").write_text("2\n")
+    (project / "b").write_text("new\n")
+    told = tell(workspace, "turn_ends", text="Done.")
+
+    assert "1 added, 1 modified" in (told.to_user or "")
+    assert "mulligan review" in (told.to_user or "")
+    assert said(workspace) == ["user_input Do it.", "assistant_output Done.", "step_snapshot "]
+    assert pending(workspace) == {"a": "2\n", "b": "new\n"}
+    session = workspace.session("s1")
+    assert (session.agent, session.model, session.title) == ("claude-code", "opus", "Do it.")
+    workspace.undo()
+    assert (project / "a").read_text() == "1\n"
+    assert not (project / "b").exists()
+
+
+def test_a_turn_that_changed_nothing_says_nothing(workspace: Workspace) -> None:
+    tell(workspace, "prompt", text="Look.")
+    assert tell(workspace, "turn_ends") == Told()
+
+
+def test_calls_are_there_as_they_happen(workspace: Workspace) -> None:
+    tell(workspace, "prompt", text="Do it.")
+    tell(workspace, "call_begins", call="c1", tool="Bash", input={"command": "ls"})
+    assert calls(workspace) == [("Bash", "running", None)]
+
+    tell(workspace, "call_ends", call="c1", tool="Bash", ok=True, duration=12.0)
+    assert calls(workspace) == [("Bash", "success", 12.0)]
+    assert workspace.stats().as_json()["rows"][0]["calls"] == 1
+
+
+def test_commands_side_by_side_are_all_the_turns(project: Path, workspace: Workspace) -> None:
+    tell(workspace, "prompt", text="Both.")
+    for call in ("c1", "c2"):
+        tell(workspace, "call_begins", call=call, tool="Bash", input={"command": call})
+    (project / "one").write_text("1\n")
+    tell(workspace, "call_ends", call="c2", tool="Bash", ok=False, duration=1)
+    (project / "two").write_text("2\n")
+    tell(workspace, "call_ends", call="c1", tool="Bash", ok=True, duration=2)
+    tell(workspace, "turn_ends")
+
+    assert calls(workspace) == [("Bash", "success", 2), ("Bash", "error", 1)]
+    assert pending(workspace) == {"one": "1\n", "two": "2\n"}
+
+
+def test_a_call_whose_end_never_came_is_ended_with_its_turn(workspace: Workspace) -> None:
+    """A patch that was refused, a command that was interrupted."""
+    tell(workspace, "prompt", text="Patch.")
+    tell(workspace, "call_begins", call="c1", tool="apply_patch", input={})
+    tell(workspace, "turn_ends")
+    assert calls(workspace) == [("apply_patch", "error", None)]
+
+
+def test_a_turn_whose_end_never_came_is_ended_by_the_next_prompt(
+    project: Path, workspace: Workspace
+) -> None:
+    tell(workspace, "prompt", text="First.")
+    tell(workspace, "call_begins", call="c1", tool="Bash", input={})
+    (project / "first").write_text("1\n")
+    tell(workspace, "prompt", text="Second.")
+    (project / "second").write_text("2\n")
+    tell(workspace, "turn_ends")
+
+    assert calls(workspace) == [("Bash", "error", None)]
+    steps = [each for each in workspace.conversation("s1") if each.type == "step_snapshot"]
+    assert [each.data and each.data["diff"]["added"] for each in steps] == [["first"], ["second"]]
+    assert steps[0].data and steps[0].data["interrupted"]
+    workspace.undo()
+    assert [each.name for each in project.iterdir()] == ["first"]
+
+
+def test_calls_without_a_prompt_are_a_turn_too(project: Path, workspace: Workspace) -> None:
+    """Hooks that were installed while the agent was at work."""
+    tell(workspace, "call_begins", call="c1", tool="Bash", input={})
+    (project / "a").write_text("1\n")
+    tell(workspace, "call_ends", call="c1", tool="Bash", ok=True)
+    tell(workspace, "turn_ends")
+    assert pending(workspace) == {"a": "1\n"}
+
+
+def test_an_event_that_is_told_twice_counts_once(project: Path, workspace: Workspace) -> None:
+    """Installed for the user and for the project."""
+    for _ in range(2):
+        tell(workspace, "prompt", text="Once.")
+    for _ in range(2):
+        tell(workspace, "call_begins", call="c1", tool="Bash", input={})
+    (project / "a").write_text("1\n")
+    for _ in range(2):
+        tell(workspace, "call_ends", call="c1", tool="Bash", ok=True)
+    for _ in range(2):
+        tell(workspace, "turn_ends", text="Done.")
+
+    assert said(workspace) == [
+        "user_input Once.", "tool_call ", "assistant_output Done.", "step_snapshot ",
+    ]  # fmt: skip
+
+
+def test_what_an_agent_left_running_is_not_the_users(project: Path, workspace: Workspace) -> None:
+    """Its end came in the middle of a command, which goes on without it."""
+    tell(workspace, "prompt", text="Build.")
+    tell(workspace, "call_begins", call="c1", tool="Bash", input={})
+    tell(workspace, "session_ends")
+    (project / "late").write_text("by the command\n")
+
+    assert workspace.session("s1").status == "stopped"
+    assert pending(workspace, "s1") == {"late": "by the command\n"}
+    tell(workspace, "prompt", text="Something else.", **OTHER)
+    (project / "new").write_text("by the other\n")
+    tell(workspace, "turn_ends", **OTHER)
+
+    assert pending(workspace, "s1") == {"late": "by the command\n"}
+    assert pending(workspace, "s2") == {"new": "by the other\n"}
+
+
+def test_an_end_between_calls_ends_the_turn(project: Path, workspace: Workspace) -> None:
+    tell(workspace, "prompt", text="Build.")
+    (project / "mine").write_text("1\n")
+    tell(workspace, "session_ends")
+    (project / "users").write_text("2\n")
+    assert pending(workspace) == {"mine": "1\n"}
+
+
+def test_an_agent_that_was_killed_does_not_get_the_next_ones_work(
+    project: Path, workspace: Workspace
+) -> None:
+    agent = subprocess.Popen(["sleep", "60"])
+    tell(workspace, "prompt", text="Begin.", process=agent.pid)
+    tell(workspace, "call_begins", call="c1", tool="Bash", input={}, process=agent.pid)
+    (project / "before").write_text("by the dead\n")
+    agent.send_signal(signal.SIGKILL)
+    agent.wait()
+    (project / "after").write_text("by its command, or by somebody\n")
+
+    tell(workspace, "prompt", text="Something else.", **OTHER)
+    (project / "new").write_text("by the living\n")
+    tell(workspace, "turn_ends", **OTHER)
+
+    assert sorted(pending(workspace, "s1")) == ["after", "before"]
+    assert sorted(pending(workspace, "s2")) == ["new"]
+    assert calls(workspace) == [("Bash", "error", None)]
+    workspace.discard(session="s2")
+    assert sorted(each.name for each in project.iterdir()) == ["after", "before"]
+
+
+def test_two_agents_at_once_are_told_apart(project: Path, workspace: Workspace) -> None:
+    tell(workspace, "prompt", text="One.")
+    tell(workspace, "prompt", text="Two.", **OTHER)
+    for turn, name in ((MINE, "one"), (OTHER, "two")):
+        told = {"call": name, "tool": "write", "paths": (name,), "input": {"path": name}}
+        tell(workspace, "call_begins", **turn, **told)
+        (project / name).write_text(f"{name}\n")
+        tell(workspace, "call_ends", ok=True, **turn, **told)
+    for turn, name in ((MINE, "shell one"), (OTHER, "shell two")):
+        told = {"call": name, "tool": "bash", "input": {"command": name}}
+        tell(workspace, "call_begins", **turn, **told)
+        (project / name).write_text(f"{name}\n")
+        tell(workspace, "call_ends", ok=True, **turn, **told)
+    tell(workspace, "turn_ends")
+    tell(workspace, "turn_ends", **OTHER)
+
+    assert sorted(pending(workspace, "s1")) == ["one", "shell one"]
+    assert sorted(pending(workspace, "s2")) == ["shell two", "two"]
+
+
+def test_an_ignored_file_that_a_tool_writes_is_kept(project: Path, workspace: Workspace) -> None:
+    (project / ".gitignore").write_text("build/\n")
+    (project / "build").mkdir()
+    (project / "build/out").write_text("before\n")
+    tell(workspace, "prompt", text="Write.")
+    told = {"call": "c1", "tool": "Write", "paths": ("build/out", "build/new")}
+    tell(workspace, "call_begins", **told)
+    (project / "build/out").write_text("after\n")
+    (project / "build/new").write_text("new\n")
+    tell(workspace, "call_ends", ok=True, **told)
+    tell(workspace, "turn_ends")
+
+    assert pending(workspace) == {"build/new": "new\n", "build/out": "after\n"}
+    workspace.undo()
+    assert (project / "build/out").read_text() == "before\n"
+    assert not (project / "build/new").exists()
+
+
+def test_paths_outside_of_the_project_are_left_alone(
+    project: Path, workspace: Workspace, tmp_path: Path
+) -> None:
+    tell(workspace, "prompt", text="Write.")
+    outside = (str(tmp_path / "x"), "../x", "/etc/hosts", "")
+    tell(workspace, "call_begins", call="c1", tool="Write", paths=outside)
+    tell(workspace, "call_ends", call="c1", tool="Write", paths=outside, ok=True)
+    assert tell(workspace, "turn_ends") == Told()
+
+
+def test_mount_points_of_a_sandbox_are_nobodys_work(project: Path, workspace: Workspace) -> None:
+    """Codex has empty read-only folders in the project while a command runs."""
+    (project / "a").write_text("1\n")
+    tell(workspace, "prompt", text="Run.")
+    tell(workspace, "call_begins", call="c1", tool="Bash", input={})
+    folders = [project / name for name in (".git", ".codex", ".agents", ".aws")]
+    for folder in folders:
+        folder.mkdir(mode=0o555)
+    tell(workspace, "prompt", text="Meanwhile.", **OTHER)
+    for folder in folders:
+        folder.rmdir()
+    tell(workspace, "call_ends", call="c1", tool="Bash", ok=True)
+    tell(workspace, "turn_ends")
+    tell(workspace, "turn_ends", **OTHER)
+
+    assert workspace.pending().hunks == ()
+    assert [each.name for each in project.iterdir()] == ["a"]
+
+
+def test_resume_goes_on_with_the_session(project: Path, workspace: Workspace) -> None:
+    for text in ("First.", "Second."):
+        tell(workspace, "session_starts", source="startup")
+        tell(workspace, "prompt", text=text)
+        (project / text).write_text("x\n")
+        tell(workspace, "turn_ends")
+        tell(workspace, "session_ends")
+    assert [each.id for each in workspace.sessions().sessions] == ["s1"]
+    assert sorted(pending(workspace)) == ["First.", "Second."]
+
+
+def test_what_a_sub_agent_does_belongs_to_the_turn(project: Path, workspace: Workspace) -> None:
+    tell(workspace, "prompt", text="Delegate.")
+    tell(workspace, "prompt", text="Do a part.", aside=True)
+    tell(workspace, "call_begins", call="c1", tool="Bash", input={}, aside=True)
+    (project / "a").write_text("1\n")
+    tell(workspace, "call_ends", call="c1", tool="Bash", ok=True, aside=True)
+    tell(workspace, "turn_ends", text="Part done.", aside=True)
+    tell(workspace, "turn_ends", text="Done.")
+    assert said(workspace) == [
+        "user_input Delegate.", "assistant_output Done.", "step_snapshot ",
+    ]  # fmt: skip
+    assert pending(workspace) == {"a": "1\n"}
+
+
+def test_rejections_are_told_if_that_was_asked_for(project: Path, workspace: Workspace) -> None:
+    for wanted in (False, True):
+        workspace.change_settings({"agents": {"tell_rejections": wanted}})
+        tell(workspace, "prompt", text="Write.")
+        (project / "a").write_text("bad\n")
+        tell(workspace, "turn_ends")
+        workspace.discard(session="s1")
+        told = tell(workspace, "prompt", text="Again.")
+        tell(workspace, "turn_ends")
+        assert ("undone" in (told.to_agent or "")) == wanted
+        assert ("a" in (told.to_agent or "")) == wanted
+    assert tell(workspace, "prompt", text="And again.").to_agent is None
+
+
+class Log:
+    """A log as Claude Code writes it."""
+
+    def __init__(self, path: Path, project: Path) -> None:
+        self.path, self._project = path, project
+        self._last: str | None = None
+
+    def add(self, kind: str, content: Any, **more: Any) -> None:
+        id = f"{len(self._lines()):08}-0000-4000-8000-000000000000"
+        line = {
+            "type": kind, "uuid": id, "parentUuid": self._last, "sessionId": "s1",
+            "cwd": str(self._project), "timestamp": f"2026-11-16T00:00:{len(self._lines()):02}Z",
+            "message": {"role": kind, "content": content}, **more,
+        }  # fmt: skip
+        self._last = id
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def call(self, id: str, command: str) -> None:
+        self.add("assistant", [
+            {"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command}}
+        ])  # fmt: skip
+
+    def result(self, id: str, text: str, *, failed: bool = False) -> None:
+        self.add("user", [
+            {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed}
+        ])  # fmt: skip
+
+    def _lines(self) -> list[str]:
+        return self.path.read_text().splitlines() if self.path.exists() else []
+
+
+@pytest.fixture
+def log(tmp_path: Path, project: Path) -> Log:
+    return Log(tmp_path / "s1.jsonl", project)
+
+
+@pytest.mark.parametrize("written", ["at once", "late", "at the end"])
+def test_the_log_doubles_nothing_that_the_hooks_saw(
+    workspace: Workspace, log: Log, written: str
+) -> None:
+    """Whenever the agent writes it down: before its hooks, after them, or when all is over."""
+
+    def hook(kind: str, **more: Any) -> None:
+        tell(workspace, kind, log=str(log.path), **more)
+
+    lines: list[Any] = []
+
+    def line(add: Any, *given: Any, **more: Any) -> None:
+        if written == "at once":
+            add(*given, **more)
+        else:
+            lines.append((add, given, more))
+
+    def catch_up() -> None:
+        while written == "late" and lines:
+            add, given, more = lines.pop(0)
+            add(*given, **more)
+
+    for number in range(2):
+        hook("prompt", text="Go on.")
+        line(log.add, "user", "Go on.")
+        line(log.add, "assistant", [{"type": "text", "text": f"First {number}."}])
+        line(log.call, f"a{number}", "ls")
+        hook("call_begins", call=f"a{number}", tool="Bash", input={"command": "ls"})
+        catch_up()
+        hook("call_ends", call=f"a{number}", tool="Bash", ok=True, duration=1)
+        line(log.result, f"a{number}", "files")
+        line(log.add, "assistant", [{"type": "text", "text": f"Then {number}."}])
+        line(log.call, f"b{number}", "false")
+        hook("call_begins", call=f"b{number}", tool="Bash", input={"command": "false"})
+        catch_up()
+        hook("call_ends", call=f"b{number}", tool="Bash", ok=False, duration=1)
+        line(log.result, f"b{number}", "no", failed=True)
+        line(log.add, "assistant", [{"type": "text", "text": f"Done {number}."}])
+        for add, given, more in lines:
+            add(*given, **more)
+        lines.clear()
+        hook("turn_ends", text=f"Done {number}.")
+
+    assert calls(workspace) == [("Bash", "success", 1), ("Bash", "error", 1)] * 2
+    words = [each for each in said(workspace) if not each.startswith("tool")]
+    assert sorted(words) == sorted(
+        [
+            "user_input Go on.",
+            *(f"assistant_output {word} {number}." for number in range(2)
+              for word in ("First", "Then", "Done")),
+            "user_input Go on.",
+        ]
+    )  # fmt: skip
+    if written == "at once":
+        assert words[:4] == [
+            "user_input Go on.", "assistant_output First 0.", "assistant_output Then 0.",
+            "assistant_output Done 0.",
+        ]  # fmt: skip
+    # Everything is on the one path that the conversation takes: the tree has no forks.
+    assert len(workspace.branches("s1")) == 1
+
+
+def test_what_was_said_before_the_hooks_were_there_comes_first(
+    workspace: Workspace, log: Log
+) -> None:
+    log.add("user", "Long ago.")
+    log.add("assistant", [{"type": "text", "text": "Yes."}])
+    tell(workspace, "session_starts", log=str(log.path), source="resume")
+    tell(workspace, "prompt", text="Now.", log=str(log.path))
+    log.add("user", "Now.")
+    log.add("assistant", [{"type": "text", "text": "Well."}])
+    tell(workspace, "turn_ends", log=str(log.path))
+
+    assert said(workspace) == [
+        "user_input Long ago.", "assistant_output Yes.", "user_input Now.",
+        "assistant_output Well.",
+    ]  # fmt: skip
+
+
+def test_a_log_that_cannot_be_read_loses_no_turn(
+    project: Path, workspace: Workspace, log: Log
+) -> None:
+    log.path.write_bytes(b"\xff{\n\0")
+    tell(workspace, "prompt", text="Do it.", log=str(log.path))
+    (project / "a").write_text("1\n")
+    tell(workspace, "turn_ends", log=str(log.path))
+    assert pending(workspace) == {"a": "1\n"}
+
+
+def test_the_log_knows_better_how_a_call_ended(workspace: Workspace, log: Log) -> None:
+    """Codex's hooks do not say whether a command failed."""
+    tell(workspace, "prompt", text="Run.")
+    tell(workspace, "call_begins", call="c1", tool="Bash", input={"command": "false"})
+    tell(workspace, "call_ends", call="c1", tool="Bash", ok=True)
+    log.add("user", "Run.")
+    log.call("c1", "false")
+    log.result("c1", "no", failed=True)
+    tell(workspace, "turn_ends", log=str(log.path))
+    assert calls(workspace) == [("Bash", "error", None)]
+    (counted,) = workspace.stats().rows
+    assert (counted.calls, counted.success_rate) == (1, 0)
+
+
+def test_calls_without_an_id_are_known_by_what_they_were_given(workspace: Workspace) -> None:
+    """Gemini's hooks do not say which call they tell of."""
+    told = {"agent": "gemini", "tool": "run_shell_command"}
+    tell(workspace, "prompt", text="Run.", agent="gemini")
+    for command in ("one", "two"):
+        tell(workspace, "call_begins", input={"command": command}, **told)
+    tell(workspace, "call_ends", input={"command": "two"}, ok=False, **told)
+    assert [each[1] for each in calls(workspace)] == ["running", "error"]
+    tell(workspace, "call_ends", input={"command": "one"}, ok=True, **told)
+    assert [each[1] for each in calls(workspace)] == ["success", "error"]
+    assert all(took is not None for _tool, _status, took in calls(workspace))
+
+
+PROMPTS = {
+    "claude-code": {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "p"},
+    "codex": {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "p"},
+    "gemini": {"hook_event_name": "BeforeAgent", "session_id": "s", "prompt": "p"},
+    "opencode": {"kind": "prompt", "session": "s", "text": "p"},
+    "pi": {"kind": "prompt", "session": "s", "text": "p"},
+}
+
+
+@pytest.mark.parametrize("agent", PROMPTS)
+def test_each_agents_prompt_becomes_the_same_happening(agent: str) -> None:
+    payload = PROMPTS[agent] | {"cwd": "/p", "directory": "/p"}
+    told = translated(agent, payload, 42)
+    assert told is not None
+    assert told[:5] == ("prompt", agent, "s", "/p", "p")
+    assert told.process == 42
+
+
+@pytest.mark.parametrize(
+    ("agent", "payload"),
+    [
+        ("claude-code", {"hook_event_name": "PostToolBatch", "session_id": "s"}),
+        ("claude-code", {"hook_event_name": "Stop"}),
+        ("codex", {"hook_event_name": "PreModelRequest", "session_id": "s"}),
+        ("gemini", {"hook_event_name": "PreCompress", "session_id": "s"}),
+        ("gemini", {"hook_event_name": 3, "session_id": ["s"]}),
+        ("pi", {"kind": "prompt"}),
+        ("pi", {"kind": "dance", "session": "s"}),
+        ("opencode", {"kind": "prompt", "session": "s", "paths": 3, "part": None, "ok": None}),
+        ("opencode", {}),
+    ],
+)
+def test_events_that_mean_nothing_are_passed_over(agent: str, payload: dict[str, Any]) -> None:
+    told = translated(agent, payload, None)
+    assert told is None or told.kind == "prompt"
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool", "given", "paths"),
+    [
+        ("claude-code", "Write", {"file_path": "/p/a"}, ("/p/a",)),
+        ("claude-code", "NotebookEdit", {"notebook_path": "/p/n"}, ("/p/n",)),
+        ("claude-code", "Read", {"file_path": "/p/a"}, ()),
+        ("claude-code", "Bash", {"command": "*** Add File: a"}, ()),
+        (
+            "codex", "apply_patch",
+            {"command": "*** Begin Patch\n*** Add File: a\n+*** Delete File: no\n"
+             "*** Update File: b\n*** Move to: c d\n*** Delete File: e\n*** End Patch"},
+            ("a", "b", "c d", "e"),
+        ),
+        ("gemini", "replace", {"file_path": "/p/a", "path": "b"}, ("/p/a", "b")),
+        ("opencode", "edit", {"filePath": "/p/a"}, ("/p/a",)),
+        ("opencode", "apply_patch", {"patchText": "*** Add File: a\n"}, ("a",)),
+        ("pi", "edit", {"path": "a", "edits": []}, ("a",)),
+        ("pi", "write", {"path": "a\0b"}, ()),
+        ("pi", "write", None, ()),
+    ],
+)  # fmt: skip
+def test_files_that_a_call_writes_are_read_from_its_arguments(
+    agent: str, tool: str, given: Any, paths: tuple[str, ...]
+) -> None:
+    assert written_paths(agent, tool, given) == paths
+
+
+@pytest.mark.parametrize(
+    ("agent", "response", "ok"),
+    [
+        ("gemini", {"llmContent": "Output: x\nExit Code: 1\nPGID: 1"}, False),
+        ("gemini", {"llmContent": "Output: x\nExit Code: 0"}, True),
+        ("gemini", {"llmContent": "x", "error": {"message": "no"}}, False),
+        ("gemini", {"llmContent": [{"text": "x"}]}, True),
+        ("codex", "a text", True),
+        ("claude-code", {"stdout": "x"}, True),
+        ("claude-code", {"is_error": True}, False),
+    ],
+)
+def test_how_a_call_went_is_read_from_what_each_agent_says(
+    agent: str, response: Any, ok: bool
+) -> None:
+    event = "AfterTool" if agent == "gemini" else "PostToolUse"
+    payload = {"hook_event_name": event, "session_id": "s", "tool_response": response}
+    told = translated(agent, payload, None)
+    assert told is not None and told.ok is ok
+
+
+def test_answers_are_in_the_words_of_each_agent() -> None:
+    told = Told("for the agent", "for the user")
+    assert json.loads(answer("gemini", "BeforeAgent", told)) == {
+        "hookSpecificOutput": {
+            "hookEventName": "BeforeAgent",
+            "additionalContext": "for the agent",
+        },
+        "systemMessage": "for the user",
+    }
+    assert answer("codex", "Stop", Told()) == ""
+    assert json.loads(answer("pi", "", told)) == told.as_json()
+    assert json.loads(refusal("codex", "no")) == {"decision": "block", "reason": "no"}
+    assert json.loads(refusal("gemini", "no"))["decision"] == "deny"
+    assert json.loads(refusal("opencode", "no")) == {"stop": "no"}
+
+
+def hook(
+    agent: str, payload: Any, project: Path, *options: str
+) -> subprocess.CompletedProcess[bytes]:
+    """The hook as an agent runs it: it must always end well."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mulligan", "hook", agent, *options], cwd=project,
+        input=payload if isinstance(payload, bytes) else json.dumps(payload).encode(),
+        capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    assert not done.stderr
+    return done
+
+
+@pytest.mark.parametrize("agent", PROMPTS)
+def test_the_program_records_a_prompt_and_answers(agent: str, project: Path) -> None:
+    (project / "a").write_text("1\n")
+    payload = PROMPTS[agent] | {"cwd": str(project), "directory": str(project)}
+    done = hook(agent, payload, project)
+    assert json.loads(done.stdout or b"{}") in ({}, Told().as_json())
+    with mulligan.open(project) as workspace:
+        (session,) = workspace.sessions().sessions
+        assert (session.agent, session.status) == (agent, "running")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"no json", b"[]", b"\xff\xfe", b"{}", b'{"cwd": "/nowhere"}', b'"x"', b"[" * 100_000],
+)
+@pytest.mark.parametrize("agent", ["claude-code", "pi"])
+def test_nonsense_never_reaches_the_agent(agent: str, payload: bytes, project: Path) -> None:
+    assert hook(agent, payload, project).stdout == b""
+
+
+def test_a_home_directory_is_no_project(project: Path, mulligan_home: Path) -> None:
+    home = os.environ["HOME"]
+    payload = PROMPTS["claude-code"] | {"cwd": home}
+    assert hook("claude-code", payload, project).stdout == b""
+    assert not (mulligan_home / "hooks.log").exists()
+
+
+@pytest.mark.parametrize("agent", PROMPTS)
+@pytest.mark.parametrize("strict", ["no", "by option", "by setting"])
+def test_what_goes_wrong_stops_a_prompt_only_where_the_user_is_strict(
+    agent: str, strict: str, project: Path, mulligan_home: Path
+) -> None:
+    mulligan_home.mkdir()
+    (mulligan_home / "projects").write_text("not a folder")
+    if strict == "by setting":
+        (project / ".mulligan.toml").write_text("[agents]\nstrict = true\n")
+    payload = PROMPTS[agent] | {"cwd": str(project), "directory": str(project)}
+
+    done = hook(agent, payload, project, *(["--strict"] if strict == "by option" else []))
+
+    (noted,) = (mulligan_home / "hooks.log").read_text().splitlines()
+    assert json.loads(noted)["agent"] == agent
+    if strict == "no":
+        assert done.stdout == b""
+    else:
+        said = json.loads(done.stdout)
+        assert said.get("decision") in ("block", "deny") or said["stop"]
+        assert b"mulligan doctor" in done.stdout
+
+
+def test_a_busy_project_delays_an_agent_only_for_a_while(
+    project: Path, mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mulligan.errors import Busy
+
+    with mulligan.open(project) as workspace, workspace.locked():
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mulligan", "hook", "pi"], cwd=project, stdin=subprocess.PIPE
+        )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(PROMPTS["pi"] | {"directory": str(project)}).encode())
+        process.stdin.close()
+        time.sleep(0.5)
+    assert process.wait(60) == 0
+    assert Busy.code == "busy"
+    with mulligan.open(project) as workspace:
+        assert len(workspace.sessions().sessions) == 1
+
+
+def said(workspace: Workspace) -> list[str]:
+    """The conversation as it stands, without results."""
+    return [
+        f"{each.type} {each.content}"
+        for each in workspace.conversation("s1")
+        if each.type != "tool_result"
+    ]
+
+
+def calls(workspace: Workspace) -> list[tuple[str, str, float | None]]:
+    found = workspace.transcript("s1", types=("tool_call",)).entries
+    data = [each.data or {} for each in found]
+    return [(each["name"], each["status"], each.get("duration")) for each in data]
+
+
+def pending(workspace: Workspace, session: str | None = None) -> dict[str, str]:
+    return {hunk.path: "".join(hunk.new_lines) for hunk in workspace.pending(session=session).hunks}

@@ -1,0 +1,54 @@
+/** A small difference within something else: an edit in a conversation. */
+
+import { useMemo, useRef, useState } from "preact/hooks";
+import { count } from "../words";
+import { useColumns } from "./columns";
+import { colouring } from "./colours";
+import { DiffLine } from "./lines";
+import { hunkRows, type Line } from "./model";
+import { parsePatch } from "./patch";
+
+const FIRST = 14;
+const MOST = 600;
+
+export function DiffBlock({ patch, path }: { patch: string; path: string }) {
+  const [all, setAll] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const columns = useColumns(box, 108, 1);
+  const hunks = useMemo(() => parsePatch(patch, path), [patch, path]);
+  const make = colouring();
+  const rows = useMemo(() => {
+    const shape = { columns, split: false };
+    return hunks.flatMap((hunk) => {
+      const old = hunk.before.length;
+      const before = hunk.before.map((text, at) => same(text, hunk.old_start - old + at, hunk.new_start - old + at, hunk.id, `b${at}`, columns));
+      const after = hunk.after.map((text, at) =>
+        same(text, hunk.old_start + hunk.old_lines.length + at, hunk.new_start + hunk.new_lines.length + at, hunk.id, `a${at}`, columns),
+      );
+      return [...before, ...(hunkRows(path, hunk, shape) as Line[]), ...after];
+    });
+  }, [hunks, columns]);
+  const colours = useMemo(() => make?.(rows.map((row) => row.text), path), [make, rows, path]);
+  const index = useMemo(() => new Map(rows.map((row, at) => [row, at])), [rows]);
+  const shown = all ? rows.slice(0, MOST) : rows.slice(0, FIRST);
+  return (
+    <div class="diff-block" ref={box}>
+      {shown.map((row) => (
+        <DiffLine key={row.key} row={row} tokens={(line) => colours?.line(index.get(line) ?? 0)} />
+      ))}
+      {shown.length < rows.length && !all && (
+        <button type="button" class="diff-more" onClick={() => setAll(true)}>
+          Show {count(rows.length - shown.length, "more line")}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function same(text: string, old: number, now: number, hunk: string, key: string, columns: number): Line {
+  const height = Math.max(1, Math.ceil(text.length / columns)) * 20;
+  return {
+    kind: "line", key: `${hunk} ${key}`, height, sign: " ", file: "", hunk, old, new: now, at: 0,
+    text, mark: null, cut: 0,
+  }; // prettier-ignore
+}

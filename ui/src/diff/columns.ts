@@ -1,0 +1,35 @@
+/** How many columns of code fit: measured once for the font, and again when the window changes. */
+
+import type { RefObject } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
+
+const FEWEST = 24;
+
+/** The columns that are left in an element beside `taken` pixels. */
+export function useColumns(element: RefObject<HTMLElement | null>, taken: number, halves: number): number {
+  const [columns, setColumns] = useState(100);
+  useLayoutEffect(() => {
+    const box = element.current;
+    if (!box) return;
+    const character = measure(box);
+    const fit = () => {
+      const width = box.clientWidth / halves - taken;
+      setColumns(Math.max(FEWEST, Math.floor(width / character)));
+    };
+    fit();
+    const observer = new ResizeObserver(fit);
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, [taken, halves]);
+  return columns;
+}
+
+function measure(box: HTMLElement): number {
+  const probe = document.createElement("span");
+  probe.className = "diff-text probe";
+  probe.textContent = "0".repeat(100);
+  box.append(probe);
+  const width = probe.getBoundingClientRect().width / 100;
+  probe.remove();
+  return width || 8;
+}

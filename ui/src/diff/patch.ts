@@ -1,0 +1,66 @@
+/** Unified differences, as text, taken apart. */
+
+import type { Hunk } from "./model";
+
+export interface PatchHunk extends Hunk {
+  /** Unchanged lines before and after, as the patch shows them. */
+  before: string[];
+  after: string[];
+}
+
+const HEAD = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
+
+/** The changes in a patch of one file, each a contiguous one, with the lines around it. */
+export function parsePatch(patch: string, name: string): PatchHunk[] {
+  const found: PatchHunk[] = [];
+  const lines = patch.split("\n");
+  let current: PatchHunk | null = null;
+  let [old, now] = [0, 0];
+  let still: string[] = [];
+  let inside = false;
+  const close = () => {
+    if (current) current.after = still;
+    current = null;
+  };
+  for (const line of lines) {
+    const head = HEAD.exec(line);
+    if (head) {
+      close();
+      still = [];
+      // A side without lines is counted from the line before it.
+      old = Number(head[1]) + (head[2] === "0" ? 1 : 0);
+      now = Number(head[3]) + (head[4] === "0" ? 1 : 0);
+      inside = true;
+    } else if (!inside || line.startsWith("\\")) {
+      continue;
+    } else if (line.startsWith("diff --git")) {
+      inside = false;
+    } else if (line.startsWith("-") || line.startsWith("+")) {
+      if (!current || still.length) {
+        const before: string[] = current ? [] : still;
+        close();
+        const made: PatchHunk = {
+          id: `${name} ${found.length}`, old_start: old, new_start: now, old_lines: [],
+          new_lines: [], before, after: [],
+        }; // prettier-ignore
+        found.push(made);
+        current = made;
+        still = [];
+      }
+      const target: PatchHunk = current;
+      if (line[0] === "-") {
+        (target.old_lines as string[]).push(line.slice(1));
+        old++;
+      } else {
+        (target.new_lines as string[]).push(line.slice(1));
+        now++;
+      }
+    } else if (line.startsWith(" ")) {
+      still.push(line.slice(1));
+      old++;
+      now++;
+    }
+  }
+  close();
+  return found;
+}

@@ -1,0 +1,203 @@
+/**
+ * Colours for code, line by line. What a line begins inside of, a long string or a comment, is
+ * all that one line tells the next; so only what is looked at needs to be read.
+ */
+
+import { CONSTANTS, languageOf, type Language } from "./languages";
+
+export interface Token {
+  text: string;
+  kind: string;
+}
+
+/** What is still open at the end of a line: the closing mark that is waited for. */
+export type State = string;
+
+const LONGEST = 2000;
+const NUMBER = /(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?)[a-zA-Z%]*/y;
+const WORD = /[A-Za-z_$\u00a1-\uffff][\w$\u00a1-\uffff]*/y;
+const CALL = /\s*\(/y;
+const constants = new Set(CONSTANTS.split(" "));
+
+/** The lines of a text, coloured when they are asked for. */
+export class Colours {
+  private readonly states: State[] = [""];
+  private readonly found = new Map<number, Token[]>();
+
+  constructor(
+    private readonly lines: readonly string[],
+    private readonly reader: Reader | null,
+  ) {}
+
+  /** The tokens of a line; counts from 0. */
+  line(at: number): Token[] {
+    const known = this.found.get(at);
+    if (known) return known;
+    const tokens = this.read(this.lines[at] ?? "", this.state(at))[0];
+    this.found.set(at, tokens);
+    return tokens;
+  }
+
+  /** What a line begins inside of. */
+  state(at: number): State {
+    for (let each = this.states.length; each <= at; each++)
+      this.states.push(this.read(this.lines[each - 1] ?? "", this.states[each - 1]!)[1]);
+    return this.states[at]!;
+  }
+
+  /** Lines that stand where this text has others, such as those that were replaced. */
+  instead(lines: readonly string[], at: number): Token[][] {
+    let state = this.reader ? this.state(Math.min(at, this.lines.length)) : "";
+    return lines.map((line) => {
+      const [tokens, next] = this.read(line, state);
+      state = next;
+      return tokens;
+    });
+  }
+
+  private read(line: string, state: State): [Token[], State] {
+    if (!this.reader || line.length > LONGEST) return [[{ text: line, kind: "" }], state];
+    return this.reader.read(line, state);
+  }
+}
+
+export function coloursOf(lines: readonly string[], name: string): Colours {
+  const language = languageOf(name);
+  return new Colours(lines, language ? readerOf(language) : null);
+}
+
+const readers = new Map<Language, Reader>();
+
+function readerOf(language: Language): Reader {
+  let found = readers.get(language);
+  if (!found) readers.set(language, (found = new Reader(language)));
+  return found;
+}
+
+class Reader {
+  private readonly words: Set<string>;
+
+  constructor(private readonly language: Language) {
+    this.words = new Set((language.words ?? "").split(" ").filter(Boolean));
+  }
+
+  read(line: string, state: State): [Token[], State] {
+    const out = new Out();
+    let at = 0;
+    if (state) {
+      const end = line.indexOf(closing(state), 0);
+      if (end < 0) return [[{ text: line, kind: kindOf(state) }], state];
+      at = end + closing(state).length;
+      out.add(line.slice(0, at), kindOf(state));
+    }
+    let inTag = this.language.kind !== "markup";
+    while (at < line.length) {
+      const rest = line[at]!;
+      const open = this.opening(line, at);
+      if (open) {
+        const [kind, start, end] = open;
+        const from = at + start.length;
+        const until = end === "" ? line.length : ending(line, from, end);
+        if (until < 0) {
+          out.add(line.slice(at), kind);
+          return [out.tokens, (kind === "comment" ? "/" : '"') + end];
+        }
+        out.add(line.slice(at, until), kind);
+        at = until;
+        continue;
+      }
+      const name = match(this.language.names, line, at);
+      if (name) {
+        if (this.language.kind === "markup") inTag = name.startsWith("<");
+        out.add(name, "name");
+        at += name.length;
+        continue;
+      }
+      const text = inTag && this.string(line, at);
+      if (text) {
+        out.add(text, "string");
+        at += text.length;
+        continue;
+      }
+      if (this.language.kind) {
+        out.add(rest, "");
+        at++;
+        continue;
+      }
+      const number = match(NUMBER, line, at);
+      if (number) {
+        out.add(number, "number");
+        at += number.length;
+        continue;
+      }
+      const word = match(WORD, line, at);
+      if (word) {
+        out.add(word, this.kind(word, line, at + word.length));
+        at += word.length;
+        continue;
+      }
+      out.add(rest, "");
+      at++;
+    }
+    return [out.tokens, ""];
+  }
+
+  private kind(word: string, line: string, after: number): string {
+    if (this.words.has(word)) return "word";
+    if (constants.has(word)) return "constant";
+    if (this.words.size && match(CALL, line, after)) return "call";
+    if (this.words.size && /^[A-Z][a-z]/.test(word)) return "type";
+    return "";
+  }
+
+  private opening(line: string, at: number): [string, string, string] | null {
+    for (const [start, end] of this.language.block ?? [])
+      if (line.startsWith(start, at)) return ["comment", start, end];
+    for (const [start, end] of this.language.long ?? [])
+      if (line.startsWith(start, at)) return ["string", start, end];
+    for (const start of this.language.line ?? [])
+      if (line.startsWith(start, at) && (start.length > 1 || !/\S/.test(line[at - 1] ?? " ")))
+        return ["comment", start, ""];
+    return null;
+  }
+
+  private string(line: string, at: number): string | null {
+    const quote = line[at]!;
+    if (!this.language.strings?.includes(quote)) return null;
+    const end = ending(line, at + 1, quote);
+    return line.slice(at, end < 0 ? line.length : end);
+  }
+}
+
+class Out {
+  readonly tokens: Token[] = [];
+
+  add(text: string, kind: string): void {
+    const last = this.tokens.at(-1);
+    if (last && last.kind === kind) last.text += text;
+    else this.tokens.push({ text, kind });
+  }
+}
+
+function match(pattern: RegExp | undefined, line: string, at: number): string | null {
+  if (!pattern) return null;
+  pattern.lastIndex = at;
+  return pattern.exec(line)?.[0] || null;
+}
+
+/** Behind the closing mark, or -1; a backslash hides what follows it. */
+function ending(line: string, from: number, mark: string): number {
+  for (let at = from; at < line.length; at++) {
+    if (line[at] === "\\") at++;
+    else if (line.startsWith(mark, at)) return at + mark.length;
+  }
+  return -1;
+}
+
+function closing(state: State): string {
+  return state.slice(1);
+}
+
+function kindOf(state: State): string {
+  return state[0] === "/" ? "comment" : "string";
+}

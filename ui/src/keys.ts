@@ -1,0 +1,89 @@
+/**
+ * The keyboard: which keys do what just now.
+ *
+ * Views and dialogs lay their keys on top of each other; the topmost that knows a key gets it. A
+ * dialog is `modal`: nothing below it hears anything. Keys typed into a field are the field's.
+ */
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+export interface Binding {
+  key: string;
+  does: string;
+  run: () => void;
+}
+
+interface Layer {
+  title: string;
+  modal: boolean;
+  bindings: () => Binding[];
+}
+
+const SEQUENCE_SECONDS = 1.2;
+
+export const layers = signal<Layer[]>([]);
+export const helpShown = signal(false);
+
+/** The keys of a view, for as long as it is there. */
+export function useKeys(title: string, bindings: Binding[], { modal = false } = {}): void {
+  const latest = useRef(bindings);
+  latest.current = bindings;
+  useEffect(() => {
+    const layer: Layer = { title, modal, bindings: () => latest.current };
+    layers.value = [...layers.value, layer];
+    return () => {
+      layers.value = layers.value.filter((each) => each !== layer);
+    };
+  }, [title, modal]);
+}
+
+export function start(): void {
+  let prefix = "";
+  let until = 0;
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (isTyping(event.target) && event.key !== "Escape") return;
+    const waiting = prefix && event.timeStamp < until;
+    const pressed = waiting ? `${prefix} ${event.key}` : event.key;
+    prefix = "";
+    if (run(pressed)) {
+      event.preventDefault();
+    } else if (!waiting && begins(event.key)) {
+      prefix = event.key;
+      until = event.timeStamp + SEQUENCE_SECONDS * 1000;
+      event.preventDefault();
+    }
+  });
+}
+
+function heard(): Layer[] {
+  const found: Layer[] = [];
+  for (const layer of [...layers.value].reverse()) {
+    found.push(layer);
+    if (layer.modal) break;
+  }
+  return found;
+}
+
+function run(pressed: string): boolean {
+  for (const layer of heard()) {
+    const found = layer.bindings().find(({ key }) => key === pressed);
+    if (found) {
+      found.run();
+      return true;
+    }
+  }
+  return false;
+}
+
+function begins(pressed: string): boolean {
+  return heard().some((layer) => layer.bindings().some(({ key }) => key.startsWith(`${pressed} `)));
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement)
+    return !["checkbox", "radio", "button"].includes(target.type);
+  return target.isContentEditable || ["TEXTAREA", "SELECT"].includes(target.tagName);
+}

@@ -1,0 +1,145 @@
+/** Small things that every view is made of. */
+
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import type { PendingStats } from "../api";
+import { ago, count, parted, when } from "../words";
+import { Icon } from "./icons";
+
+const now = signal(Date.now());
+setInterval(() => (now.value = Date.now()), 20_000);
+
+/** A time as people say it, exact when one points at it. */
+export function Moment({ at }: { at: string }) {
+  return (
+    <time dateTime={at} title={when(at)}>
+      {ago(at, now.value)}
+    </time>
+  );
+}
+
+/** How much waits for a decision: `+N −N`, and nothing at all when that is nothing. */
+export function Badge({ of }: { of: PendingStats | null | undefined }) {
+  if (!of || (of.additions === 0 && of.deletions === 0)) return null;
+  return <Counts additions={of.additions} deletions={of.deletions} />;
+}
+
+export function Counts({ additions, deletions }: { additions: number; deletions: number }) {
+  return (
+    <span class="counts" aria-label={`${count(additions, "line")} added, ${deletions} deleted`} role="img">
+      {additions > 0 && <span class="plus">+{additions.toLocaleString("en")}</span>}
+      {deletions > 0 && <span class="minus">−{deletions.toLocaleString("en")}</span>}
+    </span>
+  );
+}
+
+export function Path({ path }: { path: string }) {
+  const [folder, name] = parted(path);
+  return (
+    <span class="path" title={path}>
+      <span class="path-folder">{folder}</span>
+      <span class="path-name">{name}</span>
+    </span>
+  );
+}
+
+const LETTERS: Record<string, string> = {
+  added: "A",
+  created: "A",
+  create: "A",
+  modified: "M",
+  modify: "M",
+  deleted: "D",
+  delete: "D",
+  renamed: "R",
+  rename: "R",
+};
+
+export function Letter({ of }: { of: string }) {
+  const letter = LETTERS[of] ?? "M";
+  return (
+    <abbr class={`letter letter-${letter}`} title={of}>
+      {letter}
+    </abbr>
+  );
+}
+
+/** What a view says when there is nothing in it: what it is for, and what to do next. */
+export function Empty(given: { icon: string; title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <span class="empty-icon">
+        <Icon name={given.icon} size={28} />
+      </span>
+      <h2>{given.title}</h2>
+      <div class="empty-text">{given.children}</div>
+    </div>
+  );
+}
+
+/** What went wrong, what to do about it, and a way to try again. */
+export function Trouble({ problem, retry }: { problem: Error; retry?: () => void }) {
+  return (
+    <div class="trouble" role="alert">
+      <Icon name="warning" />
+      <p>{problem.message}</p>
+      {retry && (
+        <button type="button" class="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** The shape of what is to come, so that nothing jumps when it is there. */
+export function Skeleton({ lines = 6, height = 44 }: { lines?: number; height?: number }) {
+  return (
+    <div class="skeleton" aria-busy="true" aria-label="Loading">
+      {Array.from({ length: lines }, (_, each) => (
+        <div key={each} class="skeleton-line" style={{ height: `${height}px` }} />
+      ))}
+    </div>
+  );
+}
+
+interface Option<T> {
+  value: T;
+  label: string;
+  icon?: string;
+}
+
+/** A choice of a few, side by side. */
+export function Segments<T extends string>(given: {
+  label: string;
+  value: T;
+  options: Option<T>[];
+  choose: (value: T) => void;
+}) {
+  return (
+    <div class="segments" role="group" aria-label={given.label}>
+      {given.options.map(({ value, label, icon }) => (
+        <button
+          key={value}
+          type="button"
+          aria-pressed={value === given.value}
+          title={icon ? label : undefined}
+          aria-label={icon ? label : undefined}
+          onClick={() => given.choose(value)}
+        >
+          {icon ? <Icon name={icon} /> : label}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export function Key({ children }: { children: ComponentChildren }) {
+  return <kbd>{children}</kbd>;
+}
+
+/** A text with `<mark>` around what matched; everything else in it is only text. */
+export function Marked({ text }: { text: string }) {
+  const parts = text.split(/<mark>([\s\S]*?)<\/mark>/);
+  return <>{parts.map((part, each) => (each % 2 ? <mark key={each}>{part}</mark> : part))}</>;
+}

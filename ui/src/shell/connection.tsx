@@ -1,0 +1,31 @@
+/** Says that the server is gone, for as long as it is. */
+
+import { useEffect, useState } from "preact/hooks";
+import { Icon } from "../parts/icons";
+import { connection, retry } from "../live";
+
+const PATIENCE = 700;
+
+export function Connection() {
+  const lost = connection.value === "lost";
+  const [shown, setShown] = useState(false);
+  useEffect(() => {
+    if (!lost) return setShown(false);
+    // A server that restarts is back before anybody needs to know.
+    const timer = window.setTimeout(() => setShown(true), PATIENCE);
+    return () => clearTimeout(timer);
+  }, [lost]);
+  if (!shown) return null;
+  return (
+    <div class="lost" role="status">
+      <Icon name="warning" />
+      <span>
+        The server is not there. What you see may be old; the page comes back by itself when{" "}
+        <code>mulligan up</code> runs again.
+      </span>
+      <button type="button" class="small" onClick={retry}>
+        Try now
+      </button>
+    </div>
+  );
+}

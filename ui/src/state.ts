@@ -1,0 +1,103 @@
+/** What all views share: the projects, the one that was looked at last, theme, toasts. */
+
+import { computed, effect, signal } from "@preact/signals";
+import { api, type ProjectRow } from "./api";
+import { listen } from "./live";
+import { place } from "./router";
+
+export const projects = signal<ProjectRow[] | null>(null);
+export const projectsProblem = signal<Error | null>(null);
+
+const lastProject = signal(stored("project"));
+
+/** The project that views are about: the one in the address, else the one before, else the newest. */
+export const project = computed<ProjectRow | null>(() => {
+  const all = projects.value ?? [];
+  const wanted = place.value.project ?? lastProject.value;
+  return all.find((each) => each.project === wanted) ?? all[0] ?? null;
+});
+
+effect(() => {
+  const { project } = place.value;
+  if (project && project !== lastProject.peek()) {
+    lastProject.value = project;
+    store("project", project);
+  }
+});
+
+export async function loadProjects(): Promise<void> {
+  try {
+    projects.value = (await api.projects()).projects;
+    projectsProblem.value = null;
+  } catch (problem) {
+    projectsProblem.value = problem as Error;
+  }
+}
+
+export function start(): void {
+  void loadProjects();
+  let timer: number | undefined;
+  listen((event) => {
+    if (event.kind === "job" || event.kind === "entry" || timer !== undefined) return;
+    timer = window.setTimeout(() => {
+      timer = undefined;
+      void loadProjects();
+    }, 400);
+  });
+}
+
+export type Theme = "system" | "light" | "dark";
+
+export const theme = signal<Theme>((stored("theme") as Theme | null) ?? "system");
+
+export function setTheme(chosen: Theme): void {
+  theme.value = chosen;
+  if (chosen === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = chosen;
+  store("theme", chosen === "system" ? null : chosen);
+}
+
+export interface Toast {
+  id: number;
+  text: string;
+  tone: "plain" | "problem";
+  action?: { label: string; run: () => void };
+}
+
+const SHOWN_FOR = 9000;
+let nextToast = 1;
+export const toasts = signal<Toast[]>([]);
+
+export function say(
+  text: string,
+  { tone = "plain", action }: { tone?: Toast["tone"]; action?: Toast["action"] } = {},
+): void {
+  const toast: Toast = { id: nextToast++, text, tone, ...(action ? { action } : {}) };
+  toasts.value = [...toasts.value.slice(-2), toast];
+  window.setTimeout(() => hush(toast.id), SHOWN_FOR);
+}
+
+export function hush(id: number): void {
+  toasts.value = toasts.value.filter((each) => each.id !== id);
+}
+
+export function complain(problem: unknown): void {
+  say(problem instanceof Error ? problem.message : String(problem), { tone: "problem" });
+}
+
+export function stored(name: string): string | null {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+export function store(name: string, value: string | null): void {
+  try {
+    if (value === null) localStorage.removeItem(name);
+    else localStorage.setItem(name, value);
+  } catch {
+    // Storage may be forbidden; what was chosen lasts until the page is closed.
+  }
+}

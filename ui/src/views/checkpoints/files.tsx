@@ -1,0 +1,112 @@
+/** The files of a checkpoint: any can be opened as it was, or chosen to be restored. */
+
+import { useMemo, useState } from "preact/hooks";
+import { api, type TreeEntry } from "../../api";
+import { Code } from "../../diff/code";
+import { Dialog } from "../../parts/dialog";
+import { Icon } from "../../parts/icons";
+import { Path, Skeleton, Trouble } from "../../parts/small";
+import { Virtual } from "../../parts/virtual";
+import { useResource } from "../../resource";
+import { count, size } from "../../words";
+
+const LARGEST = 400_000;
+
+export function Files(given: { project: string; checkpoint: string; restore: (paths: string[]) => void }) {
+  const { project, checkpoint } = given;
+  const found = useResource(() => api.checkpointFiles(project, checkpoint), [project, checkpoint]);
+  const [words, setWords] = useState("");
+  const [chosen, setChosen] = useState<Set<string>>(new Set());
+  const [open, setOpen] = useState<TreeEntry | null>(null);
+  const rows = useMemo(
+    () =>
+      (found.data?.files ?? [])
+        .filter((file) => file.kind !== "directory" && file.path.toLowerCase().includes(words.toLowerCase()))
+        .map((file) => ({ key: file.path, height: 34, file })),
+    [found.data, words],
+  );
+  const toggle = (path: string) =>
+    setChosen((old) => {
+      const next = new Set(old);
+      if (!next.delete(path)) next.add(path);
+      return next;
+    });
+  if (found.problem) return <Trouble problem={found.problem} retry={() => void found.reload()} />;
+  return (
+    <div class="files">
+      <div class="files-bar">
+        <label class="field">
+          <Icon name="search" size={14} />
+          <span class="unseen">Filter the files</span>
+          <input type="search" placeholder="Filter the files" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
+        </label>
+        <span class="faint">{found.data ? count(rows.length, "file") : ""}</span>
+        <span class="bar-space" />
+        <button type="button" class="button" disabled={!chosen.size} onClick={() => given.restore([...chosen])}>
+          Restore {chosen.size ? count(chosen.size, "file") : "chosen files"}…
+        </button>
+      </div>
+      {!found.data ? (
+        <Skeleton lines={8} height={24} />
+      ) : (
+        <Virtual
+          rows={rows}
+          label="Files of the checkpoint"
+          render={({ file, key }) => (
+            <div key={key} class="tree-file">
+              <input type="checkbox" aria-label={`Choose ${file.path}`} checked={chosen.has(file.path)} onChange={() => toggle(file.path)} />
+              <button type="button" onClick={() => setOpen(file)}>
+                <Path path={file.path} />
+                {file.guarded && <span class="tag" title="Ignored, but small: a copy is kept beside the tree">guarded</span>}
+                {file.kind === "link" && <span class="tag">link</span>}
+                <span class="bar-space" />
+                <span class="faint">{size(file.size)}</span>
+              </button>
+            </div>
+          )}
+        />
+      )}
+      {open && <FileDialog project={project} checkpoint={checkpoint} file={open} close={() => setOpen(null)} restore={() => given.restore([open.path])} />}
+    </div>
+  );
+}
+
+function FileDialog(given: { project: string; checkpoint: string; file: TreeEntry; close: () => void; restore: () => void }) {
+  const { project, checkpoint, file } = given;
+  const content = useResource(() => api.fileThen(project, checkpoint, file.path), [checkpoint, file.path]);
+  const text = content.data ?? "";
+  const address = `/api/v1/projects/${project}/checkpoints/${checkpoint}/file?path=${encodeURIComponent(file.path)}`;
+  return (
+    <Dialog
+      title={file.path}
+      close={given.close}
+      wide
+      actions={
+        <>
+          <a class="button apart" href={address} download={file.path.split("/").pop()}>
+            Download
+          </a>
+          <button type="button" class="button" onClick={() => (given.close(), given.restore())}>
+            Restore this file…
+          </button>
+        </>
+      }
+    >
+      <p class="faint">
+        As it was in checkpoint {checkpoint.slice(0, 8)} · {size(file.size)} · {file.mode}
+      </p>
+      {content.problem ? (
+        <Trouble problem={content.problem} />
+      ) : content.data === undefined ? (
+        <Skeleton lines={6} height={18} />
+      ) : text.includes("\0") ? (
+        <p>A binary file; download it to look inside.</p>
+      ) : (
+        <>
+          <Code text={text.slice(0, LARGEST).replace(/\n$/, "")} language={file.path} />
+          {text.length > LARGEST && <p class="faint">Only the beginning is shown.</p>}
+        </>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,346 @@
+/** Checkpoints: the project along the time; compare, look inside, go back. */
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { api, type Checkpoint, type Coverage as CoverageOf, type FileChange } from "../../api";
+import { DiffStream } from "../../diff/stream";
+import { useKeys } from "../../keys";
+import { listen } from "../../live";
+import { Icon } from "../../parts/icons";
+import { Counts, Empty, Path, Segments, Skeleton, Trouble } from "../../parts/small";
+import { useResource } from "../../resource";
+import { place, setQuery, to } from "../../router";
+import { complain, project as chosenProject, say, store, stored } from "../../state";
+import { count, gist, size, time, when } from "../../words";
+import { Files } from "./files";
+import { CheckpointList, KINDS } from "./list";
+import { Restore } from "./restore";
+
+type Part = "changes" | "files" | "coverage";
+
+export default function Checkpoints() {
+  const project = chosenProject.value;
+  if (!project)
+    return (
+      <Empty icon="checkpoints" title="No checkpoints yet">
+        <p>
+          Run <code>mulligan up</code> in a project, and its first checkpoint is taken.
+        </p>
+      </Empty>
+    );
+  return <CheckpointsOf key={project.project} project={project.project} />;
+}
+
+function CheckpointsOf({ project }: { project: string }) {
+  const { query } = place.value;
+  const { all, more, problem, next, reload } = useCheckpoints(project, query.get("c"));
+  const latest = all?.[0]?.checkpoint ?? "";
+  const status = useResource(
+    () => api.diff(project, { from: latest, stat: true }),
+    [project, latest],
+    (event) => event.project === project && event.kind !== "entry",
+  );
+  const [restoring, setRestoring] = useState<{ checkpoint: Checkpoint; paths: string[] } | null>(null);
+  const [busy, setBusy] = useState(false);
+  const chosen = query.get("c") ?? all?.[0]?.checkpoint ?? null;
+  const index = all?.findIndex((each) => each.checkpoint === chosen) ?? -1;
+  const end = useRef<HTMLDivElement>(null);
+
+  useEffect(() => {
+    const observer = new IntersectionObserver(([entry]) => entry!.isIntersecting && void next(), { rootMargin: "400px" });
+    if (end.current) observer.observe(end.current);
+    return () => observer.disconnect();
+  }, [next]);
+
+  const choose = (id: string) => setQuery({ c: id, base: null });
+  const move = (by: number) => {
+    if (!all?.length) return;
+    const at = chosen === "now" ? -1 : index;
+    const to_ = Math.min(Math.max(at + by, -1), all.length - 1);
+    choose(to_ < 0 ? "now" : all[to_]!.checkpoint);
+    document.querySelectorAll(".point")[to_ + 1]?.scrollIntoView({ block: "nearest" });
+  };
+  useKeys("Checkpoints", [
+    { key: "j", does: "older checkpoint", run: () => move(1) },
+    { key: "k", does: "newer checkpoint", run: () => move(-1) },
+  ]);
+
+  async function take(): Promise<void> {
+    setBusy(true);
+    try {
+      const made = await api.takeCheckpoint(project, "");
+      say(`Checkpoint taken: ${count(made.files, "file")}.`);
+      await reload();
+      choose(made.checkpoint);
+    } catch (why) {
+      complain(why);
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  if (problem && !all) return <Trouble problem={problem} retry={() => void reload()} />;
+  const one = index >= 0 ? all![index]! : null;
+  return (
+    <div class="view">
+      <header class="bar">
+        <h1>Checkpoints</h1>
+        <span class="bar-space" />
+        <button type="button" class="button" disabled={busy} onClick={() => void take()}>
+          {busy ? "Taking it…" : "Take a checkpoint"}
+        </button>
+        <button type="button" class="button primary" disabled={!one} onClick={() => one && setRestoring({ checkpoint: one, paths: [] })}>
+          Restore…
+        </button>
+      </header>
+      <div class="points-panes">
+        <div class="points" tabIndex={0} role="group" aria-label="Checkpoints">
+          {!all ? (
+            <Skeleton lines={9} height={44} />
+          ) : (
+            <>
+              <CheckpointList checkpoints={all} chosen={chosen} choose={choose} changed={status.data ? summed(status.data.files) : null} />
+              <div ref={end}>{more && <Skeleton lines={1} />}</div>
+            </>
+          )}
+        </div>
+        <div class="point-pane">
+          {chosen === "now" ? (
+            <Now project={project} latest={latest} />
+          ) : one ? (
+            <Detail
+              key={one.checkpoint}
+              project={project}
+              one={one}
+              all={all!}
+              before={all![index + 1] ?? null}
+              restore={(paths) => setRestoring({ checkpoint: one, paths })}
+            />
+          ) : all && !all.length ? (
+            <Empty icon="checkpoints" title="No checkpoints yet">
+              <p>A checkpoint holds every file as it is. Take the first; later ones cost only what changed.</p>
+            </Empty>
+          ) : (
+            <Skeleton lines={8} />
+          )}
+        </div>
+      </div>
+      {restoring && <Restore project={project} checkpoint={restoring.checkpoint} paths={restoring.paths} close={() => setRestoring(null)} />}
+    </div>
+  );
+}
+
+function Now({ project, latest }: { project: string; latest: string }) {
+  const found = useResource(() => api.diff(project, { from: latest }), [project, latest], (event) => event.project === project && event.kind !== "entry");
+  if (found.problem) return <Trouble problem={found.problem} retry={() => void found.reload()} />;
+  if (!found.data) return <Skeleton lines={10} height={22} />;
+  if (!found.data.files.length)
+    return (
+      <Empty icon="check" title="Nothing has changed">
+        <p>The disk is as in the latest checkpoint.</p>
+      </Empty>
+    );
+  return (
+    <>
+      <div class="point-head">
+        <h2>Changed since the latest checkpoint</h2>
+        <Total files={found.data.files} />
+      </div>
+      <DiffStream files={found.data.files} split={stored("review-side") === "split"} />
+    </>
+  );
+}
+
+function Detail(given: { project: string; one: Checkpoint; all: Checkpoint[]; before: Checkpoint | null; restore: (paths: string[]) => void }) {
+  const { project, one, all, before } = given;
+  const { query } = place.value;
+  const part = (query.get("part") as Part | null) ?? "changes";
+  const base = query.get("base") ?? (before ? before.checkpoint : "");
+  const [side, setSide] = useState(stored("review-side") ?? "unified");
+  const found = useResource(
+    () => (base === "disk" ? api.diff(project, { from: one.checkpoint }) : base ? api.diff(project, { from: base, to: one.checkpoint }) : Promise.resolve({ files: [] })),
+    [project, one.checkpoint, base],
+    (event) => base === "disk" && event.project === project && event.kind === "files",
+  );
+  return (
+    <>
+      <div class="point-head">
+        <div>
+          <h2>{one.message || KINDS[one.kind] || one.kind}</h2>
+          <p class="session-facts">
+            <span>{when(one.created_at)}</span>
+            <span>{count(one.files, "file")}</span>
+            <span>{size(one.bytes)}</span>
+            <code>{one.checkpoint.slice(0, 8)}</code>
+            {one.session && one.entry && (
+              <a href={to("session", project, { id: one.session, entry: one.entry })}>its moment in the session</a>
+            )}
+          </p>
+        </div>
+      </div>
+      <div class="point-tools">
+        <Segments<Part>
+          label="What to look at"
+          value={part}
+          choose={(value) => setQuery({ part: value === "changes" ? null : value })}
+          options={[
+            { value: "changes", label: "Changes" },
+            { value: "files", label: "Files" },
+            { value: "coverage", label: one.coverage.complete ? "Coverage" : "Coverage: not complete" },
+          ]}
+        />
+        {part === "changes" && (
+          <>
+            <label class="field compare">
+              <span>from</span>
+              <select value={base} onChange={(event) => setQuery({ base: event.currentTarget.value })}>
+                {before && <option value={before.checkpoint}>the one before</option>}
+                {!before && <option value="">nothing: it is the first</option>}
+                <option value="disk">here to the disk now</option>
+                {all
+                  .filter((each) => each !== one && each !== before)
+                  .map((each) => (
+                    <option key={each.checkpoint} value={each.checkpoint}>
+                      {time(each.created_at)} {gist(each.message, 40)}
+                    </option>
+                  ))}
+              </select>
+            </label>
+            {found.data && <Total files={found.data.files} />}
+            <span class="bar-space" />
+            <Segments
+              label="Columns"
+              value={side as "unified" | "split"}
+              choose={(value) => (setSide(value), store("review-side", value))}
+              options={[
+                { value: "unified", label: "One column", icon: "unified" },
+                { value: "split", label: "Side by side", icon: "split" },
+              ]}
+            />
+          </>
+        )}
+      </div>
+      {part === "files" ? (
+        <Files project={project} checkpoint={one.checkpoint} restore={given.restore} />
+      ) : part === "coverage" ? (
+        <Coverage of={one.coverage} />
+      ) : found.problem ? (
+        <Trouble problem={found.problem} retry={() => void found.reload()} />
+      ) : !found.data ? (
+        <Skeleton lines={10} height={22} />
+      ) : !found.data.files.length ? (
+        <Empty icon="check" title={base ? "No difference" : "The first checkpoint"}>
+          <p>{base ? "Both hold the same files." : "There is nothing before it to compare with. Look at its files, or compare it with the disk."}</p>
+        </Empty>
+      ) : (
+        <DiffStream files={found.data.files} split={side === "split"} />
+      )}
+    </>
+  );
+}
+
+function Coverage({ of }: { of: CoverageOf }) {
+  return (
+    <div class="page-scroll" tabIndex={0} role="group" aria-label="Coverage">
+      <div class="coverage">
+        <p class="coverage-word">
+          <Icon name={of.complete ? "check" : "warning"} />
+          {of.complete
+            ? "Everything that is in scope is in this checkpoint."
+            : `${count(of.skipped.length, "path")} should be in it and could not be read.`}
+          {of.guarded > 0 && ` ${count(of.guarded, "small ignored file")} (such as .env) are kept beside it.`}
+        </p>
+        {of.skipped.length > 0 && (
+          <section class="plan-part">
+            <h3>Not covered</h3>
+            <ul>
+              {of.skipped.map((each) => (
+                <li key={each.path}>
+                  <Path path={each.path} />
+                  <span class="plan-reason">{each.reason}</span>
+                </li>
+              ))}
+            </ul>
+          </section>
+        )}
+        {of.excluded.length > 0 && (
+          <section class="plan-part">
+            <h3>
+              Left out by rules <span class="faint">never restored, never deleted</span>
+            </h3>
+            <ul>
+              {of.excluded.map((each) => (
+                <li key={each.path}>
+                  <Path path={each.path} />
+                  <span class="plan-reason">
+                    {count(each.files, "file")}, {each.reason}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          </section>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Total({ files }: { files: FileChange[] }) {
+  const sum = summed(files);
+  return (
+    <span class="bar-note">
+      {count(sum.files, "file")} <Counts {...sum} />
+    </span>
+  );
+}
+
+function summed(files: FileChange[]) {
+  return {
+    files: files.length,
+    additions: files.reduce((sum, each) => sum + each.additions, 0),
+    deletions: files.reduce((sum, each) => sum + each.deletions, 0),
+  };
+}
+
+/** The list of checkpoints, a page at a time; new ones come in at its top. */
+function useCheckpoints(project: string, wanted: string | null) {
+  const [state, setState] = useState<{ all: Checkpoint[]; cursor: string | null } | null>(null);
+  const [problem, setProblem] = useState<Error | null>(null);
+  const working = useRef(false);
+  const reload = useCallback(async () => {
+    try {
+      const page = await api.checkpoints(project, { limit: 60 });
+      setProblem(null);
+      setState((old) => {
+        const known = new Set(page.checkpoints.map((each) => each.checkpoint));
+        const last = page.checkpoints.at(-1)?.created_at ?? "";
+        const rest = old?.all.filter((each) => !known.has(each.checkpoint) && each.created_at < last) ?? [];
+        return { all: [...page.checkpoints, ...rest], cursor: rest.length ? old!.cursor : page.next_before };
+      });
+    } catch (why) {
+      setProblem(why as Error);
+    }
+  }, [project]);
+  const next = useCallback(async () => {
+    if (working.current || !state?.cursor) return;
+    working.current = true;
+    try {
+      const page = await api.checkpoints(project, { limit: 60, before: state.cursor });
+      setState((old) => old && { all: [...old.all, ...page.checkpoints], cursor: page.next_before });
+    } catch (why) {
+      complain(why);
+    } finally {
+      working.current = false;
+    }
+  }, [project, state?.cursor]);
+  useEffect(() => {
+    void reload();
+    return listen((event) => {
+      if (event.kind === "reconnected" || (event.project === project && event.kind.startsWith("operation"))) void reload();
+    });
+  }, [reload]);
+  // One that is named in the address may be further back than what is loaded.
+  useEffect(() => {
+    if (state?.cursor && wanted && wanted !== "now" && !state.all.some((each) => each.checkpoint === wanted)) void next();
+  }, [state, wanted, next]);
+  return { all: state?.all ?? null, more: Boolean(state?.cursor), problem, next, reload };
+}

@@ -1,0 +1,73 @@
+/** The checkpoints of a project along the time, newest first. */
+
+import type { Checkpoint } from "../../api";
+import { Counts } from "../../parts/small";
+import { count, day, gist, time } from "../../words";
+
+export const KINDS: Record<string, string> = {
+  manual: "Taken by hand",
+  initial: "A session began",
+  turn: "Before a turn",
+  step: "After a turn",
+  safety: "Before a restore",
+  restore: "After a restore",
+  restored: "After a restore",
+  approved: "Approved",
+  watch: "All quiet",
+  recovered: "Recovered",
+};
+
+export function CheckpointList(given: {
+  checkpoints: Checkpoint[];
+  chosen: string | null;
+  choose: (id: string) => void;
+  changed: { files: number; additions: number; deletions: number } | null;
+}) {
+  let before = "";
+  return (
+    <ol class="checkpoints-list">
+      <li>
+        <button
+          type="button"
+          class={given.chosen === "now" ? "point is-active" : "point"}
+          aria-current={given.chosen === "now" ? "true" : undefined}
+          onClick={() => given.choose("now")}
+        >
+          <span class="point-dot point-now" />
+          <span class="point-text">Now, on the disk</span>
+          <span class="point-facts">
+            {given.changed
+              ? given.changed.files
+                ? `${count(given.changed.files, "file")} changed since`
+                : "as in the latest checkpoint"
+              : "looking…"}
+            {given.changed && <Counts {...given.changed} />}
+          </span>
+        </button>
+      </li>
+      {given.checkpoints.map((each) => {
+        const date = day(each.created_at);
+        const head = date !== before;
+        before = date;
+        return (
+          <li key={each.checkpoint}>
+            {head && <h2 class="sessions-day">{date}</h2>}
+            <button
+              type="button"
+              class={given.chosen === each.checkpoint ? "point is-active" : "point"}
+              aria-current={given.chosen === each.checkpoint ? "true" : undefined}
+              onClick={() => given.choose(each.checkpoint)}
+            >
+              <span class={`point-dot point-${each.kind}`} />
+              <span class="point-text">{gist(each.message, 90) || KINDS[each.kind] || each.kind}</span>
+              <span class="point-facts">
+                {time(each.created_at)} · {KINDS[each.kind] ?? each.kind}
+                {!each.coverage.complete && <span class="tag call-failed">not complete</span>}
+              </span>
+            </button>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}

@@ -1,0 +1,299 @@
+/** Home: projects, and the sessions in them, newest first, as they happen. */
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { api, type ProjectRow } from "../../api";
+import { useKeys } from "../../keys";
+import { listen } from "../../live";
+import { Icon } from "../../parts/icons";
+import { Badge, Empty, Moment, Skeleton, Trouble } from "../../parts/small";
+import { go, place, setQuery, to } from "../../router";
+import { complain, loadProjects, projects, projectsProblem } from "../../state";
+import { count, day, status } from "../../words";
+import { Merged, type Found } from "./merged";
+
+const CHANGES = ["session", "session_changed", "session_deleted", "operation", "operation_changed", "files"];
+
+export default function Home() {
+  const all = projects.value;
+  if (projectsProblem.value && !all)
+    return <Trouble problem={projectsProblem.value} retry={() => void loadProjects()} />;
+  if (!all)
+    return (
+      <div class="view home">
+        <header class="bar">
+          <h1>Sessions</h1>
+        </header>
+        <div class="page-scroll">
+          <Skeleton lines={7} height={56} />
+        </div>
+      </div>
+    );
+  if (!all.length) return <Newcomer />;
+  return <Sessions all={all} />;
+}
+
+function Sessions({ all }: { all: ProjectRow[] }) {
+  const { query } = place.value;
+  const only = query.get("project");
+  const words = query.get("filter") ?? "";
+  const [, redraw] = useState(0);
+  const [current, setCurrent] = useState(-1);
+  const end = useRef<HTMLDivElement>(null);
+  const list = useRef<Merged | null>(null);
+  const chosen = useMemo(
+    () => (only ? all.filter((each) => each.project === only) : all),
+    [only, all.map((each) => each.project).join()],
+  );
+  const merged = useRef<{ of: unknown; list: Merged } | null>(null);
+  if (merged.current?.of !== chosen) {
+    merged.current = { of: chosen, list: new Merged(chosen, {}) };
+  }
+  list.current = merged.current.list;
+
+  useEffect(() => {
+    const mine = list.current!;
+    void mine.next().then(() => redraw((each) => each + 1));
+    let timer: number | undefined;
+    const stop = listen((event) => {
+      if ((!CHANGES.includes(event.kind) && event.kind !== "reconnected") || timer !== undefined) return;
+      timer = window.setTimeout(async () => {
+        timer = undefined;
+        // As many as are shown, so that nobody loses his place; then all at once.
+        const fresh = new Merged((await api.projects()).projects.filter((each) => !only || each.project === only), {});
+        await fresh.next(Math.max(30, list.current!.found.length));
+        if (merged.current?.of === chosen) {
+          merged.current.list = fresh;
+          redraw((each) => each + 1);
+        }
+      }, 250);
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [chosen]);
+
+  useEffect(() => {
+    const observer = new IntersectionObserver(
+      ([entry]) =>
+        entry!.isIntersecting &&
+        void list.current!.next().then((some) => some && redraw((each) => each + 1)),
+      { rootMargin: "600px" },
+    );
+    if (end.current) observer.observe(end.current);
+    return () => observer.disconnect();
+  });
+
+  const wanted = words.toLowerCase();
+  const shown = list.current.found.filter(
+    (each) =>
+      !wanted ||
+      [each.title, each.agent, each.model ?? "", each.where.name, status(each.status)].some((text) =>
+        text.toLowerCase().includes(wanted),
+      ),
+  );
+  const move = (by: number) => {
+    const next = Math.min(Math.max(current + by, 0), shown.length - 1);
+    setCurrent(next);
+    document.querySelectorAll<HTMLElement>(".session-row")[next]?.focus();
+  };
+  useKeys("Sessions", [
+    { key: "j", does: "next session", run: () => move(1) },
+    { key: "k", does: "previous session", run: () => move(-1) },
+    { key: "f", does: "filter", run: () => document.querySelector<HTMLInputElement>("[data-filter]")?.focus() },
+  ]);
+
+  return (
+    <div class="view home">
+      <header class="bar">
+        <h1>Sessions</h1>
+        <span class="bar-space" />
+        <label class="field">
+          <Icon name="search" size={14} />
+          <span class="unseen">Filter the sessions</span>
+          <input
+            data-filter
+            type="search"
+            placeholder="Filter by title, agent, model"
+            value={words}
+            onInput={(event) => setQuery({ filter: event.currentTarget.value })}
+            onKeyDown={(event) => {
+              if (event.key === "Enter" && words) go(to("search", null, { q: words }));
+              if (event.key === "Escape") event.currentTarget.blur();
+            }}
+          />
+        </label>
+      </header>
+      <div class="page-scroll" tabIndex={0} role="group" aria-label="Sessions">
+        <div class="column">
+          <Cards all={all} only={only} />
+          {list.current.problem && <Trouble problem={list.current.problem} />}
+          {!shown.length && list.current.ended ? (
+            words ? (
+              <Empty icon="search" title={`No session matches “${words}”`}>
+                <p>
+                  The filter looks at titles, agents and models.{" "}
+                  <a href={to("search", null, { q: words })}>Search what was said instead</a>
+                </p>
+              </Empty>
+            ) : (
+              <NoSessions />
+            )
+          ) : (
+            <List shown={shown} many={all.length > 1 && !only} />
+          )}
+          {!list.current.ended && <Skeleton lines={shown.length ? 1 : 6} height={52} />}
+          <div ref={end} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Cards({ all, only }: { all: ProjectRow[]; only: string | null }) {
+  return (
+    <ul class="cards" aria-label="Projects">
+      {all.slice(0, 24).map((each) => {
+        const pending = Object.values(each.pending ?? {});
+        const sum = {
+          additions: pending.reduce((total, one) => total + one.additions, 0),
+          deletions: pending.reduce((total, one) => total + one.deletions, 0),
+          files: pending.reduce((total, one) => total + one.files, 0),
+        };
+        const active = only === each.project;
+        return (
+          <li key={each.project} class={active ? "card is-active" : "card"}>
+            <button
+              type="button"
+              class="card-main"
+              aria-pressed={active}
+              title={active ? "Show all projects" : "Show only this project"}
+              onClick={() => setQuery({ project: active ? null : each.project })}
+            >
+              <span class="card-name">
+                <Icon name="folder" /> {each.name}
+              </span>
+              <span class="card-root">{each.root}</span>
+              <span class="card-facts">
+                {each.problem
+                  ? each.problem
+                  : !each.exists
+                    ? "The folder is gone; its history is here."
+                    : `${count(each.sessions, "session")} · ${count(each.checkpoints, "checkpoint")}`}
+              </span>
+            </button>
+            {sum.files > 0 && (
+              <a class="card-pending" href={to("review", each.project)}>
+                <Badge of={sum} /> <span>to review</span>
+              </a>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function List({ shown, many }: { shown: Found[]; many: boolean }) {
+  let before = "";
+  return (
+    <ul class="sessions">
+      {shown.map((each) => {
+        const date = day(each.updated_at);
+        const head = date !== before;
+        before = date;
+        return (
+          <li key={`${each.where.project} ${each.session}`}>
+            {head && <h2 class="sessions-day">{date}</h2>}
+            <div class="session-line">
+              <a
+                class="session-row"
+                href={to("session", each.where.project, { id: each.session })}
+              >
+                <span class={`state state-${each.status}`} title={status(each.status)} />
+                <span class="session-title">{each.title || "Untitled session"}</span>
+                <span class="session-facts">
+                  {many && <span>{each.where.name}</span>}
+                  {each.agent && <span class="agent">{each.agent}</span>}
+                  {each.model && <span>{each.model}</span>}
+                  {each.status !== "stopped" && <span>{status(each.status)}</span>}
+                </span>
+                <span class="session-when">
+                  <Moment at={each.updated_at} />
+                </span>
+              </a>
+              {each.pending && each.pending.files > 0 && (
+                <a
+                  class="session-pending"
+                  href={to("review", each.where.project, { session: each.session })}
+                  aria-label={`Review what is pending in ${each.title || "this session"}`}
+                >
+                  <Badge of={each.pending} />
+                </a>
+              )}
+            </div>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function NoSessions() {
+  return (
+    <Empty icon="session" title="No sessions yet">
+      <p>
+        Start an agent in the project. Agents that Mulligan is hooked into appear here by
+        themselves; others tell it with <code>mulligan turn begin</code>. What they said before can
+        be taken in:
+      </p>
+      <pre class="code">mulligan import claude-code</pre>
+    </Empty>
+  );
+}
+
+function Newcomer() {
+  const [path, setPath] = useState("");
+  const [busy, setBusy] = useState(false);
+  const open = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      const found = await api.openProject(path);
+      await api.takeCheckpoint(found.project, "First checkpoint");
+      await loadProjects();
+    } catch (problem) {
+      complain(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div class="view">
+      <Empty icon="folder" title="Welcome. Which project shall be safe?">
+        <p>
+          Mulligan keeps checkpoints of a folder and of what agents do in it, so that anything can
+          be looked at, kept or undone. Nothing is written into the folder itself.
+        </p>
+        <form class="newcomer" onSubmit={(event) => void open(event)}>
+          <label class="field field-wide">
+            <Icon name="folder" size={14} />
+            <span class="unseen">Folder of the project</span>
+            <input
+              value={path}
+              placeholder="/home/you/code/project"
+              onInput={(event) => setPath(event.currentTarget.value)}
+            />
+          </label>
+          <button type="submit" class="button primary" disabled={!path || busy}>
+            {busy ? "Taking the first checkpoint…" : "Protect it"}
+          </button>
+        </form>
+        <p class="faint">
+          Or, in a terminal: <code>mulligan up ~/code/project</code>. To look around first:{" "}
+          <code>mulligan demo</code>
+        </p>
+      </Empty>
+    </div>
+  );
+}

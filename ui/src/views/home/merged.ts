@@ -1,0 +1,79 @@
+/**
+ * The sessions of all projects in one list, newest first, a page at a time.
+ *
+ * A project is asked only when the list has come down to where its newest session may be: a home
+ * with a hundred projects costs what is looked at.
+ */
+
+import { api, type ProjectRow, type Session } from "../../api";
+
+export interface Found extends Session {
+  where: ProjectRow;
+}
+
+interface Source {
+  project: ProjectRow;
+  waiting: Found[];
+  cursor: string | null;
+  more: boolean;
+}
+
+const PAGE = 30;
+
+export class Merged {
+  readonly found: Found[] = [];
+  problem: Error | null = null;
+  private readonly sources: Source[];
+  private working = false;
+
+  constructor(
+    projects: ProjectRow[],
+    private readonly filter: { agent?: string; status?: string },
+  ) {
+    this.sources = projects
+      .filter((project) => project.sessions > 0 && !project.problem)
+      .map((project) => ({ project, waiting: [], cursor: null, more: true }));
+  }
+
+  get ended(): boolean {
+    return this.sources.every((source) => !source.more && !source.waiting.length);
+  }
+
+  /** Some more sessions; gives whether there were any. */
+  async next(count = PAGE): Promise<boolean> {
+    if (this.working || this.ended) return false;
+    this.working = true;
+    const before = this.found.length;
+    try {
+      while (this.found.length < before + count && !this.ended) {
+        const source = newest(this.sources);
+        if (source.waiting.length) this.found.push(source.waiting.shift()!);
+        else await this.fill(source);
+      }
+    } finally {
+      this.working = false;
+    }
+    return this.found.length > before;
+  }
+
+  private async fill(source: Source): Promise<void> {
+    try {
+      const query = { limit: PAGE, cursor: source.cursor, ...this.filter };
+      const page = await api.sessions(source.project.project, query);
+      source.waiting = page.sessions.map((session) => ({ ...session, where: source.project }));
+      source.cursor = page.next_cursor;
+      source.more = page.has_more;
+    } catch (problem) {
+      // One project that cannot be read does not keep the others from being shown.
+      this.problem = problem as Error;
+      source.more = false;
+    }
+  }
+}
+
+/** The source that may have the newest session; one that was not asked yet may have its latest. */
+function newest(sources: Source[]): Source {
+  const able = sources.filter((source) => source.more || source.waiting.length);
+  const time = (source: Source) => source.waiting[0]?.updated_at ?? source.project.updated_at ?? "";
+  return able.reduce((best, source) => (time(source) > time(best) ? source : best));
+}

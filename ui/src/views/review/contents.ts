@@ -1,0 +1,54 @@
+/** Files as they are on the disk now, for the lines around changes. */
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { api } from "../../api";
+import { listen } from "../../live";
+
+const LARGEST = 2_000_000;
+
+export interface Contents {
+  lines: (path: string) => readonly string[] | null;
+  want: (path: string) => void;
+}
+
+export function useContents(project: string): Contents {
+  const known = useRef(new Map<string, readonly string[]>());
+  const asked = useRef(new Set<string>());
+  const [, redraw] = useState(0);
+
+  useEffect(() => {
+    known.current.clear();
+    asked.current.clear();
+    return listen((event) => {
+      // What is known stays until the new content is there: nothing shall flicker.
+      if (event.project === project || event.kind === "reconnected") {
+        asked.current.clear();
+        redraw((each) => each + 1);
+      }
+    });
+  }, [project]);
+
+  const want = useCallback(
+    (path: string) => {
+      if (asked.current.has(path)) return;
+      asked.current.add(path);
+      api.file(project, path).then(
+        (text) => {
+          if (text.length > LARGEST) return;
+          const before = known.current.get(path);
+          const lines = text.split("\n");
+          if (lines.at(-1) === "") lines.pop();
+          if (before && before.length === lines.length && before.every((line, at) => line === lines[at]))
+            return;
+          known.current.set(path, lines);
+          redraw((each) => each + 1);
+        },
+        () => known.current.delete(path),
+      );
+    },
+    [project],
+  );
+
+  const lines = useCallback((path: string) => known.current.get(path) ?? null, []);
+  return { lines, want };
+}

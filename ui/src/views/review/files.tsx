@@ -1,0 +1,72 @@
+/** The files with changes, beside them: where one is, and where to go. */
+
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { PendingHunk } from "../../api";
+import { Counts, Letter, Path, Skeleton } from "../../parts/small";
+import { Virtual, type Row, type VirtualHandle } from "../../parts/virtual";
+import type { Group, Part } from "./groups";
+
+interface HeadRow extends Row {
+  group: Group;
+}
+
+interface FileRow extends Row {
+  part: Part;
+}
+
+export function FileList(given: {
+  groups: Group[];
+  current: PendingHunk | null;
+  show: (hunk: PendingHunk) => void;
+  loading: boolean;
+}) {
+  const { groups, current } = given;
+  const list = useRef<VirtualHandle>(null);
+  const rows = useMemo(
+    () =>
+      groups.flatMap((group): (HeadRow | FileRow)[] => [
+        ...(group.title ? [{ key: `g ${group.key}`, height: 44, group }] : []),
+        ...group.parts.map((part) => ({ key: `f ${part.key}`, height: 30, part })),
+      ]),
+    [groups],
+  );
+  const here = current
+    ? rows.find((row): row is FileRow => "part" in row && row.part.hunks.includes(current))
+    : undefined;
+  useEffect(() => {
+    if (here) list.current?.show(here.key);
+  }, [here?.key]);
+  return (
+    <aside class="review-files" aria-label="Changed files">
+      {given.loading ? (
+        <Skeleton lines={8} height={24} />
+      ) : (
+        <Virtual
+          rows={rows}
+          label="Changed files"
+          handle={list}
+          render={(row) =>
+            "group" in row ? (
+              <div key={row.key} class="files-group" style={{ height: "44px" }}>
+                <span class="files-title">{row.group.title}</span>
+                <span class="faint">{row.group.note}</span>
+              </div>
+            ) : (
+              <button
+                key={row.key}
+                type="button"
+                class={row === here ? "files-row is-active" : "files-row"}
+                aria-current={row === here ? "true" : undefined}
+                onClick={() => given.show(row.part.hunks[0]!)}
+              >
+                <Letter of={row.part.file.status} />
+                <Path path={row.part.file.path} />
+                <Counts additions={row.part.additions} deletions={row.part.deletions} />
+              </button>
+            )
+          }
+        />
+      )}
+    </aside>
+  );
+}

@@ -1,0 +1,83 @@
+/** What is pending, in the order in which it is read: by session, by turn, or only by file. */
+
+import type { PendingFile, PendingHunk, Session } from "../../api";
+import { count } from "../../words";
+
+export type Grouping = "session" | "turn" | "file";
+
+export interface Part {
+  /** A file's hunks within a group. */
+  key: string;
+  file: PendingFile;
+  hunks: PendingHunk[];
+  additions: number;
+  deletions: number;
+}
+
+export interface Group {
+  key: string;
+  title: string;
+  note: string;
+  session: string | null;
+  turn: number | null;
+  parts: Part[];
+}
+
+export function grouped(
+  files: PendingFile[],
+  by: Grouping,
+  sessions: Map<string, Session>,
+  decided: Set<string>,
+): Group[] {
+  const groups = new Map<string, Group>();
+  for (const file of files) {
+    for (const hunk of file.hunks) {
+      if (decided.has(hunk.hunk)) continue;
+      const turn = by === "turn" ? Math.max(0, ...hunk.turns) : null;
+      const key = by === "file" ? "" : `${file.session} ${turn ?? ""}`;
+      let group = groups.get(key);
+      if (!group) groups.set(key, (group = empty(key, file.session, turn, by, sessions)));
+      const name = `${key} ${file.session} ${file.path}`;
+      let part = group.parts.at(-1);
+      if (part?.key !== name) {
+        part = { key: name, file, hunks: [], additions: 0, deletions: 0 };
+        group.parts.push(part);
+      }
+      part.hunks.push(hunk);
+      part.additions += hunk.additions;
+      part.deletions += hunk.deletions;
+    }
+  }
+  const found = [...groups.values()];
+  if (by === "turn") found.sort((a, b) => (b.turn ?? 0) - (a.turn ?? 0));
+  return found;
+}
+
+export function hunksOf(groups: Group[]): PendingHunk[] {
+  return groups.flatMap((group) => group.parts.flatMap((part) => part.hunks));
+}
+
+function empty(
+  key: string,
+  session: string,
+  turn: number | null,
+  by: Grouping,
+  sessions: Map<string, Session>,
+): Group {
+  const known = sessions.get(session);
+  const title = known?.title || "A session without a title";
+  const numbered = turn === null ? title : turn ? `Turn ${turn}` : "Between turns";
+  return {
+    key,
+    title: by === "file" ? "" : numbered,
+    note: by === "turn" ? title : (known?.agent ?? ""),
+    session: by === "file" ? null : session,
+    turn,
+    parts: [],
+  };
+}
+
+export function summary(groups: Group[]): string {
+  const files = new Set(groups.flatMap((group) => group.parts.map((part) => part.file.path)));
+  return count(files.size, "file");
+}

@@ -1,0 +1,419 @@
+/** Review: what agents did and nobody has decided on yet, change by change. */
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { api, Problem, type Choice, type PendingFile, type PendingHunk, type Session } from "../../api";
+import { useColumns } from "../../diff/columns";
+import { useKeys } from "../../keys";
+import { Icon } from "../../parts/icons";
+import { Dialog } from "../../parts/dialog";
+import { Counts, Empty, Key, Segments, Skeleton, Trouble } from "../../parts/small";
+import { Virtual, type VirtualHandle } from "../../parts/virtual";
+import { useResource } from "../../resource";
+import { place, setQuery, to } from "../../router";
+import { complain, project as chosenProject, say, store, stored } from "../../state";
+import { count } from "../../words";
+import { useContents } from "./contents";
+import { FileList } from "./files";
+import { grouped, hunksOf, summary, type Grouping, type Part } from "./groups";
+import { FileHead, RowView } from "./lines";
+import { draw, FILE_HEIGHT, type ReviewRow } from "./rows";
+
+const CHANGES = ["operation", "operation_changed", "files", "session_deleted"];
+const NUMBERS = { unified: 116, split: 76 };
+
+export default function Review() {
+  const project = chosenProject.value;
+  if (!project)
+    return (
+      <Empty icon="review" title="Nothing to review yet">
+        <p>
+          Run <code>mulligan up</code> in a project; what agents do there appears here.
+        </p>
+      </Empty>
+    );
+  return <ReviewOf key={project.project} project={project.project} />;
+}
+
+function ReviewOf({ project }: { project: string }) {
+  const { query } = place.value;
+  const session = query.get("session");
+  const turn = query.get("turn");
+  const [by, setBy] = useState<Grouping>((stored("review-by") as Grouping | null) ?? "session");
+  const [side, setSide] = useState(stored("review-side") ?? "unified");
+  const [decided, setDecided] = useState<Set<string>>(new Set());
+  const [folded, setFolded] = useState<Set<string>>(new Set());
+  const [opened, setOpened] = useState<Set<string>>(new Set());
+  const [current, setCurrent] = useState<string | null>(query.get("hunk"));
+  const [top, setTop] = useState<Part | null>(null);
+  const [asking, setAsking] = useState<"keep" | "undo" | null>(null);
+  const list = useRef<VirtualHandle>(null);
+  const place_ = useRef(0);
+  const last = useRef<string | null>(null);
+  const pane = useRef<HTMLDivElement>(null);
+
+  const found = useResource(
+    () => api.pending(project, { session, turn }),
+    [project, session, turn],
+    (event) => event.project === project && CHANGES.includes(event.kind),
+  );
+  const sessions = useSessions(project);
+  const contents = useContents(project);
+  const split = side === "split";
+  const columns = useColumns(pane, split ? NUMBERS.split : NUMBERS.unified, split ? 2 : 1);
+
+  const groups = useMemo(
+    () => grouped(found.data?.files ?? [], by, sessions, decided),
+    [found.data, by, sessions, decided],
+  );
+  const hunks = useMemo(() => hunksOf(groups), [groups]);
+  const linesOf = (part: Part) => fitting(part, contents.lines(part.file.path));
+  const version = groups.flatMap((group) => group.parts.map(linesOf));
+  const { rows, places } = useMemo(
+    () => draw(groups, { columns, split }, linesOf, folded, opened),
+    [groups, columns, split, folded, opened, ...versionKey(version)],
+  );
+
+  // The reader's place: the same change for as long as it is there, else the one that took its
+  // place in the order.
+  const index = hunks.findIndex((hunk) => hunk.hunk === current);
+  const at = index >= 0 ? index : Math.min(place_.current, hunks.length - 1);
+  place_.current = Math.max(0, at);
+  const hunk = hunks[at] ?? null;
+
+  // Once the server no longer lists what was decided, it need not be remembered.
+  useEffect(() => {
+    if (!found.data || !decided.size) return;
+    const listed = new Set(found.data.files.flatMap((file) => file.hunks.map((each) => each.hunk)));
+    const still = [...decided].filter((each) => listed.has(each));
+    if (still.length !== decided.size) setDecided(new Set(still));
+  }, [found.data]);
+
+  const show = useCallback(
+    (wanted: PendingHunk | null) => {
+      if (!wanted) return;
+      setCurrent(wanted.hunk);
+      const key = places.get(wanted.hunk);
+      if (key) list.current?.show(key, { top: FILE_HEIGHT + 72 });
+    },
+    [places],
+  );
+
+  function step(by: number): void {
+    if (hunks.length) show(hunks[(at + by + hunks.length) % hunks.length]!);
+  }
+
+  function stepFile(by: number): void {
+    if (!hunk) return;
+    const parts = groups.flatMap((group) => group.parts);
+    const now = parts.findIndex((part) => part.hunks.includes(hunk));
+    show(parts[(now + by + parts.length) % parts.length]!.hunks[0]!);
+  }
+
+  async function decide(what: "keep" | "undo", chosen: PendingHunk[], force = false): Promise<void> {
+    if (!chosen.length) return;
+    const ids = chosen.map((each) => each.hunk);
+    const after = hunks.slice(at + 1).find((each) => !ids.includes(each.hunk));
+    const before = hunks.slice(0, at).findLast((each) => !ids.includes(each.hunk));
+    last.current = ids[0]!;
+    setDecided((old) => new Set([...old, ...ids]));
+    setCurrent((after ?? before)?.hunk ?? null);
+    try {
+      const left = await settle(project, what, ids, chosen.length === hunks.length && !session && !turn, force);
+      if (left.length) {
+        restore(left);
+        say(`${count(left.length, "change")} left alone: somebody has changed the same lines since.`, {
+          action: {
+            label: "Undo anyway",
+            run: () => void decide("undo", chosen.filter((each) => left.includes(each.hunk)), true),
+          },
+        });
+      } else {
+        say(`${what === "keep" ? "Kept" : "Undid"} ${subject(chosen)}.`, {
+          action: { label: "Take back", run: () => void takeBack() },
+        });
+      }
+    } catch (problem) {
+      restore(ids);
+      complain(problem);
+      await found.reload();
+    }
+  }
+
+  function restore(ids: string[]): void {
+    setDecided((old) => new Set([...old].filter((each) => !ids.includes(each))));
+  }
+
+  async function takeBack(): Promise<void> {
+    try {
+      const result = await api.undo(project, {});
+      setDecided(new Set());
+      say(result.operation === null ? "There was nothing to take back." : "Taken back.", {
+        action: { label: "Redo", run: () => void api.redo(project, {}).then(found.reload, complain) },
+      });
+      await found.reload();
+      setCurrent((now) => last.current ?? now);
+      last.current = null;
+    } catch (problem) {
+      complain(problem instanceof Problem && problem.code === "nothing_to_undo"
+        ? new Error("There is nothing to take back.")
+        : problem);
+    }
+  }
+
+  const ofFile = () => (hunk ? partOf(hunk) : null)?.hunks ?? [];
+  const partOf = (wanted: PendingHunk) =>
+    groups.flatMap((group) => group.parts).find((part) => part.hunks.includes(wanted)) ?? null;
+
+  useKeys("Review", [
+    { key: "j", does: "next change", run: () => step(1) },
+    { key: "k", does: "previous change", run: () => step(-1) },
+    { key: "J", does: "next file", run: () => stepFile(1) },
+    { key: "K", does: "previous file", run: () => stepFile(-1) },
+    { key: "y", does: "keep the change", run: () => void (hunk && decide("keep", [hunk])) },
+    { key: "n", does: "undo the change", run: () => void (hunk && decide("undo", [hunk])) },
+    { key: "a", does: "keep the whole file", run: () => void decide("keep", ofFile()) },
+    { key: "d", does: "undo the whole file", run: () => void decide("undo", ofFile()) },
+    { key: "u", does: "take back the last decision", run: () => void takeBack() },
+    { key: "s", does: "one column or two", run: () => chooseSide(split ? "unified" : "split") },
+  ]);
+
+  function chooseSide(wanted: string): void {
+    setSide(wanted);
+    store("review-side", wanted);
+  }
+
+  function chooseBy(wanted: Grouping): void {
+    setBy(wanted);
+    store("review-by", wanted);
+  }
+
+  const fold = (key: string) => setFolded((old) => toggled(old, key));
+  const open = (gap: string) => setOpened((old) => toggled(old, gap));
+  const act = {
+    keep: (chosen: PendingHunk[]) => void decide("keep", chosen),
+    undo: (chosen: PendingHunk[]) => void decide("undo", chosen),
+    choose: (wanted: PendingHunk) => setCurrent(wanted.hunk),
+    fold,
+    open,
+    want: contents.want,
+    linesOf,
+  };
+
+  const totals = hunks.reduce(
+    (sum, each) => ({
+      additions: sum.additions + each.additions,
+      deletions: sum.deletions + each.deletions,
+    }),
+    { additions: 0, deletions: 0 },
+  );
+
+  return (
+    <div class="view review">
+      <header class="bar">
+        <h1>Review</h1>
+        {hunks.length > 0 && (
+          <span class="bar-note">
+            {summary(groups)} <Counts {...totals} />
+          </span>
+        )}
+        {(session || turn) && (
+          <button type="button" class="chip" onClick={() => setQuery({ session: null, turn: null })}>
+            {sessions.get(session ?? "")?.title || "One session"}
+            {turn ? `, turn ${turn}` : ""} <Icon name="close" size={12} />
+            <span class="unseen">Show everything that is pending</span>
+          </button>
+        )}
+        <span class="bar-space" />
+        <Segments
+          label="Grouped by"
+          value={by}
+          choose={chooseBy}
+          options={[
+            { value: "session", label: "Session" },
+            { value: "turn", label: "Turn" },
+            { value: "file", label: "File" },
+          ]}
+        />
+        <Segments
+          label="Columns"
+          value={side as "unified" | "split"}
+          choose={chooseSide}
+          options={[
+            { value: "unified", label: "One column", icon: "unified" },
+            { value: "split", label: "Side by side", icon: "split" },
+          ]}
+        />
+        <div class="stepper" role="group" aria-label="Changes">
+          <button type="button" aria-label="Previous change" title="Previous change (k)" onClick={() => step(-1)} disabled={!hunks.length}>
+            <Icon name="up" />
+          </button>
+          <span class="stepper-place" aria-live="polite">
+            Change {hunks.length ? at + 1 : 0} of {hunks.length}
+          </span>
+          <button type="button" aria-label="Next change" title="Next change (j)" onClick={() => step(1)} disabled={!hunks.length}>
+            <Icon name="down" />
+          </button>
+        </div>
+        <button type="button" class="button" disabled={!hunks.length} onClick={() => setAsking("undo")}>
+          Undo all
+        </button>
+        <button type="button" class="button primary" disabled={!hunks.length} onClick={() => setAsking("keep")}>
+          Keep all
+        </button>
+      </header>
+      {found.problem && <Trouble problem={found.problem} retry={() => void found.reload()} />}
+      <div class="review-panes">
+        <FileList groups={groups} current={hunk} show={(wanted) => show(wanted)} loading={!found.data && found.loading} />
+        <div class="review-pane" ref={pane}>
+          {!found.data && found.loading ? (
+            <Skeleton lines={14} height={26} />
+          ) : !hunks.length ? (
+            <Nothing />
+          ) : (
+            <Virtual<ReviewRow>
+              rows={rows}
+              label="Changes"
+              class="diff"
+              handle={list}
+              inset={FILE_HEIGHT}
+              seen={(row) => setTop("part" in row ? row.part : null)}
+              over={top && parts(groups).includes(top) ? <div class="diff-sticky"><FileHead part={top} folded={folded.has(top.key)} act={act} /></div> : null}
+              render={(row) => <RowView key={row.key} row={row} current={hunk} act={act} total={hunks.length} />}
+            />
+          )}
+        </div>
+      </div>
+      {asking && (
+        <ConfirmAll
+          what={asking}
+          hunks={hunks}
+          files={summary(groups)}
+          close={() => setAsking(null)}
+          run={() => {
+            setAsking(null);
+            void decide(asking, hunks);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function Nothing() {
+  return (
+    <Empty icon="check" title="All decided">
+      <p>
+        Nothing waits for you. When an agent changes files, each change appears here: <Key>y</Key>{" "}
+        keeps it, <Key>n</Key> undoes it, <Key>u</Key> takes the last decision back.
+      </p>
+      <p>
+        <a class="button" href={to("home")}>
+          See the sessions
+        </a>
+      </p>
+    </Empty>
+  );
+}
+
+function ConfirmAll(given: {
+  what: "keep" | "undo";
+  hunks: PendingHunk[];
+  files: string;
+  close: () => void;
+  run: () => void;
+}) {
+  const keep = given.what === "keep";
+  return (
+    <Dialog
+      title={keep ? "Keep everything?" : "Undo everything?"}
+      close={given.close}
+      actions={
+        <>
+          <button type="button" class="button" onClick={given.close}>
+            Cancel
+          </button>
+          <button type="button" class={keep ? "button primary" : "button danger"} onClick={given.run} autofocus>
+            {keep ? "Keep" : "Undo"} {count(given.hunks.length, "change")}
+          </button>
+        </>
+      }
+    >
+      <p>
+        {count(given.hunks.length, "change")} in {given.files}.{" "}
+        {keep
+          ? "The files stay as they are, and nothing of it is pending any more."
+          : "The files go back to what they were before the agents' work. What you changed yourself stays."}
+      </p>
+      <p class="faint">Either can be taken back with one undo.</p>
+    </Dialog>
+  );
+}
+
+async function settle(
+  project: string,
+  what: "keep" | "undo",
+  ids: string[],
+  everything: boolean,
+  force: boolean,
+): Promise<string[]> {
+  const choice: Choice = everything ? { all: true } : { hunks: ids };
+  if (what === "keep") {
+    await api.keep(project, choice);
+    return [];
+  }
+  return (await api.discard(project, { ...choice, force })).conflicts;
+}
+
+function subject(chosen: PendingHunk[]): string {
+  const paths = new Set(chosen.map((each) => each.path));
+  const where = paths.size === 1 ? ` in ${chosen[0]!.path}` : ` in ${count(paths.size, "file")}`;
+  return (chosen.length === 1 ? "a change" : count(chosen.length, "change")) + where;
+}
+
+/** The sessions that what is pending may belong to, by id. */
+function useSessions(project: string): Map<string, Session> {
+  const found = useResource(
+    () => api.sessions(project, { limit: 200 }),
+    [project],
+    (event) => event.project === project && event.kind.startsWith("session"),
+  );
+  return useMemo(
+    () => new Map((found.data?.sessions ?? []).map((each) => [each.session, each])),
+    [found.data],
+  );
+}
+
+/** The lines of a file, if they are those that the hunks speak of. */
+function fitting(part: Part, lines: readonly string[] | null): readonly string[] | null {
+  if (!lines || part.file.status !== "modified") return null;
+  const fits = (part.file as PendingFile).hunks.every((hunk) =>
+    hunk.new_lines.every((line, at) => lines[hunk.new_start - 1 + at] === line.replace(/\n$/, "")),
+  );
+  return fits ? lines : null;
+}
+
+/** As few inputs as possible that change when a file's lines do. */
+const ids = new WeakMap<readonly string[], number>();
+let nextId = 1;
+
+function versionKey(all: (readonly string[] | null)[]): [string] {
+  let sum = 0;
+  let known = 0;
+  for (const lines of all) {
+    if (!lines) continue;
+    if (!ids.has(lines)) ids.set(lines, nextId++);
+    sum += ids.get(lines)!;
+    known++;
+  }
+  return [`${known} ${sum}`];
+}
+
+function parts(groups: { parts: Part[] }[]): Part[] {
+  return groups.flatMap((group) => group.parts);
+}
+
+function toggled(set: Set<string>, key: string): Set<string> {
+  const next = new Set(set);
+  if (!next.delete(key)) next.add(key);
+  return next;
+}

@@ -1,0 +1,186 @@
+/** The rows of the review, drawn. */
+
+import { useEffect, useMemo } from "preact/hooks";
+import type { PendingHunk } from "../../api";
+import { colouring } from "../../diff/colours";
+import { DiffLine } from "../../diff/lines";
+import type { Line } from "../../diff/model";
+import type { Colours, Token } from "../../diff/syntax";
+import { Icon } from "../../parts/icons";
+import { Counts, Letter, Path } from "../../parts/small";
+import { count } from "../../words";
+import type { Part } from "./groups";
+import type { ReviewRow } from "./rows";
+
+export interface Act {
+  keep: (hunks: PendingHunk[]) => void;
+  undo: (hunks: PendingHunk[]) => void;
+  choose: (hunk: PendingHunk) => void;
+  fold: (key: string) => void;
+  open: (gap: string) => void;
+  want: (path: string) => void;
+  linesOf: (part: Part) => readonly string[] | null;
+}
+
+export function RowView(given: {
+  row: ReviewRow;
+  current: PendingHunk | null;
+  act: Act;
+  total: number;
+}) {
+  const { row, current, act } = given;
+  switch (row.kind) {
+    case "group":
+      return (
+        <div class="review-group" style={{ height: `${row.height}px` }}>
+          <h2>{row.group.title}</h2>
+          <span class="faint">{row.group.note}</span>
+        </div>
+      );
+    case "file":
+      return <FileHead part={row.part} folded={row.folded} act={act} />;
+    case "note":
+      return (
+        <div class="diff-note" style={{ height: `${row.height}px` }}>
+          {row.text}
+        </div>
+      );
+    case "hunk":
+      return (
+        <HunkHead
+          hunk={row.hunk}
+          number={row.number}
+          total={given.total}
+          active={row.hunk.hunk === current?.hunk}
+          act={act}
+        />
+      );
+    default:
+      return (
+        <Lines
+          row={row}
+          act={act}
+          active={row.kind !== "gap" && row.hunk === current?.hunk && isChange(row)}
+        />
+      );
+  }
+}
+
+function isChange(row: ReviewRow): boolean {
+  if (row.kind === "line") return row.sign !== " ";
+  return row.kind === "pair" && (row.left?.sign !== " " || row.right?.sign !== " ");
+}
+
+export function FileHead({ part, folded, act }: { part: Part; folded: boolean; act: Act }) {
+  const { path, status } = part.file;
+  useEffect(() => {
+    if (status === "modified") act.want(path);
+  });
+  return (
+    <div class="file-head">
+      <button
+        type="button"
+        class="bare fold"
+        aria-expanded={!folded}
+        aria-label={`${folded ? "Unfold" : "Fold"} ${path}`}
+        onClick={() => act.fold(part.key)}
+      >
+        <Icon name={folded ? "right" : "down"} />
+      </button>
+      <Letter of={status} />
+      <Path path={path} />
+      <Counts additions={part.additions} deletions={part.deletions} />
+      <span class="bar-space" />
+      <button type="button" class="small" title="Undo the whole file (d)" onClick={() => act.undo(part.hunks)}>
+        Undo file
+      </button>
+      <button type="button" class="small" title="Keep the whole file (a)" onClick={() => act.keep(part.hunks)}>
+        Keep file
+      </button>
+    </div>
+  );
+}
+
+function HunkHead(given: {
+  hunk: PendingHunk;
+  number: number;
+  total: number;
+  active: boolean;
+  act: Act;
+}) {
+  const { hunk, act } = given;
+  const turns = hunk.turns.filter((each) => each > 0);
+  return (
+    <div
+      class={given.active ? "hunk-head is-active" : "hunk-head"}
+      aria-current={given.active ? "true" : undefined}
+      data-hunk={hunk.hunk}
+      onClick={() => act.choose(hunk)}
+    >
+      <span class="hunk-place">
+        Change {given.number} <span class="faint">of {given.total}</span>
+      </span>
+      <span class="faint">
+        {hunk.kind === "lines" && `line ${hunk.new_start}`}
+        {turns.length > 0 && ` · ${turns.length === 1 ? `turn ${turns[0]}` : count(turns.length, "turn")}`}
+      </span>
+      {hunk.mixed && (
+        <span class="tag" title="Somebody else has changed lines within it since; those stay.">
+          edited since
+        </span>
+      )}
+      <span class="bar-space" />
+      <button type="button" class="small" onClick={(event) => (event.stopPropagation(), act.undo([hunk]))}>
+        <Icon name="undo" size={13} /> Undo {given.active && <kbd>n</kbd>}
+      </button>
+      <button type="button" class="small strong" onClick={(event) => (event.stopPropagation(), act.keep([hunk]))}>
+        <Icon name="check" size={13} /> Keep {given.active && <kbd>y</kbd>}
+      </button>
+    </div>
+  );
+}
+
+function Lines(given: { row: Exclude<ReviewRow, { kind: "group" | "file" | "note" | "hunk" }>; act: Act; active: boolean }) {
+  const { row, act } = given;
+  const make = colouring();
+  const lines = act.linesOf(row.part);
+  const tokens = useMemo(() => tokensOf(row.part, lines, make), [row.part, lines, make]);
+  return <DiffLine row={row} tokens={tokens} active={given.active} open={act.open} />;
+}
+
+const cache = new WeakMap<Part, { lines: readonly string[] | null; of: (line: Line) => Token[] | undefined }>();
+
+/** How the lines of a file are coloured; worked out once a file, and only for what is seen. */
+function tokensOf(
+  part: Part,
+  lines: readonly string[] | null,
+  make: ReturnType<typeof colouring>,
+): (line: Line) => Token[] | undefined {
+  if (!make) return () => undefined;
+  const known = cache.get(part);
+  if (known && known.lines === lines) return known.of;
+  const name = part.file.path;
+  const whole = lines ? make(lines, name) : null;
+  const parts = new Map<string, Token[][] | Colours>();
+  const of = (line: Line): Token[] | undefined => {
+    if (line.cut) return undefined;
+    const hunk = part.hunks.find((each) => each.hunk === line.hunk);
+    if (line.sign === " ") return whole?.line(line.at);
+    if (!hunk) return undefined;
+    if (line.sign === "+" && whole) return whole.line(hunk.new_start - 1 + line.at);
+    const key = `${line.sign} ${hunk.hunk}`;
+    let found = parts.get(key);
+    if (!found) {
+      const bare = (line.sign === "-" ? hunk.old_lines : hunk.new_lines).map(ended);
+      found = whole ? whole.instead(bare, hunk.new_start - 1) : make(bare, name);
+      parts.set(key, found);
+    }
+    return Array.isArray(found) ? found[line.at] : found.line(line.at);
+  };
+  cache.set(part, { lines, of });
+  return of;
+}
+
+function ended(line: string): string {
+  return line.replace(/\r?\n$/, "");
+}

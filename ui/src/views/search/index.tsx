@@ -1,0 +1,240 @@
+/** Search: everything that was said and done, as one types, and the way back to its moment. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api, type Found, type Hit } from "../../api";
+import { useKeys } from "../../keys";
+import { Icon } from "../../parts/icons";
+import { Empty, Key, Marked, Moment, Skeleton, Trouble } from "../../parts/small";
+import { go, place, setQuery, to } from "../../router";
+import { projects } from "../../state";
+import { count } from "../../words";
+
+const TYPES: [string, string][] = [
+  ["user_input", "You said"],
+  ["assistant_output", "Agent said"],
+  ["tool_call", "Tools"],
+  ["file_edit", "File edits"],
+];
+const TIMES: [string, string][] = [
+  ["", "Any time"],
+  ["1", "Last day"],
+  ["7", "Last week"],
+  ["30", "Last month"],
+  ["365", "Last year"],
+];
+const PAGE = 40;
+const PAUSE = 90;
+
+const NAMES: Record<string, string> = {
+  user_input: "you",
+  assistant_output: "agent",
+  tool_call: "tool",
+  tool_result: "result",
+  file_edit: "edit",
+  branch_summary: "summary",
+};
+
+export default function Search() {
+  const { query } = place.value;
+  const asked = {
+    q: query.get("q") ?? "",
+    project: query.get("in") ?? "",
+    agent: query.get("agent") ?? "",
+    type: query.get("type") ?? "",
+    path: query.get("path") ?? "",
+    days: query.get("days") ?? "",
+  };
+  const key = JSON.stringify(asked);
+  const { found, problem, more, loading } = useFound(asked, key);
+  const field = useRef<HTMLInputElement>(null);
+  const [at, setAt] = useState(-1);
+  useEffect(() => field.current?.focus(), []);
+  useEffect(() => setAt(-1), [key]);
+  const hits = found?.hits ?? [];
+  const links = () => [...document.querySelectorAll<HTMLElement>(".hit")];
+  const move = (by: number) => {
+    const next = Math.min(Math.max(at + by, 0), hits.length - 1);
+    setAt(next);
+    links()[next]?.focus();
+  };
+  useKeys("Search", [
+    { key: "j", does: "next hit", run: () => move(1) },
+    { key: "k", does: "previous hit", run: () => move(-1) },
+  ]);
+  const idle = !asked.q && !asked.path;
+  return (
+    <div class="view">
+      <header class="bar search-bar">
+        <h1 class="unseen">Search</h1>
+        <label class="field field-wide field-large">
+          <Icon name="search" />
+          <span class="unseen">Search everything</span>
+          <input
+            ref={field}
+            data-search
+            type="search"
+            placeholder="Search everything that was said and done"
+            value={asked.q}
+            onInput={(event) => setQuery({ q: event.currentTarget.value })}
+            onKeyDown={(event) => {
+              if (event.key === "ArrowDown" || event.key === "Enter") {
+                event.preventDefault();
+                if (event.key === "Enter" && hits[0]) go(moment(hits[0]));
+                else move(1);
+              }
+              if (event.key === "Escape") event.currentTarget.blur();
+            }}
+          />
+        </label>
+      </header>
+      <div class="filters">
+        {TYPES.map(([type, label]) => (
+          <button
+            key={type}
+            type="button"
+            class="chip"
+            aria-pressed={asked.type === type}
+            onClick={() => setQuery({ type: asked.type === type ? null : type })}
+          >
+            {label}
+          </button>
+        ))}
+        <Choose label="Project" value={asked.project} choose={(value) => setQuery({ in: value })} options={[["", "All projects"], ...(projects.value ?? []).map((each): [string, string] => [each.project, each.name])]} />
+        <Choose label="Time" value={asked.days} choose={(value) => setQuery({ days: value })} options={TIMES} />
+        <label class="field field-small">
+          <span class="unseen">Agent</span>
+          <input placeholder="agent" value={asked.agent} onInput={(event) => setQuery({ agent: event.currentTarget.value })} />
+        </label>
+        <label class="field field-small">
+          <span class="unseen">File, folder or glob</span>
+          <input placeholder="file or glob" value={asked.path} onInput={(event) => setQuery({ path: event.currentTarget.value })} />
+        </label>
+        <span class="bar-space" />
+        <span class="faint" role="status">
+          {found && !idle ? (found.total === null ? `${hits.length} or more hits` : count(found.total, "hit")) : ""}
+        </span>
+      </div>
+      <div class="page-scroll" tabIndex={0} role="group" aria-label="Hits">
+        <div class="column">
+          {problem && <Trouble problem={problem} />}
+          {found?.problems.map((text) => <Trouble key={text} problem={new Error(text)} />)}
+          {idle ? (
+            <Empty icon="search" title="Find anything that ever happened">
+              <p>
+                Words, names of files, commands, parts of code. Text is only text: <code>C++</code>,{" "}
+                <code>foo-bar</code> and quotes are searched for as they are.
+              </p>
+              <p>
+                <Key>/</Key> comes here from everywhere, <Key>Enter</Key> opens the first hit.
+              </p>
+            </Empty>
+          ) : !found && loading ? (
+            <Skeleton lines={6} height={84} />
+          ) : !hits.length && !problem ? (
+            <Empty icon="search" title="Nothing found">
+              <p>All words must be in one entry. Try fewer of them, or take a filter away.</p>
+            </Empty>
+          ) : (
+            <ol class="hits">
+              {hits.map((hit) => (
+                <li key={`${hit.project} ${hit.entry}`}>
+                  <a class="hit" href={moment(hit)}>
+                    <span class="hit-head">
+                      <span class="hit-title">{hit.title || "Untitled session"}</span>
+                      <span class="tag">{NAMES[hit.type] ?? hit.type}</span>
+                      <span class="bar-space" />
+                      <span class="faint">
+                        {hit.agent} · <Moment at={hit.created_at} />
+                      </span>
+                    </span>
+                    <span class="hit-text">
+                      <Marked text={hit.snippet} />
+                    </span>
+                  </a>
+                </li>
+              ))}
+            </ol>
+          )}
+          {found && hits.length > 0 && (found.total === null || hits.length < found.total) && (
+            <button type="button" class="button" onClick={more}>
+              More
+            </button>
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Choose(given: { label: string; value: string; options: [string, string][]; choose: (value: string) => void }) {
+  return (
+    <label class="field field-small">
+      <span class="unseen">{given.label}</span>
+      <select value={given.value} onChange={(event) => given.choose(event.currentTarget.value)}>
+        {given.options.map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** A hit names its project by folder; addresses name it by id. */
+function moment(hit: Hit): string {
+  const project = projects.value?.find((each) => each.root === hit.project || each.project === hit.project);
+  return to("session", project?.project ?? hit.project, { id: hit.session, entry: hit.entry, seq: hit.seq });
+}
+
+interface Asked {
+  q: string;
+  project: string;
+  agent: string;
+  type: string;
+  path: string;
+  days: string;
+}
+
+function useFound(asked: Asked, key: string) {
+  const [found, setFound] = useState<Found | null>(null);
+  const [problem, setProblem] = useState<Error | null>(null);
+  const [loading, setLoading] = useState(true);
+  const load = async (offset: number, signal: AbortSignal | undefined) => {
+    const { days, ...rest } = asked;
+    const since = days ? new Date(Date.now() - Number(days) * 86_400_000).toISOString() : "";
+    return api.search({ ...rest, type: rest.type ? [rest.type] : [], since, offset, limit: PAGE }, signal);
+  };
+  useEffect(() => {
+    const control = new AbortController();
+    if (!asked.q && !asked.path) {
+      setFound(null);
+      return undefined;
+    }
+    setLoading(true);
+    const timer = window.setTimeout(() => {
+      load(0, control.signal).then(
+        (page) => {
+          setFound(page);
+          setProblem(null);
+          setLoading(false);
+        },
+        (why) => {
+          if (control.signal.aborted) return;
+          setProblem(why as Error);
+          setLoading(false);
+        },
+      );
+    }, PAUSE);
+    return () => {
+      clearTimeout(timer);
+      control.abort();
+    };
+  }, [key]);
+  const more = () =>
+    void load(found?.hits.length ?? 0, undefined).then(
+      (page) => setFound((old) => old && { ...page, hits: [...old.hits, ...page.hits] }),
+      (why) => setProblem(why as Error),
+    );
+  return { found, problem, more, loading };
+}

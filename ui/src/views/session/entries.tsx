@@ -1,0 +1,213 @@
+/** The entries of a conversation, each as what it is. */
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { Entry, TurnStatus } from "../../api";
+import { DiffBlock } from "../../diff/block";
+import { Icon } from "../../parts/icons";
+import { Markdown } from "../../parts/markdown";
+import { Counts, Letter, Moment, Path } from "../../parts/small";
+import { to } from "../../router";
+import { count, duration, gist } from "../../words";
+
+export interface Act {
+  goTo: (entry: Entry) => void;
+  fork: (entry: Entry) => void;
+  label: (entry: Entry) => void;
+  project: string;
+  target: string | null;
+  turns: Map<string, TurnStatus>;
+  results: Map<string, Entry>;
+}
+
+export function EntryView({ entry, act }: { entry: Entry; act: Act }) {
+  const inside = content(entry, act);
+  if (!inside) return null;
+  const classes = ["entry", `entry-${entry.type}`];
+  if (entry.entry === act.target) classes.push("is-target");
+  if (entry.is_compacted) classes.push("is-compacted");
+  return (
+    <li id={`e-${entry.entry}`} class={classes.join(" ")}>
+      {inside}
+    </li>
+  );
+}
+
+function content(entry: Entry, act: Act): ComponentChildren {
+  switch (entry.type) {
+    case "user_input":
+      return <Asked entry={entry} act={act} />;
+    case "assistant_output":
+      return entry.content.trim() ? <Markdown text={entry.content} /> : null;
+    case "tool_call":
+      return <Call entry={entry} result={act.results.get(String(entry.data?.call ?? ""))} />;
+    case "tool_result":
+      return act.results.get(String(entry.data?.call ?? "")) === entry && entry.data?.matched ? null : <Loose entry={entry} />;
+    case "file_edit":
+      return <Edit entry={entry} />;
+    case "step_snapshot":
+      return <Step entry={entry} act={act} />;
+    case "compact_marker":
+      return (
+        <Mark icon="more">
+          {count(Number(entry.data?.compactedCount ?? 0), "entry", "entries")} before this were compacted
+          {typeof entry.data?.summary === "string" && <Markdown text={entry.data.summary} />}
+        </Mark>
+      );
+    case "branch_summary":
+      return (
+        <Mark icon="branch">
+          From the branch that was left: <Markdown text={entry.content} />
+        </Mark>
+      );
+    case "system_message":
+      return entry.content ? <Mark icon="session">{gist(entry.content, 240)}</Mark> : null;
+    default:
+      return null;
+  }
+}
+
+function Asked({ entry, act }: { entry: Entry; act: Act }) {
+  return (
+    <article class="asked" aria-label="Your message">
+      <Markdown text={entry.content} />
+      <footer class="asked-foot">
+        <Moment at={entry.created_at} />
+        {entry.label && <span class="tag">{entry.label}</span>}
+        <span class="bar-space" />
+        <button type="button" class="small" onClick={() => act.label(entry)}>
+          <Icon name="label" size={13} /> Label
+        </button>
+        <button type="button" class="small" onClick={() => act.fork(entry)}>
+          <Icon name="branch" size={13} /> Fork
+        </button>
+        <button type="button" class="small" onClick={() => act.goTo(entry)} title="To the moment before this message">
+          <Icon name="undo" size={13} /> Return here
+        </button>
+      </footer>
+    </article>
+  );
+}
+
+const ICONS: Record<string, string> = { bash: "terminal", shell: "terminal", edit: "edit", write: "edit", read: "file", grep: "search" };
+
+function Call({ entry, result }: { entry: Entry; result: Entry | undefined }) {
+  const data = entry.data ?? {};
+  const name = String(data.name ?? "tool");
+  const failed = data.status === "error" || result?.data?.is_error === true;
+  const running = data.status === "running" || data.status === "pending";
+  const output = String(data.output ?? result?.content ?? "");
+  const input = (data.input ?? {}) as Record<string, unknown>;
+  return (
+    <details class="call">
+      <summary>
+        <Icon name={ICONS[name.toLowerCase()] ?? "tool"} size={14} />
+        <span class="call-name">{name}</span>
+        <span class="call-gist">{callGist(input)}</span>
+        {failed && <span class="tag call-failed">failed</span>}
+        {running && <span class="tag">running</span>}
+        {typeof data.duration === "number" && <span class="call-time">{duration(data.duration)}</span>}
+      </summary>
+      <div class="call-inside">
+        {Object.keys(input).length > 0 && (
+          <pre class="code" tabIndex={0} role="region" aria-label="What it was given">
+            {JSON.stringify(input, null, 2)}
+          </pre>
+        )}
+        {output ? <Output text={output} /> : <p class="faint">No output.</p>}
+      </div>
+    </details>
+  );
+}
+
+function callGist(input: Record<string, unknown>): string {
+  const known = ["command", "file_path", "path", "pattern", "query", "url", "description"];
+  const name = known.find((each) => typeof input[each] === "string");
+  const first = name ? input[name] : Object.values(input).find((each) => typeof each === "string");
+  return typeof first === "string" ? gist(first, 140) : "";
+}
+
+const SHOWN = 4000;
+
+function Output({ text }: { text: string }) {
+  const [all, setAll] = useState(false);
+  const cut = !all && text.length > SHOWN;
+  return (
+    <>
+      <pre class="code output" tabIndex={0} role="region" aria-label="What came of it">
+        {cut ? text.slice(0, SHOWN) : text}
+      </pre>
+      {cut && (
+        <button type="button" class="bare link" onClick={() => setAll(true)}>
+          Show {count(text.length - SHOWN, "more character")}
+        </button>
+      )}
+    </>
+  );
+}
+
+function Loose({ entry }: { entry: Entry }) {
+  return (
+    <details class="call">
+      <summary>
+        <Icon name="tool" size={14} />
+        <span class="call-name">Result</span>
+        <span class="call-gist">{gist(entry.content, 140)}</span>
+      </summary>
+      <div class="call-inside">
+        <Output text={entry.content} />
+      </div>
+    </details>
+  );
+}
+
+function Edit({ entry }: { entry: Entry }) {
+  const data = entry.data ?? {};
+  const path = String(data.path ?? "");
+  const diff = typeof data.diff === "string" ? data.diff : "";
+  return (
+    <div class="edit">
+      <div class="edit-head">
+        <Letter of={String(data.operation ?? "modify")} />
+        <Path path={path} />
+        <Counts additions={Number(data.additions ?? 0)} deletions={Number(data.deletions ?? 0)} />
+      </div>
+      {diff && <DiffBlock patch={diff} path={path} />}
+    </div>
+  );
+}
+
+function Step({ entry, act }: { entry: Entry; act: Act }) {
+  const diff = (entry.data?.diff ?? {}) as Record<string, string[]>;
+  const parts = ["added", "modified", "deleted"]
+    .filter((each) => diff[each]?.length)
+    .map((each) => `${diff[each]!.length} ${each}`);
+  const turn = act.turns.get(entry.checkpoint ?? "");
+  return (
+    <div class="step">
+      <span class="step-mark" aria-hidden="true" />
+      <span class="step-text">
+        <strong>Checkpoint</strong> <span class="faint">{parts.join(", ") || "nothing changed"}</span>
+        {turn && <span class={`tag turn-${turn.status}`}>{turn.status}</span>}
+      </span>
+      <span class="bar-space" />
+      {entry.checkpoint && (
+        <a class="small" href={to("checkpoints", act.project, { c: entry.checkpoint })}>
+          Look at it
+        </a>
+      )}
+      <button type="button" class="small" onClick={() => act.goTo(entry)} title="To the moment after this turn">
+        <Icon name="undo" size={13} /> Return here
+      </button>
+    </div>
+  );
+}
+
+function Mark({ icon, children }: { icon: string; children: ComponentChildren }) {
+  return (
+    <div class="mark">
+      <Icon name={icon} size={14} />
+      <div>{children}</div>
+    </div>
+  );
+}

@@ -1,0 +1,98 @@
+/** Going to another moment: what it would do is shown before it is done. */
+
+import { useState } from "preact/hooks";
+import { api, type Entry, type Navigation } from "../../api";
+import { Dialog } from "../../parts/dialog";
+import { Plan } from "../../parts/plan";
+import { Skeleton, Trouble } from "../../parts/small";
+import { useResource } from "../../resource";
+import { complain, say } from "../../state";
+import { gist } from "../../words";
+
+export function GoTo(given: {
+  project: string;
+  session: string;
+  entry: Entry;
+  close: () => void;
+  gone: (navigation: Navigation) => void;
+}) {
+  const { project, session, entry } = given;
+  const [files, setFiles] = useState(true);
+  const [force, setForce] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const body = { entry: entry.entry, skip_files: !files, force };
+  const plan = useResource(
+    () => api.goto(project, session, { ...body, preview: true }),
+    [entry.entry, files, force],
+  );
+  const before = entry.type === "user_input";
+
+  async function run(): Promise<void> {
+    setBusy(true);
+    try {
+      const done = await api.goto(project, session, body);
+      given.gone(done);
+      say(files ? "The session and its files are back there." : "The session is back there; files stayed.", {
+        action: {
+          label: "Undo",
+          run: () => void api.undo(project, {}).then(() => say("All is as it was before."), complain),
+        },
+      });
+    } catch (problem) {
+      complain(problem);
+      setBusy(false);
+    }
+  }
+
+  return (
+    <Dialog
+      title={before ? "Return to before this message" : "Return to after this turn"}
+      close={given.close}
+      actions={
+        <>
+          <button type="button" class="button" onClick={given.close}>
+            Cancel
+          </button>
+          <button type="button" class="button primary" disabled={busy || !plan.data} onClick={() => void run()}>
+            {files ? "Return with files" : "Return without files"}
+          </button>
+        </>
+      }
+    >
+      {before && <blockquote class="quote">{gist(entry.content, 200)}</blockquote>}
+      <fieldset class="choice">
+        <legend class="unseen">What goes back</legend>
+        <label class="option">
+          <input type="radio" name="what" checked={files} onChange={() => setFiles(true)} />
+          <span>
+            Conversation and files
+            <small>Files get the content they had. What you changed yourself since stays.</small>
+          </span>
+        </label>
+        <label class="option">
+          <input type="radio" name="what" checked={!files} onChange={() => setFiles(false)} />
+          <span>
+            Only the conversation
+            <small>No file is touched.</small>
+          </span>
+        </label>
+      </fieldset>
+      {plan.problem ? (
+        <Trouble problem={plan.problem} />
+      ) : !plan.data ? (
+        <Skeleton lines={3} height={28} />
+      ) : (
+        files && plan.data.files && <Plan plan={plan.data.files} />
+      )}
+      {files && (plan.data?.files?.skipped.length || force) ? (
+        <label class="option">
+          <input type="checkbox" checked={force} onChange={() => setForce(!force)} />
+          <span>
+            Overwrite what I changed, too
+            <small>It is in the safety checkpoint, and undo brings it back.</small>
+          </span>
+        </label>
+      ) : null}
+    </Dialog>
+  );
+}

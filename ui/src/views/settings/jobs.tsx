@@ -1,0 +1,59 @@
+/** Work that takes long, followed to its end. */
+
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { api, type JobRow } from "../../api";
+import { listen } from "../../live";
+import { complain } from "../../state";
+
+const ASK_EVERY = 1500;
+
+/** A job that can be started, followed and ended. */
+export function useJob(): { job: JobRow | null; start: (begin: Promise<{ job: string }>) => void } {
+  const [job, setJob] = useState<JobRow | null>(null);
+  const [id, setId] = useState<string | null>(null);
+  useEffect(() => {
+    if (!id) return undefined;
+    const look = () => void api.job(id).then(setJob, complain);
+    look();
+    // Events tell at once; asking now and then makes up for one that was missed.
+    const timer = window.setInterval(look, ASK_EVERY);
+    const stop = listen((event) => {
+      if (event.kind === "job" && event.job === id) setJob(event as unknown as JobRow);
+    });
+    return () => {
+      clearInterval(timer);
+      stop();
+    };
+  }, [id]);
+  useEffect(() => {
+    if (job && job.state !== "running") setId(null);
+  }, [job?.state]);
+  const start = useCallback((begin: Promise<{ job: string }>) => {
+    setJob(null);
+    begin.then((made) => setId(made.job), complain);
+  }, []);
+  return { job, start };
+}
+
+export function Progress({ job, told }: { job: JobRow | null; told: (result: unknown) => string }) {
+  if (!job) return null;
+  if (job.state === "running")
+    return (
+      <div class="progress" role="status">
+        <progress max={job.total ?? undefined} value={job.total ? job.done : undefined} aria-label={job.stage || "Working"} />
+        <span class="faint">
+          {job.stage || "working"} {job.done ? job.done.toLocaleString("en") : ""}
+          {job.total ? ` of ${job.total.toLocaleString("en")}` : ""}
+        </span>
+        <button type="button" class="small" onClick={() => void api.cancelJob(job.job).catch(complain)}>
+          Stop
+        </button>
+      </div>
+    );
+  const text = job.state === "done" ? told(job.result) : job.state === "cancelled" ? "Stopped." : (job.error?.message ?? "It failed.");
+  return (
+    <p class={job.state === "failed" ? "job-failed" : "job-done"} role="status">
+      {text}
+    </p>
+  );
+}

@@ -1,0 +1,216 @@
+/** Statistics: which tools agents used, how that went, and what the store holds. */
+
+import { useMemo } from "preact/hooks";
+import { api, type Stats, type StatsKeyed, type StatsRow } from "../../api";
+import { Empty, Segments, Skeleton, Trouble } from "../../parts/small";
+import { useResource } from "../../resource";
+import { place, setQuery } from "../../router";
+import { project as chosenProject, projects } from "../../state";
+import { count, duration, size } from "../../words";
+import { Area, Bars, Share, type Series } from "./plots";
+
+const RANGES = [
+  { value: "7", label: "Week" },
+  { value: "30", label: "Month" },
+  { value: "365", label: "Year" },
+  { value: "all", label: "All" },
+];
+const DAY = 86_400_000;
+
+export default function Statistics() {
+  const { query } = place.value;
+  const days = query.get("days") ?? "30";
+  const project = query.get("in") ?? "";
+  const since = days === "all" ? "" : new Date(Math.floor(Date.now() / DAY) * DAY - (Number(days) - 1) * DAY).toISOString();
+  const bucket = days === "365" || days === "all" ? "month" : "day";
+  const found = useResource(
+    async () => {
+      const which = { since, project };
+      const [time, tools, agents] = await Promise.all([
+        api.stats({ ...which, by: [bucket, "agent"] }),
+        api.stats({ ...which, by: ["tool"] }),
+        api.stats({ ...which, by: ["agent"] }),
+      ]);
+      return { time, tools, agents };
+    },
+    [since, project, bucket],
+    (event) => event.kind === "entry" || event.kind === "entry_changed",
+  );
+  const { data } = found;
+  return (
+    <div class="view">
+      <header class="bar">
+        <h1>Statistics</h1>
+        <span class="bar-space" />
+        <label class="field field-small">
+          <span class="unseen">Project</span>
+          <select value={project} onChange={(event) => setQuery({ in: event.currentTarget.value })}>
+            <option value="">All projects</option>
+            {(projects.value ?? []).map((each) => (
+              <option key={each.project} value={each.project}>
+                {each.name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Segments label="Range" value={days} choose={(value) => setQuery({ days: value })} options={RANGES} />
+      </header>
+      <div class="page-scroll" tabIndex={0} role="group" aria-label="Statistics">
+        <div class="column wide">
+          {found.problem && <Trouble problem={found.problem} retry={() => void found.reload()} />}
+          {!data ? (
+            <Skeleton lines={4} height={160} />
+          ) : !data.tools.total.calls ? (
+            <Empty icon="statistics" title="No tool calls in this time">
+              <p>When agents work, what they call, how often, how long and with what success is counted here. Contents are not looked at.</p>
+            </Empty>
+          ) : (
+            <>
+              <Tiles total={data.tools.total} tools={data.tools} agents={data.agents} />
+              <section class="panel">
+                <h2>Calls {bucket === "day" ? "a day" : "a month"}, by agent</h2>
+                <OverTime stats={data.time} bucket={bucket} since={since} />
+              </section>
+              <section class="panel">
+                <h2>Tools</h2>
+                <Table name="tool" stats={data.tools} />
+              </section>
+              <section class="panel">
+                <h2>Agents</h2>
+                <Table name="agent" stats={data.agents} />
+              </section>
+            </>
+          )}
+          <StorePanel project={project || chosenProject.value?.project || ""} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Tiles({ total, tools, agents }: { total: StatsRow; tools: Stats; agents: Stats }) {
+  const facts: [string, string][] = [
+    [total.calls.toLocaleString("en"), "tool calls"],
+    [rate(total.success_rate), "succeeded"],
+    [total.average_ms === null ? "—" : duration(total.average_ms), "on average"],
+    [total.p95_ms === null ? "—" : duration(total.p95_ms), "95th percentile"],
+    [String(tools.rows.length), tools.rows.length === 1 ? "tool" : "tools"],
+    [String(agents.rows.length), agents.rows.length === 1 ? "agent" : "agents"],
+  ];
+  return (
+    <dl class="tiles">
+      {facts.map(([value, name]) => (
+        <div key={name} class="tile">
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function OverTime({ stats, bucket, since }: { stats: Stats; bucket: "day" | "month"; since: string }) {
+  const { labels, series } = useMemo(() => stacked(stats.rows, bucket, since), [stats, bucket, since]);
+  return <Bars title="Calls over time" labels={labels} series={series} />;
+}
+
+function stacked(rows: StatsKeyed[], bucket: "day" | "month", since: string): { labels: string[]; series: Series[] } {
+  const present = [...new Set(rows.map((row) => row[bucket]!))].sort();
+  const keys = bucket === "day" && since ? daysFrom(since) : present;
+  const agents = [...new Set(rows.map((row) => row.agent!))];
+  const calls = (agent: string) =>
+    rows.reduce((sum, row) => sum + (row.agent === agent ? row.calls : 0), 0);
+  agents.sort((a, b) => calls(b) - calls(a));
+  const at = new Map(keys.map((key, index) => [key, index]));
+  const series = agents.map((agent) => ({ name: agent || "unnamed", values: keys.map(() => 0) }));
+  for (const row of rows) {
+    const index = at.get(row[bucket]!);
+    if (index !== undefined) series[agents.indexOf(row.agent!)]!.values[index]! += row.calls;
+  }
+  return { labels: keys.map((key) => label(key, bucket)), series };
+}
+
+function daysFrom(since: string): string[] {
+  const found: string[] = [];
+  for (let time = Date.parse(since); time <= Date.now(); time += DAY) found.push(new Date(time).toISOString().slice(0, 10));
+  return found;
+}
+
+function label(key: string, bucket: "day" | "month"): string {
+  const date = new Date(bucket === "day" ? key : `${key}-01`);
+  return date.toLocaleDateString(undefined, bucket === "day" ? { day: "numeric", month: "short", timeZone: "UTC" } : { month: "short", year: "2-digit", timeZone: "UTC" });
+}
+
+function Table({ name, stats }: { name: "tool" | "agent"; stats: Stats }) {
+  const most = Math.max(1, ...stats.rows.map((row) => row.calls));
+  return (
+    <div class="table-scroll" tabIndex={0} role="region" aria-label={`By ${name}`}>
+      <table class="figures">
+        <thead>
+          <tr>
+            <th scope="col">{name === "tool" ? "Tool" : "Agent"}</th>
+            <th scope="col" class="figures-bar">
+              Calls
+            </th>
+            <th scope="col" class="number">
+              <span class="unseen">Number of calls</span>
+            </th>
+            <th scope="col" class="number">
+              Succeeded
+            </th>
+            <th scope="col" class="number">
+              Average
+            </th>
+            <th scope="col" class="number" title="95 of 100 are faster">
+              p95
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {stats.rows.map((row) => (
+            <tr key={row[name]}>
+              <th scope="row">{row[name] || "unnamed"}</th>
+              <td class="figures-bar">
+                <Share part={row.calls} of={most} />
+              </td>
+              <td class="number">{row.calls.toLocaleString("en")}</td>
+              <td class="number">{rate(row.success_rate)}</td>
+              <td class="number">{row.average_ms === null ? "—" : duration(row.average_ms)}</td>
+              <td class="number">{row.p95_ms === null ? "—" : duration(row.p95_ms)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function StorePanel({ project }: { project: string }) {
+  const found = useResource(
+    async () => {
+      if (!project) return null;
+      const [page, doctor] = await Promise.all([api.checkpoints(project, { limit: 200 }), api.doctor(project)]);
+      return { checkpoints: page.checkpoints, store: doctor.findings.find((each) => each.subject === "store")?.message ?? "" };
+    },
+    [project],
+    (event) => event.project === project && event.kind === "operation",
+  );
+  if (!found.data?.checkpoints.length) return null;
+  const { checkpoints, store } = found.data;
+  const points = [...checkpoints].reverse().map((each) => ({ at: each.created_at, value: each.bytes }));
+  const held = checkpoints.reduce((sum, each) => sum + each.bytes, 0);
+  const name = projects.value?.find((each) => each.project === project)?.name ?? "";
+  return (
+    <section class="panel">
+      <h2>Size of {name} at each checkpoint</h2>
+      <p class="faint">
+        The last {count(checkpoints.length, "checkpoint")} hold {size(held)} of files; stored are {store}.
+      </p>
+      <Area title="Size of the project" points={points} shown={size} />
+    </section>
+  );
+}
+
+function rate(value: number | null): string {
+  return value === null ? "—" : `${(value * 100).toFixed(value === 1 ? 0 : 1)} %`;
+}
