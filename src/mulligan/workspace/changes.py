@@ -159,11 +159,24 @@ def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:
     taken = set(pairs.values())
     rest_gone = [each for each in gone if each.path not in taken]
     rest_new = [each for each in new if each.path not in pairs]
+    texts: dict[bytes, bytes] = {}
     if rest_gone and rest_new:
         small = {each.id for each in (*rest_gone, *rest_new) if each.size <= TOO_LARGE}
-        similar = similar_renames(rest_gone, rest_new, lambda id: read(id) if id in small else None)
+
+        def read_small(id: bytes) -> bytes | None:
+            if id in small:
+                texts[id] = read(id)
+            return texts.get(id)
+
+        similar = similar_renames(rest_gone, rest_new, read_small)
         pairs |= {new_path: old_path for old_path, new_path, _score in similar}
         taken |= {old_path for old_path, _new, _score in similar}
+
+    def read_once(id: bytes) -> bytes:
+        # What was read for the renames is shown next.
+        known = texts.pop(id, None)
+        return read(id) if known is None else known
+
     before = {each.path: each.before for each in found if each.before is not None}
     for change in found:
         if change.path in taken and change.after is None:
@@ -171,7 +184,7 @@ def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:
         old_path = pairs.get(change.path) if change.before is None else None
         if old_path is not None:
             change = Change(change.path, before[old_path], change.after)
-        yield _describe(change, read, old_path=old_path, whole=True)
+        yield _describe(change, read_once, old_path=old_path, whole=True)
 
 
 def _apart(changes: Iterable[Change]) -> Iterator[Change]:
