@@ -106,6 +106,7 @@ def test_the_keyboard_is_enough(served: Served, open_tab: Callable[..., Any]) ->
 
     press("g")
     press("h")
+    expect(tab.locator(".session-row").first).to_be_visible()
     press("j")
     expect(tab.locator(".session-row").first).to_be_focused()
     press("Enter")

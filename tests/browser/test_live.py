@@ -87,4 +87,4 @@ def test_sessions_appear_and_grow_while_one_looks(
         agent.writes("new.txt", "new\n")
         agent.ends()
         expect(tab.locator(".step")).to_contain_text("1 added")
-        expect(tab.get_by_role("link", name="Review 1 line added")).to_be_visible()
+        expect(tab.get_by_role("link", name="Review +1")).to_be_visible()

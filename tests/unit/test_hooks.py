@@ -608,11 +608,7 @@ def test_what_goes_wrong_stops_a_prompt_only_where_the_user_is_strict(
         assert b"mulligan doctor" in done.stdout
 
 
-def test_a_busy_project_delays_an_agent_only_for_a_while(
-    project: Path, mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from mulligan.errors import Busy
-
+def test_a_hook_waits_for_its_turn_in_a_busy_project(project: Path) -> None:
     with mulligan.open(project) as workspace, workspace.locked():
         process = subprocess.Popen(
             [sys.executable, "-m", "mulligan", "hook", "pi"], cwd=project, stdin=subprocess.PIPE
@@ -622,7 +618,6 @@ def test_a_busy_project_delays_an_agent_only_for_a_while(
         process.stdin.close()
         time.sleep(0.5)
     assert process.wait(60) == 0
-    assert Busy.code == "busy"
     with mulligan.open(project) as workspace:
         assert len(workspace.sessions().sessions) == 1
 

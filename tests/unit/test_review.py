@@ -261,10 +261,7 @@ def test_the_end_of_a_file_is_exact(
 @pytest.mark.parametrize(
     "by_force",
     [
-        pytest.param(
-            False,
-            marks=pytest.mark.xfail(strict=True, reason="reset spares more than discard does"),
-        ),
+        False,
         True,
     ],
 )

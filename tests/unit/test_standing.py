@@ -178,12 +178,7 @@ def test_a_proposal_that_comes_back_because_anothers_deletion_is_undone_is_pendi
 @pytest.mark.parametrize("returned", ["undo", "discard"])
 @pytest.mark.parametrize(
     "start",
-    [
-        pytest.param(
-            "abc", marks=pytest.mark.xfail(strict=True, reason="the deletion ends the review of it")
-        ),
-        None,
-    ],
+    ["abc", None],
 )
 def test_pending_lines_in_a_file_that_another_agent_deleted_are_pending_again_when_it_returns(
     project: Path,

@@ -214,7 +214,7 @@ def _joined_by_an_agent(
 
     If it removed pending lines, they are pending again should they come back.
     """
-    if not same(held, was) and same(held, now):
+    if not same(held, was) and (same(held, now) or now is None):
         return held, wrote
     if not same(wrote, was) and same(wrote, now):
         return held, wrote

@@ -37,9 +37,9 @@ from mulligan.core.tree import find
 from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, operations, sessions, views
 from mulligan.journal.sessions import SessionRow
-from mulligan.workspace import edits, turns
 from mulligan.workspace import entries as recording
 from mulligan.workspace import sessions as keeping
+from mulligan.workspace import turns
 from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.standing import last_seen
 
@@ -199,6 +199,8 @@ def _call(workspace: Workspace, session: SessionRow, told: Happening) -> tuple[s
 def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
     paths = _inside(workspace, told)
     if paths:
+        from mulligan.workspace import edits
+
         edits.wrote(workspace, session, paths)
     found = _call(workspace, session, told)
     if found is not None and told.ok is not None:

@@ -17,6 +17,7 @@ from mulligan.protocols.hooks.translate import AGENTS, answer, refusal, translat
 
 LARGEST = 64 << 20
 KEPT = 1 << 20
+WAIT_SECONDS = 20
 SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash")
 
 
@@ -95,10 +96,9 @@ def _is_strict(happening: Happening) -> bool:
 
 
 def _record(happening: Happening) -> Told:
-    from mulligan.workspace.home import find_project, home_directory
+    from mulligan.workspace.home import home_directory
 
-    home = home_directory()
-    answered = _at_the_server(home, happening)
+    answered = _at_the_server(home_directory(), happening)
     if answered is not None:
         return answered
     from mulligan.errors import RefusedRoot
@@ -106,11 +106,11 @@ def _record(happening: Happening) -> Told:
     from mulligan.workspace.workspace import open_workspace
 
     try:
-        find_project(happening.directory, home)
+        workspace = open_workspace(happening.directory, wait=WAIT_SECONDS)
     except RefusedRoot:
         # Somebody runs an agent in their home directory: there is no project to protect.
         return Told()
-    with open_workspace(happening.directory, wait=20) as workspace:
+    with workspace:
         return happened(workspace, happening)
 
 
