@@ -56,6 +56,7 @@ def test_axe_finds_nothing_serious_in_dialogs(
     tab.evaluate(axe)
     assert tab.evaluate(CHECK) == []
     tab.keyboard.press("Escape")
+    expect(tab.get_by_role("dialog")).to_have_count(0)
     tab.keyboard.press("?")
     expect(tab.get_by_role("dialog")).to_contain_text("Keyboard")
     assert tab.evaluate(CHECK) == []

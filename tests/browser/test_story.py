@@ -159,3 +159,16 @@ def test_keeping_and_undoing_everything_asks_first(
     tab.get_by_role("button", name="Take back").click()
     expect(tab.locator(".stepper-place")).to_have_text("Change 1 of 15")
     assert (served.root / "kettle/dates.py").exists()
+
+
+def test_a_session_is_renamed_and_deleted(served: Served, open_tab: Callable[..., Any]) -> None:
+    session = served.session("Thoughts on syncing")
+    tab = open_tab(served, f"/p/{served.project}/session?id={session}")
+    tab.get_by_role("button", name="Rename").click()
+    tab.get_by_label("Title").fill("Syncing, one day")
+    tab.get_by_label("Title").press("Enter")
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Syncing, one day")
+    tab.get_by_role("button", name="Delete…").click()
+    tab.get_by_role("button", name="Delete it").click()
+    expect(tab.locator(".session-row")).to_have_count(5)
+    expect(tab.get_by_text("Syncing, one day")).to_have_count(0)

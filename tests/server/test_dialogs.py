@@ -66,6 +66,8 @@ def workspace(server: Server, project: Path) -> Iterator[Workspace]:
     (project / "main.py").write_text("def main():\n    print('old')\n    return 0\n")
     (project / "old_file.py").write_text("# old\n# file\n")
     with mulligan.open(project, home=str(server.home)) as workspace:
+        # Else the server takes the first one by itself, at some moment.
+        workspace.checkpoint("first")
         yield workspace
 
 

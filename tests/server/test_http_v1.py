@@ -449,10 +449,15 @@ def test_logs_of_agents_are_taken_in(api: Api, opened: Api) -> None:
     assert api.post("/import", {"agent": "nobody"}, 404) == "not_found"
 
 
-def test_settings_are_read(opened: Api) -> None:
+def test_settings_are_read_and_set_outside_of_the_project(opened: Api, project: Path) -> None:
     found = opened.get("/settings")
     assert found["guard"] is True and found["max_file_size"] > 0
     assert opened.patch("/settings", {"guard": 1}, 400) == "usage"
+    assert opened.patch("/settings", {"guard": False, "strict": True})["guard"] is False
+    assert opened.get("/settings") == found | {"guard": False, "strict": True}
+    (project / ".mulligan.toml").write_text("[checkpoints]\nguard = true\n")
+    assert opened.patch("/settings", {"strict": False})["guard"] is True
+    assert sorted(each.name for each in project.iterdir()) == [".mulligan.toml", "a.txt", "sub"]
 
 
 def test_search_finds_in_one_project_and_in_all(api: Api, opened: Api, project: Path) -> None:
@@ -552,6 +557,7 @@ def test_two_projects_are_served_beside_each_other(api: Api, opened: Api, tmp_pa
 def test_every_endpoint_is_asked_for_in_these_tests() -> None:
     """So that none is added without a test: its last word is in this file, or in the events'."""
     text = Path(__file__).read_text()
-    ends = {endpoint.path.rpartition("/")[2] for endpoint in endpoints()}
+    ours = [endpoint.path for endpoint in endpoints() if endpoint.path.startswith("/api/v1/")]
+    ends = {path.rpartition("/")[2] for path in ours}
     missing = {end for end in ends if not end.startswith("{") and f"/{end}" not in text}
     assert missing == {"events"}

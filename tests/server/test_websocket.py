@@ -32,6 +32,8 @@ def workspace(server: Server, project: Path) -> Iterator[Workspace]:
     """The project as another process has it, beside the server."""
     (project / "a.txt").write_text("first\n")
     with mulligan.open(project, home=str(server.home)) as workspace:
+        # Else the server takes the first one by itself, at some moment.
+        workspace.checkpoint("first")
         yield workspace
 
 
@@ -187,6 +189,20 @@ def test_ya_14_restore_writes_pauses_the_session_keeps_a_backup_and_says_so(
     )
     assert base64.b64decode(backup) == b"second\n"
     assert workspace.verify().clean
+
+
+def test_ya_14_restore_leaves_alone_what_the_user_wrote_where_turns_tell_it(
+    ws: Socket, session: str, workspace: Workspace, project: Path
+) -> None:
+    begun = workspace.begin_turn(session, "Go")
+    (project / "a.txt").write_text("the agent's\n")
+    workspace.end_turn(session)
+    (project / "mine.txt").write_text("the user's\n")
+    done = ws.ask("code:restore", restorePointId=begun.checkpoint, targetDir=str(project))
+    assert (done["restoredFiles"], done["skippedFiles"]) == (["a.txt"], ["mine.txt"])
+    assert (project / "mine.txt").read_text() == "the user's\n"
+    forced = ws.ask("code:restore", restorePointId=begun.checkpoint, force=True)
+    assert forced["deletedFiles"] == ["mine.txt"] and forced["skippedFiles"] == []
 
 
 def test_ya_15_errors_say_what_a_result_would(

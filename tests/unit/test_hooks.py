@@ -622,6 +622,37 @@ def test_a_hook_waits_for_its_turn_in_a_busy_project(project: Path) -> None:
         assert len(workspace.sessions().sessions) == 1
 
 
+def test_many_events_at_once_are_all_recorded_once(project: Path, log: Log) -> None:
+    """OpenCode tells of a new session and its first prompt at the same time."""
+    (project / "a").write_text("1\n")
+    log.add("user", "Go.")
+    for number in range(3):
+        log.call(f"c{number}", f"echo {number}")
+    common = {"session": "s1", "directory": str(project), "log": str(log.path)}
+    events = [{"kind": "session_starts"}, {"kind": "prompt", "text": "Go."}]
+    events += [
+        {"kind": "call_begins", "call": f"c{each}", "tool": "Bash", "input": {"command": f"{each}"}}
+        for each in range(3)
+    ]
+    processes = []
+    for event in events:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mulligan", "hook", "pi"], cwd=project, stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(common | event).encode())
+        process.stdin.close()
+        processes.append(process)
+    assert [process.wait(60) for process in processes] == [0] * 5
+
+    with mulligan.open(project) as workspace:
+        assert not os.path.exists(os.path.join(workspace.home, "hooks.log"))
+        (session,) = workspace.sessions().sessions
+        assert len(calls(workspace)) == 3
+        assert session.status == "running"
+
+
 def said(workspace: Workspace) -> list[str]:
     """The conversation as it stands, without results."""
     return [

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import mulligan
 from mulligan.errors import UsageError
 from mulligan.protocols.agents import AGENTS, agent, codex_trust, json_text
 from mulligan.protocols.agents.finding import agent_findings
 from mulligan.protocols.agents.installing import install, our_command, uninstall
+from mulligan.protocols.agents.resuming import resume_command
 from mulligan.protocols.agents.shape import Mulligan, Place
 
 COMMAND_HOOKS = ("claude-code", "codex", "gemini")
@@ -48,6 +50,7 @@ def test_uninstall_leaves_nothing_where_nothing_was(
         '{"model":"opus"}',
         '{\n    "model": "opus",\n    "hooks": {}\n}\n',
         '{\r\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say"}]}]}\r\n}',
+        '{\r\n  "model": "opus"\r\n}\r\n',
         '{\n\t// mine\n\t"a": [1, 2,], /* and this */\n\t"hooks": {"PreToolUse": []},\n}\n',
         "",
         "\n",
@@ -61,6 +64,8 @@ def test_uninstall_leaves_every_byte_as_it_was(
 
     installed(name, place, mulligan_home)
     assert path.read_bytes() != before.encode()
+    if "\r\n" in before:
+        assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
     assert json_text.read(path.read_text()).content["hooks"]
     taken_back(name, place, mulligan_home)
 
@@ -391,6 +396,34 @@ def test_trust_that_was_given_to_others_stays() -> None:
     assert "hooks.state" not in nothing
     assert nothing.startswith('model = "x"\n')
     assert "[projects.'/p']\ntrust_level = \"trusted\"\n" in nothing
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("claude-code", "claude --resume ID --fork-session"),
+        ("codex", "codex fork ID"),
+        ("gemini", "gemini --resume ID"),
+        ("opencode", "opencode --session ID --fork"),
+        ("pi", "pi --session ID"),
+        ("aider", None),
+        ("", None),
+    ],
+)
+def test_goto_says_how_the_conversation_goes_on(
+    name: str, command: str | None, project: Path
+) -> None:
+    with mulligan.open(project) as workspace:
+        session = workspace.new_session(id="ID", agent=name)
+        turn = workspace.begin_turn("ID", "Do it.")
+        workspace.end_turn("ID")
+        assert resume_command(session, turn.entry) == command
+
+    said = subprocess.run(
+        [sys.executable, "-m", "mulligan", "goto", turn.entry], cwd=project, check=True,
+        capture_output=True, text=True,
+    ).stderr  # fmt: skip
+    assert (f"`{command}`" in said) == (command is not None)
 
 
 def installed(name: str, place: Place, home: Path) -> None:

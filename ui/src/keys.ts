@@ -6,7 +6,7 @@
  */
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Binding {
   key: string;
@@ -29,7 +29,7 @@ export const helpShown = signal(false);
 export function useKeys(title: string, bindings: Binding[], { modal = false } = {}): void {
   const latest = useRef(bindings);
   latest.current = bindings;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const layer: Layer = { title, modal, bindings: () => latest.current };
     layers.value = [...layers.value, layer];
     return () => {

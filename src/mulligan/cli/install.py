@@ -129,13 +129,14 @@ def _words(one: Agent, outcome: Outcome, done: str, *, preview: bool) -> str:
     return text
 
 
-def _difference(change: Change) -> Iterator[str]:
+def _difference(change: Change, around: int = 1) -> Iterator[str]:
     before, after = change.before or "", change.after or ""
     lines = difflib.unified_diff(
         before.splitlines(),
         after.splitlines(),
         change.path if change.before is not None else os.devnull,
         change.path if change.after is not None else os.devnull,
+        n=around,
         lineterm="",
     )
     for line in lines:
@@ -146,7 +147,11 @@ def _difference(change: Change) -> Iterator[str]:
 def _as_json(outcome: Outcome) -> dict[str, object]:
     return {
         "agent": outcome.agent,
-        "changes": [change._asdict() for change in outcome.changes],
+        # The lines that change, and not the file: there may be keys in it.
+        "changes": [
+            {"path": change.path, "diff": "\n".join(_difference(change, 0))}
+            for change in outcome.changes
+        ],
         "needs": outcome.needs,
         "note": outcome.note,
     }

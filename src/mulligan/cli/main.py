@@ -19,9 +19,9 @@ def main() -> None:
         return
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
         # At every step of an agent: not even the command line's own package is needed.
-        from mulligan.protocols.hooks.run import main as hook
+        from mulligan.protocols.hooks.run import process
 
-        sys.exit(hook(sys.argv[2:]))
+        process(sys.argv[2:])
     from mulligan.cli.group import mulligan
 
     mulligan(prog_name="mulligan")

@@ -52,5 +52,16 @@ def serve(out: Output, port: int, path: str | None, host: str | None, idle: floa
             f"{warning}{host} may be reached from other machines. Whoever gets the token, which "
             "travels unencrypted, can read and change every project of this home."
         )
-    run(home_directory(), host=host, port=port, path=path, idle=idle, ready=ready)
+    run(
+        home_directory(), host=host, port=port, path=path, idle=idle, ready=ready,
+        project=_project(out),
+    )  # fmt: skip
     out.say("Ended; everything is in order.")
+
+
+def _project(out: Output) -> str | None:
+    """The project that `-C` names, for requests that name none."""
+    if out.directory is None:
+        return None
+    with out.workspace(create=True) as workspace:
+        return workspace.project.id

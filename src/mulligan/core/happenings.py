@@ -17,8 +17,9 @@ class Happening(NamedTuple):
     """One event of an agent. What it does not say is `None`.
 
     `text` is the prompt, or the agent's last words; `input` is what a tool was given, and `paths`
-    are files that it is to write, or has written. `aside` is what a sub-agent does. `log` is where the agent keeps its own account of the session, `part` the session
-    within it if it holds several.
+    are files that it is to write, or has written. `aside` is what a sub-agent does. `log` is where
+    the agent keeps its own account of the session, `part` the session within it if it holds
+    several.
     """
 
     kind: str

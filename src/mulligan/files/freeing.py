@@ -16,12 +16,20 @@ MOST = 256  # held open at a time; a process may often have a thousand
 AT_ONCE = 8
 
 
+_running: list[Thread] = []
+
+
+def finish() -> None:
+    """Waits until everything that is being let go is gone."""
+    while _running:
+        _running.pop().join()
+
+
 class Freeing:
     """Deletes names; the files are let go in the background, the last of them at the end."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
-        self._threads: list[Thread] = []
 
     def __enter__(self) -> Freeing:
         return self
@@ -53,9 +61,7 @@ class Freeing:
 
     def _let_go(self) -> None:
         held, self._held = self._held, []
-        for thread in self._threads:
-            thread.join()
-        self._threads = []
+        finish()
         for part in [held[start::AT_ONCE] for start in range(min(AT_ONCE, len(held)))]:
             thread = Thread(target=_close, args=(part,))
             try:
@@ -64,7 +70,7 @@ class Freeing:
                 # No thread is to be had: then somebody has to wait after all.
                 _close(part)
             else:
-                self._threads.append(thread)
+                _running.append(thread)
 
 
 def _close(descriptors: list[int]) -> None:

@@ -5,22 +5,38 @@ Whatever a file holds, a browser is told that it is text or bytes, never a page.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from mulligan.core import tree
+from mulligan.core.coverage import text
+from mulligan.errors import NotFound
+from mulligan.files.reach import OPEN_FILE, Directories
+from mulligan.journal import checkpoints
 from mulligan.server.api import Section
-from mulligan.server.gaps import Content, content_in_checkpoint, content_on_disk
 from mulligan.server.hub import Hub
-from mulligan.server.wire import Refused
+from mulligan.server.wire import MESSAGE_LIMIT, Refused, too_large
 from mulligan.workspace.workspace import Workspace
 
 section = Section("files")
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 LOOKED_AT = 8192
+
+
+FILE_LIMIT = 1 << 30
+
+
+class Content(NamedTuple):
+    """The bytes of a file; `id` is their SHA-256, in hex, where that is known beforehand."""
+
+    data: bytes
+    id: str
 
 
 class FileQuery(NamedTuple):
@@ -49,6 +65,41 @@ def on_disk(workspace: Workspace, request: Request, query: FileQuery) -> Respons
 
 def routes(hub: Hub) -> list[BaseRoute]:
     return section.routes(hub)
+
+
+def content_in_checkpoint(workspace: Workspace, name: str, path: str) -> Content:
+    """A file of a checkpoint, guarded ones included."""
+    row = checkpoints.resolve(workspace.journal, name)
+    way = workspace.path(path)
+    for root in (row.tree, row.guarded):
+        entry = tree.find(root, way, workspace.load) if way else None
+        if entry is not None and not entry.is_directory:
+            if entry.size > FILE_LIMIT:
+                raise too_large(FILE_LIMIT)
+            return Content(workspace.store.get(entry.id), entry.id.hex())
+    raise NotFound(f"Checkpoint {row.id} has no file {path}.")
+
+
+def content_on_disk(workspace: Workspace, path: str) -> Content:
+    """An ordinary file as it is now, reached without following a link."""
+    way = workspace.path(path)
+    folder, _slash, name = way.rpartition(b"/")
+    try:
+        if not name or b".git" in way.split(b"/"):
+            raise NotFound(f"There is no file {path} for you here.")
+        with Directories(workspace.project.root) as directories:
+            fd = os.open(name, OPEN_FILE, dir_fd=directories.open(folder))
+            with open(fd, "rb") as file:
+                status = os.fstat(fd)
+                if not stat.S_ISREG(status.st_mode):
+                    raise NotFound(f"{path} is not an ordinary file.")
+                if status.st_size > MESSAGE_LIMIT:
+                    raise too_large(MESSAGE_LIMIT)
+                looks = f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
+                return Content(file.read(MESSAGE_LIMIT), looks)
+    except OSError as problem:
+        reason = problem.strerror or "cannot be read"
+        raise NotFound(f"{text(way)}: {reason}.") from problem
 
 
 def served(request: Request, content: Content) -> Response:

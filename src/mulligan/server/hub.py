@@ -21,13 +21,12 @@ import anyio.to_thread
 
 from mulligan.core.coverage import text
 from mulligan.core.times import rfc3339
-from mulligan.errors import Busy, MulliganError, NotFound
+from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
 from mulligan.journal import checkpoints, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.server.background import Job, Jobs, Work
 from mulligan.server.feed import Event, Feed, Subscription
-from mulligan.server.gaps import open_project
 from mulligan.workspace.home import (
     Project,
     find_project,
@@ -51,7 +50,11 @@ LOOK_EVERY = 0.5
 class Hub:
     """The open projects of one home. Use it from one event loop; `close` it at the end."""
 
-    def __init__(self, home: str, *, watch: bool = True) -> None:
+    def __init__(
+        self, home: str, *, watch: bool = True, default_project: str | None = None
+    ) -> None:
+        """`default_project` is whose sessions are meant where nobody says."""
+        self.default_project = default_project
         self.home = home
         self.started_at = rfc3339(time.time_ns())
         self.jobs = Jobs(self._tell_of_job)
@@ -259,6 +262,16 @@ class Hub:
             each.close()
 
 
+def open_project(project: Project, home: str, *, watch: bool, wait: float) -> Workspace:
+    """Opens a project. One that only logs have told of stays so: to read is not to protect."""
+    imported = is_imported(project)
+    try:
+        return Workspace(project, home, watch=watch, wait=wait, imported=imported)
+    except Unsupported:
+        # The system lets a user have only so many watchers; things are slower without.
+        return Workspace(project, home, wait=wait, imported=imported)
+
+
 class _Open:
     """One open project: its workspace, and a thread that waits for its files to change."""
 
@@ -327,7 +340,12 @@ class _Open:
 
 
 def _first_checkpoint(workspace: Workspace) -> Any:
-    return workspace.checkpoint("First checkpoint", kind="initial")
+    """The first checkpoint, unless somebody has taken one meanwhile."""
+    with workspace.locked():
+        taken = checkpoints.latest(workspace.journal)
+        if taken is not None:
+            return workspace.find(taken.id)
+        return workspace.checkpoint("First checkpoint", kind="initial")
 
 
 def _counted(journal: Database) -> dict[str, Any]:

@@ -28,7 +28,9 @@ class Limits:
         self._streams = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] != EVENTS:
+        path = scope.get("path", "")
+        is_stream = path == EVENTS or (path.startswith("/api/") and path.endswith("/chat"))
+        if scope["type"] == "http" and not is_stream:
             await self._as_request(scope, receive, send)
         elif scope["type"] in ("http", "websocket"):
             await self._as_stream(scope, receive, send)

@@ -23,7 +23,7 @@ from mulligan.workspace import results, review_results, search, session_results,
 
 MODULES = (
     "routes_projects", "routes_sessions", "routes_review", "routes_checkpoints", "files",
-    "routes_search", "routes_upkeep", "routes_agents", "jobs", "events",
+    "routes_search", "routes_upkeep", "routes_agents", "jobs", "events", "dialogs",
 )  # fmt: skip
 MEANINGS = {
     "400": "The request makes no sense: usage, refused_root.",

@@ -28,9 +28,8 @@ def chosen(hub: Hub, given: str | None, *, create: bool = False) -> str:
         if os.path.isabs(given):
             return hub.opened_at(given, create=create).workspace.project.id
         return str(hub.described(given)["project"])
-    default = getattr(hub, "default_project", None)
-    if default is not None:
-        return str(default)
+    if hub.default_project is not None:
+        return hub.default_project
     for row in hub.listed():
         if row["exists"] and row["problem"] is None:
             return str(row["project"])

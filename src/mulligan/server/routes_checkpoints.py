@@ -7,7 +7,6 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from starlette.routing import BaseRoute
 
 from mulligan.server.api import Section
-from mulligan.server.gaps import checkpoint_page, forget_checkpoint
 from mulligan.server.hub import Hub
 from mulligan.server.routes_projects import Limit
 from mulligan.server.shapes import About
@@ -54,7 +53,9 @@ class Files(TypedDict):
 
 @section.get("/projects/{project}/checkpoints", "The checkpoints, newest first")
 def listed(workspace: Workspace, query: CheckpointsQuery) -> Checkpoints:
-    found, more = checkpoint_page(workspace, query.limit, query.before)
+    found = workspace.log(query.limit + 1, query.before)
+    more = len(found) > query.limit
+    found = found[: query.limit]
     return {
         "checkpoints": found,
         "has_more": more,
@@ -74,7 +75,7 @@ def one(workspace: Workspace, checkpoint: str) -> Checkpoint:
 
 @section.on("DELETE", "/projects/{project}/checkpoints/{checkpoint}", "Drop a checkpoint")
 def drop(workspace: Workspace, checkpoint: str) -> Forgotten:
-    return forget_checkpoint(workspace, checkpoint)
+    return workspace.forget_checkpoints(checkpoint)
 
 
 @section.get("/projects/{project}/checkpoints/{checkpoint}/files", "Everything in a checkpoint")

@@ -9,7 +9,6 @@ from starlette.routing import BaseRoute
 
 from mulligan.errors import Busy
 from mulligan.server.api import Section
-from mulligan.server.gaps import operation_page
 from mulligan.server.hub import Hub
 from mulligan.server.shapes import LARGEST, About, Plus
 from mulligan.version import __version__
@@ -135,7 +134,9 @@ def diff(workspace: Workspace, query: DiffQuery) -> Diff:
 
 @section.get("/projects/{project}/operations", "What was done, newest first")
 def operations(workspace: Workspace, query: OperationsQuery) -> Operations:
-    found, more = operation_page(workspace, query.limit, query.before)
+    found = workspace.operations(query.limit + 1, query.before)
+    more = len(found) > query.limit
+    found = found[: query.limit]
     return {
         "operations": found,
         "has_more": more,

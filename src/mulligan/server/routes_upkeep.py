@@ -6,12 +6,12 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from starlette.routing import BaseRoute
 
-from mulligan.errors import Unsupported
 from mulligan.server.api import Section
 from mulligan.server.hub import Hub
 from mulligan.server.shapes import LARGEST, About
 from mulligan.workspace.importing import Imported, import_logs, importer
 from mulligan.workspace.results import Finding, Progress
+from mulligan.workspace.settings import section_of
 from mulligan.workspace.workspace import Workspace
 
 section = Section("upkeep")
@@ -23,13 +23,15 @@ class Findings(TypedDict):
 
 
 class SettingsRow(TypedDict):
-    """What is in force: from the home's config.toml, and the project's .mulligan.toml."""
+    """What is in force: from the home's config.toml, what was set here, and .mulligan.toml."""
 
     max_file_size: int
     guard: bool
     guard_file_size: int
     guard_total_size: int
     keep_on_commit: bool
+    tell_rejections: bool
+    strict: bool
 
 
 class SettingsBody(NamedTuple):
@@ -38,6 +40,8 @@ class SettingsBody(NamedTuple):
     guard_file_size: Count = None
     guard_total_size: Count = None
     keep_on_commit: bool | None = None
+    tell_rejections: bool | None = None
+    strict: bool | None = None
 
 
 class VerifyBody(NamedTuple):
@@ -80,15 +84,19 @@ def settings(workspace: Workspace) -> SettingsRow:
         "guard_file_size": found.limits.guard_bytes,
         "guard_total_size": found.limits.guard_total,
         "keep_on_commit": found.keep_on_commit,
+        "tell_rejections": found.tell_rejections,
+        "strict": found.strict,
     }
 
 
 @section.on("PATCH", "/projects/{project}/settings", "Change settings")
 def change_settings(workspace: Workspace, body: SettingsBody) -> SettingsRow:
-    raise Unsupported(
-        "Settings are the user's to write: in .mulligan.toml in the project, or in config.toml "
-        "in Mulligan's home."
-    )
+    values: dict[str, dict[str, Any]] = {}
+    for name, value in body._asdict().items():
+        if value is not None:
+            values.setdefault(section_of(name), {})[name] = value
+    workspace.change_settings(values)
+    return settings(workspace)
 
 
 @section.post("/projects/{project}/verify", "Re-read and re-hash everything", status=202)

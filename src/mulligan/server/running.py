@@ -46,17 +46,19 @@ def serve(
     path: str | None = None,
     idle: float | None = None,
     watch: bool = True,
+    project: str | None = None,
     ready: Callable[[Address], None],
 ) -> None:
     """Serves a home until it is told to end, or nobody has asked for anything for `idle` seconds.
 
     On loopback, unless a `host` is named, and on a unix socket in the home, or at `path`. Calls
-    `ready` when it listens. Raises `Busy` if the home has a server.
+    `ready` when it listens. `project` is meant where a request names none. Raises `Busy` if the
+    home has a server.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(_alone(home))
-        hub = Hub(home, watch=watch)
+        hub = Hub(home, watch=watch, default_project=project)
         token = _token(home)
         sockets = [stack.enter_context(_listening(host or LOOPBACK, port))]
         places = dict.fromkeys([os.path.join(home, SOCKET), path or ""])

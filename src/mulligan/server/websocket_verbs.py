@@ -13,8 +13,7 @@ from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.journal import entries, sessions
 from mulligan.server import places
 from mulligan.server import websocket_shapes as shapes
-from mulligan.server.gaps import open_project
-from mulligan.server.hub import WAIT, Hub
+from mulligan.server.hub import WAIT, Hub, open_project
 from mulligan.server.websocket_payloads import (
     CreatePoint,
     CreateSession,
@@ -175,17 +174,23 @@ def restore(workspace: Workspace, given: RestoreBody) -> dict[str, Any]:
     skipped = [path for path in given.files if path not in known]
     if given.files and not files:
         return {"restoredFiles": [], "skippedFiles": skipped, "deletedFiles": []}
-    if given.dry_run:
-        plan = workspace.plan_restore(point["id"], files, force=given.force)
-        return _outcome(plan, skipped)
     session = point["sessionId"]
-    done = workspace.restore(point["id"], files, force=given.force, session=session)
+    # Without turns nobody can tell the user's work from the agent's: then all is as asked.
+    force = given.force or (session is not None and not _has_turns(workspace, session))
+    if given.dry_run:
+        return _outcome(workspace.plan_restore(point["id"], files, force=force), skipped)
+    done = workspace.restore(point["id"], files, force=force, session=session)
     if session is not None and done.operation is not None:
         workspace.change_session(session, status="paused")
         words = f"Restored to {point['id']}: {point['description']}"
         data = {"kind": "restore", "backup": done.safety_checkpoint}
         workspace.append(session, NewEntry(SYSTEM_MESSAGE, words, data))
     return _outcome(done, skipped) | {"backupPointId": done.safety_checkpoint}
+
+
+def _has_turns(workspace: Workspace, session: str) -> bool:
+    sql = "SELECT 1 FROM operations WHERE session = ? AND kind = 'begin_turn' LIMIT 1"
+    return workspace.journal.row(sql, session) is not None
 
 
 def _outcome(done: Any, skipped: list[str]) -> dict[str, Any]:

@@ -57,20 +57,24 @@ MEASURED = ("gemini",)
 
 
 def happened(workspace: Workspace, told: Happening) -> Told:
-    """Records one happening; gives what there is to say about it."""
-    session = _session(workspace, told)
-    if told.kind == PROMPT:
-        return _prompt(workspace, session, told)
-    if told.kind == CALL_BEGINS:
-        return _call_begins(workspace, session, told)
-    if told.kind == CALL_ENDS:
-        return _call_ends(workspace, session, told)
-    if told.kind == TURN_ENDS:
-        return _turn_ends(workspace, session, told)
-    if told.kind == SESSION_ENDS:
-        return _session_ends(workspace, session, told)
-    assert told.kind == SESSION_STARTS
-    return NOTHING
+    """Records one happening; gives what there is to say about it.
+
+    One at a time: an agent may tell of several at once, each by a process of its own.
+    """
+    with workspace.locked():
+        session = _session(workspace, told)
+        if told.kind == PROMPT:
+            return _prompt(workspace, session, told)
+        if told.kind == CALL_BEGINS:
+            return _call_begins(workspace, session, told)
+        if told.kind == CALL_ENDS:
+            return _call_ends(workspace, session, told)
+        if told.kind == TURN_ENDS:
+            return _turn_ends(workspace, session, told)
+        if told.kind == SESSION_ENDS:
+            return _session_ends(workspace, session, told)
+        assert told.kind == SESSION_STARTS
+        return NOTHING
 
 
 def _session(workspace: Workspace, told: Happening) -> SessionRow:
@@ -142,20 +146,18 @@ def _end_the_dead(workspace: Workspace, session: SessionRow) -> None:
 def _call_begins(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
     if not _is_open(workspace, session):
         turns.begin(workspace, session.id, NO_PROMPT)
-    with workspace.locked():
-        paths = _inside(workspace, told)
-        known = last_seen(workspace)
-        hidden = [
-            path
-            for path in paths
-            if os.path.lexists(os.path.join(workspace.project.root, path))
-            and (known is None or find(known, path, workspace.load) is None)
-        ]
-        if hidden:
-            # Out of scope, and about to be written: what it holds must be in a checkpoint first.
-            turns.bring_into_view(workspace, hidden)
-        elif len(turns.open_turns(workspace)) > 1:
-            turns.observe(workspace)
+    known = last_seen(workspace)
+    hidden = [
+        path
+        for path in _inside(workspace, told)
+        if os.path.lexists(os.path.join(workspace.project.root, path))
+        and (known is None or find(known, path, workspace.load) is None)
+    ]
+    if hidden:
+        # Out of scope, and about to be written: what it holds must be in a checkpoint first.
+        turns.bring_into_view(workspace, hidden)
+    elif len(turns.open_turns(workspace)) > 1:
+        turns.observe(workspace)
     if told.tool and not told.aside:
         _note_call(workspace, session, told)
     return NOTHING
@@ -218,16 +220,12 @@ def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> To
 
 
 def _turn_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
-    if told.aside:
+    if told.aside or not _is_open(workspace, session):
         return NOTHING
-    # The end of the turn and that of the session may be told at once, by two processes.
-    with workspace.locked():
-        if not _is_open(workspace, session):
-            return NOTHING
-        took_in = _complete(workspace, told)
-        if told.text and not took_in:
-            recording.add(workspace, session.id, [NewEntry(ASSISTANT_OUTPUT, told.text)])
-        return Told(to_user=_words(turns.end(workspace, session.id)))
+    took_in = _complete(workspace, told)
+    if told.text and not took_in:
+        recording.add(workspace, session.id, [NewEntry(ASSISTANT_OUTPUT, told.text)])
+    return Told(to_user=_words(turns.end(workspace, session.id)))
 
 
 def _session_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:

@@ -87,6 +87,11 @@ def change_settings(directory: str, values: Mapping[str, Mapping[str, Any]]) -> 
     os.replace(temporary, path)
 
 
+def section_of(name: str) -> str:
+    """The section that a setting stands in."""
+    return next((each for each, names in SWITCHES.items() if name in names), "checkpoints")
+
+
 def as_json(settings: Settings) -> dict[str, dict[str, Any]]:
     """The settings by section and name, as they are written."""
     limits = settings.limits._asdict()

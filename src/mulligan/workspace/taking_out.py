@@ -103,7 +103,7 @@ def _changed_by_the_user(workspace: Workspace, seen: Look) -> set[bytes]:
     Between two operations it is the user who works; what an operation does, it does itself.
     """
     since = operations.since(workspace.journal, BOUNDARIES)
-    if not since or since[0].session is None:
+    if not since or since[0].session is None or since[0].kind == "checkpoint":
         return set()
     trees: list[tuple[Id | None, Id | None]] = [
         (_tree(workspace, each.before), _tree(workspace, each.after)) for each in since

@@ -15,7 +15,7 @@ from mulligan.core.coverage import raw
 from mulligan.core.entries import STATUSES
 from mulligan.core.tree import EMPTY, EMPTY_ID, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, UsageError
-from mulligan.files import gitfiles, index
+from mulligan.files import freeing, gitfiles, index
 from mulligan.files.index import Cache
 from mulligan.journal import operations, sessions
 from mulligan.journal.db import Database
@@ -150,6 +150,7 @@ class Workspace(SessionVerbs, ReviewVerbs):
                 self.watcher = None
             self.store.close()
             self.journal.close()
+            freeing.finish()
 
     def __enter__(self) -> Workspace:
         return self

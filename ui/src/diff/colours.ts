@@ -12,7 +12,11 @@ let asked = false;
 export function colouring(): Make | null {
   if (!asked) {
     asked = true;
-    void import("./syntax").then((found) => (make.value = found.coloursOf));
+    import("./syntax").then(
+      (found) => (make.value = found.coloursOf),
+      // The server was gone just then; whoever draws next asks again.
+      () => (asked = false),
+    );
   }
   return make.value;
 }

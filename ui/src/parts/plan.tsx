@@ -13,8 +13,8 @@ export function Plan({ plan }: { plan: RestorePlan }) {
   if (nothing) return <p class="plan-nothing">No file would change: all is as it was then.</p>;
   return (
     <div class="plan">
-      <Part title="Write" hint="get the content they had" paths={plan.restored} dirty={dirty} />
-      <Part title="Delete" hint="were not there then" paths={plan.deleted} dirty={dirty} />
+      <Part title="Write" hint="as it was then" paths={plan.restored} dirty={dirty} />
+      <Part title="Delete" hint="not there then" paths={plan.deleted} dirty={dirty} />
       {plan.skipped.length > 0 && (
         <section class="plan-part">
           <h3>
@@ -50,7 +50,7 @@ function Part(given: { title: string; hint: string; paths: string[]; dirty: Set<
       <h3>
         {given.title}{" "}
         <span class="faint">
-          {count(given.paths.length, "file")}: {given.hint}
+          {count(given.paths.length, "file")}, {given.hint}
         </span>
       </h3>
       <ul>

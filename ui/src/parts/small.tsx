@@ -26,9 +26,17 @@ export function Badge({ of }: { of: PendingStats | null | undefined }) {
 
 export function Counts({ additions, deletions }: { additions: number; deletions: number }) {
   return (
-    <span class="counts" aria-label={`${count(additions, "line")} added, ${deletions} deleted`} role="img">
-      {additions > 0 && <span class="plus">+{additions.toLocaleString("en")}</span>}
-      {deletions > 0 && <span class="minus">−{deletions.toLocaleString("en")}</span>}
+    <span class="counts">
+      {additions > 0 && (
+        <span class="plus" title={`${count(additions, "line")} added`}>
+          +{additions.toLocaleString("en")}
+        </span>
+      )}
+      {deletions > 0 && (
+        <span class="minus" title={`${count(deletions, "line")} deleted`}>
+          −{deletions.toLocaleString("en")}
+        </span>
+      )}
     </span>
   );
 }

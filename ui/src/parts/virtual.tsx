@@ -41,7 +41,7 @@ export function Virtual<R extends Row>(given: Given<R>) {
   const [view, setView] = useState({ top: 0, height: 800 });
   const tops = useMemo(() => topsOf(rows), [rows]);
   const total = tops[rows.length] ?? 0;
-  const anchor = useRef<{ key: string; offset: number } | null>(null);
+  const anchor = useRef<{ key: string; index: number; offset: number } | null>(null);
   const keys = useMemo(() => {
     let made: Map<string, number> | null = null;
     return () => (made ??= new Map(rows.map((row, index) => [row.key, index])));
@@ -60,7 +60,8 @@ export function Virtual<R extends Row>(given: Given<R>) {
     const element = box.current!;
     const kept = anchor.current;
     if (!kept) return;
-    const index = keys().get(kept.key);
+    // Mostly it is where it was; only else is it worth looking everywhere.
+    const index = rows[kept.index]?.key === kept.key ? kept.index : keys().get(kept.key);
     if (index === undefined) return;
     const wanted = tops[index]! + kept.offset;
     if (Math.abs(element.scrollTop - wanted) > 1) element.scrollTop = wanted;
@@ -89,7 +90,7 @@ export function Virtual<R extends Row>(given: Given<R>) {
   function remember(top: number): void {
     const index = indexAt(tops, top + (given.inset ?? 0));
     const row = rows[index];
-    anchor.current = row ? { key: row.key, offset: top - tops[index]! } : null;
+    anchor.current = row ? { key: row.key, index, offset: top - tops[index]! } : null;
     if (row) given.seen?.(row, index);
   }
 

@@ -110,14 +110,14 @@ def cut(text: str, container: Value, index: int) -> str:
 
 def _inserted(text: str, container: Value, depth: int, name: str, item: Any) -> str:
     inside = text[container.start : container.end]
-    step = _step(text)
+    step, line = _step(text), _line(text)
     if container.parts:
         end = container.parts[-1].end
         if "\n" not in inside:
             return f"{text[:end]}, {name}{json.dumps(item, ensure_ascii=False)}{text[end:]}"
-        gap = f",\n{step * (depth + 1)}"
+        gap = f",{line}{step * (depth + 1)}"
         return text[:end] + gap + name + _shown(text, item, depth + 1) + text[end:]
-    gap, last = f"\n{step * (depth + 1)}", f"\n{step * depth}"
+    gap, last = f"{line}{step * (depth + 1)}", f"{line}{step * depth}"
     opening, closing = text[: container.start + 1], text[container.end - 1 :]
     comments = text[container.start + 1 : container.end - 1].rstrip()
     return opening + comments + gap + name + _shown(text, item, depth + 1) + last + closing
@@ -127,7 +127,11 @@ def _shown(text: str, value: Any, depth: int) -> str:
     """A value as the rest of the file is written."""
     step = _step(text)
     lines = json.dumps(value, indent=step, ensure_ascii=False).split("\n")
-    return f"\n{step * depth}".join(lines)
+    return f"{_line(text)}{step * depth}".join(lines)
+
+
+def _line(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _step(text: str) -> str:

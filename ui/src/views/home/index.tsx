@@ -184,7 +184,7 @@ function Cards({ all, only }: { all: ProjectRow[]; only: string | null }) {
             </button>
             {sum.files > 0 && (
               <a class="card-pending" href={to("review", each.project)}>
-                <Badge of={sum} /> <span>to review</span>
+                Review <Badge of={sum} />
               </a>
             )}
           </li>
@@ -226,8 +226,8 @@ function List({ shown, many }: { shown: Found[]; many: boolean }) {
                 <a
                   class="session-pending"
                   href={to("review", each.where.project, { session: each.session })}
-                  aria-label={`Review what is pending in ${each.title || "this session"}`}
                 >
+                  <span class="unseen">Review what is pending in {each.title || "this session"}: </span>
                   <Badge of={each.pending} />
                 </a>
               )}

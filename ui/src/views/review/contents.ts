@@ -5,16 +5,21 @@ import { api } from "../../api";
 import { listen } from "../../live";
 
 const LARGEST = 2_000_000;
+const TOGETHER = 40;
 
 export interface Contents {
   lines: (path: string) => readonly string[] | null;
   want: (path: string) => void;
+  /** Changes when files may have changed, and are to be wanted again. */
+  version: number;
 }
 
 export function useContents(project: string): Contents {
   const known = useRef(new Map<string, readonly string[]>());
   const asked = useRef(new Set<string>());
   const [, redraw] = useState(0);
+  const [version, setVersion] = useState(0);
+  const timer = useRef<number | undefined>(undefined);
 
   useEffect(() => {
     known.current.clear();
@@ -23,7 +28,7 @@ export function useContents(project: string): Contents {
       // What is known stays until the new content is there: nothing shall flicker.
       if (event.project === project || event.kind === "reconnected") {
         asked.current.clear();
-        redraw((each) => each + 1);
+        setVersion((each) => each + 1);
       }
     });
   }, [project]);
@@ -41,7 +46,11 @@ export function useContents(project: string): Contents {
           if (before && before.length === lines.length && before.every((line, at) => line === lines[at]))
             return;
           known.current.set(path, lines);
-          redraw((each) => each + 1);
+          // Several that come at once are drawn at once.
+          timer.current ??= window.setTimeout(() => {
+            timer.current = undefined;
+            redraw((each) => each + 1);
+          }, TOGETHER);
         },
         () => known.current.delete(path),
       );
@@ -50,5 +59,5 @@ export function useContents(project: string): Contents {
   );
 
   const lines = useCallback((path: string) => known.current.get(path) ?? null, []);
-  return { lines, want };
+  return { lines, want, version };
 }

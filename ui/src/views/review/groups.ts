@@ -23,11 +23,16 @@ export interface Group {
   parts: Part[];
 }
 
+/**
+ * The groups of what is pending. A part that is as it was in `before` is that very object, so that
+ * what was worked out for it need not be worked out again.
+ */
 export function grouped(
   files: PendingFile[],
   by: Grouping,
   sessions: Map<string, Session>,
   decided: Set<string>,
+  before: Map<string, Part>,
 ): Group[] {
   const groups = new Map<string, Group>();
   for (const file of files) {
@@ -49,8 +54,35 @@ export function grouped(
     }
   }
   const found = [...groups.values()];
+  for (const group of found) group.parts = group.parts.map((part) => known(part, before));
   if (by === "turn") found.sort((a, b) => (b.turn ?? 0) - (a.turn ?? 0));
   return found;
+}
+
+function known(part: Part, before: Map<string, Part>): Part {
+  const old = before.get(part.key);
+  if (old && isSame(old, part)) return old;
+  before.set(part.key, part);
+  return part;
+}
+
+/** The id of a hunk stands for its lines; where it is may have changed. */
+function isSame(one: Part, other: Part): boolean {
+  return (
+    one.file.status === other.file.status &&
+    one.file.new_mode === other.file.new_mode &&
+    one.hunks.length === other.hunks.length &&
+    one.hunks.every((hunk, at) => {
+      const now = other.hunks[at]!;
+      return (
+        hunk.hunk === now.hunk &&
+        hunk.old_start === now.old_start &&
+        hunk.new_start === now.new_start &&
+        hunk.mixed === now.mixed &&
+        hunk.turns.length === now.turns.length
+      );
+    })
+  );
 }
 
 export function hunksOf(groups: Group[]): PendingHunk[] {

@@ -1,7 +1,7 @@
 /** Review: what agents did and nobody has decided on yet, change by change. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { api, Problem, type Choice, type PendingFile, type PendingHunk, type Session } from "../../api";
+import { api, Problem, type Choice, type PendingHunk, type Session } from "../../api";
 import { useColumns } from "../../diff/columns";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
@@ -19,6 +19,7 @@ import { FileHead, RowView } from "./lines";
 import { draw, FILE_HEIGHT, type ReviewRow } from "./rows";
 
 const CHANGES = ["operation", "operation_changed", "files", "session_deleted"];
+const MOST_ABOVE = FILE_HEIGHT + 80;
 const NUMBERS = { unified: 116, split: 76 };
 
 export default function Review() {
@@ -61,14 +62,15 @@ function ReviewOf({ project }: { project: string }) {
   const split = side === "split";
   const columns = useColumns(pane, split ? NUMBERS.split : NUMBERS.unified, split ? 2 : 1);
 
+  const parts_ = useRef(new Map<string, Part>()).current;
   const groups = useMemo(
-    () => grouped(found.data?.files ?? [], by, sessions, decided),
+    () => grouped(found.data?.files ?? [], by, sessions, decided, parts_),
     [found.data, by, sessions, decided],
   );
   const hunks = useMemo(() => hunksOf(groups), [groups]);
   const linesOf = (part: Part) => fitting(part, contents.lines(part.file.path));
   const version = groups.flatMap((group) => group.parts.map(linesOf));
-  const { rows, places } = useMemo(
+  const { rows, places, numbers } = useMemo(
     () => draw(groups, { columns, split }, linesOf, folded, opened),
     [groups, columns, split, folded, opened, ...versionKey(version)],
   );
@@ -93,9 +95,9 @@ function ReviewOf({ project }: { project: string }) {
       if (!wanted) return;
       setCurrent(wanted.hunk);
       const key = places.get(wanted.hunk);
-      if (key) list.current?.show(key, { top: FILE_HEIGHT + 72 });
+      if (key) list.current?.show(key, { top: above(rows, key) });
     },
-    [places],
+    [rows, places],
   );
 
   function step(by: number): void {
@@ -196,6 +198,8 @@ function ReviewOf({ project }: { project: string }) {
     fold,
     open,
     want: contents.want,
+    version: contents.version,
+    numbers,
     linesOf,
   };
 
@@ -278,7 +282,7 @@ function ReviewOf({ project }: { project: string }) {
               inset={FILE_HEIGHT}
               seen={(row) => setTop("part" in row ? row.part : null)}
               over={top && parts(groups).includes(top) ? <div class="diff-sticky"><FileHead part={top} folded={folded.has(top.key)} act={act} /></div> : null}
-              render={(row) => <RowView key={row.key} row={row} current={hunk} act={act} total={hunks.length} />}
+              render={(row) => <RowView key={row.key} row={row} current={hunk} act={act} />}
             />
           )}
         </div>
@@ -386,10 +390,25 @@ function useSessions(project: string): Map<string, Session> {
 /** The lines of a file, if they are those that the hunks speak of. */
 function fitting(part: Part, lines: readonly string[] | null): readonly string[] | null {
   if (!lines || part.file.status !== "modified") return null;
-  const fits = (part.file as PendingFile).hunks.every((hunk) =>
+  const known = fits_.get(part);
+  if (known?.lines === lines) return known.fits ? lines : null;
+  const fits = part.hunks.every((hunk) =>
     hunk.new_lines.every((line, at) => lines[hunk.new_start - 1 + at] === line.replace(/\n$/, "")),
   );
+  fits_.set(part, { lines, fits });
   return fits ? lines : null;
+}
+
+const fits_ = new WeakMap<Part, { lines: readonly string[]; fits: boolean }>();
+
+/** How much of what is before a row is shown with it: its file's head, and a few lines. */
+function above(rows: ReviewRow[], key: string): number {
+  let height = 0;
+  for (let at = rows.findIndex((row) => row.key === key) - 1; at >= 0; at--) {
+    height += rows[at]!.height;
+    if (rows[at]!.kind === "file" || height >= MOST_ABOVE) break;
+  }
+  return Math.min(height, MOST_ABOVE);
 }
 
 /** As few inputs as possible that change when a file's lines do. */

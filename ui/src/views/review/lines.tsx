@@ -12,6 +12,8 @@ import { count } from "../../words";
 import type { Part } from "./groups";
 import type { ReviewRow } from "./rows";
 
+const LOOKED_AT = 50;
+
 export interface Act {
   keep: (hunks: PendingHunk[]) => void;
   undo: (hunks: PendingHunk[]) => void;
@@ -19,6 +21,10 @@ export interface Act {
   fold: (key: string) => void;
   open: (gap: string) => void;
   want: (path: string) => void;
+  /** Changes when what was wanted is to be wanted again. */
+  version: number;
+  /** Which change of how many a hunk is. */
+  numbers: Map<string, number>;
   linesOf: (part: Part) => readonly string[] | null;
 }
 
@@ -26,7 +32,6 @@ export function RowView(given: {
   row: ReviewRow;
   current: PendingHunk | null;
   act: Act;
-  total: number;
 }) {
   const { row, current, act } = given;
   switch (row.kind) {
@@ -49,8 +54,8 @@ export function RowView(given: {
       return (
         <HunkHead
           hunk={row.hunk}
-          number={row.number}
-          total={given.total}
+          number={act.numbers.get(row.hunk.hunk) ?? 0}
+          total={act.numbers.size}
           active={row.hunk.hunk === current?.hunk}
           act={act}
         />
@@ -74,8 +79,11 @@ function isChange(row: ReviewRow): boolean {
 export function FileHead({ part, folded, act }: { part: Part; folded: boolean; act: Act }) {
   const { path, status } = part.file;
   useEffect(() => {
-    if (status === "modified") act.want(path);
-  });
+    if (status !== "modified") return undefined;
+    // Not for what only flies past.
+    const timer = window.setTimeout(() => act.want(path), LOOKED_AT);
+    return () => clearTimeout(timer);
+  }, [path, status, act.version]);
   return (
     <div class="file-head">
       <button

@@ -20,7 +20,6 @@ export interface HunkRow extends Row {
   kind: "hunk";
   part: Part;
   hunk: PendingHunk;
-  number: number;
 }
 
 export interface NoteRow extends Row {
@@ -39,7 +38,18 @@ export interface Drawn {
   rows: ReviewRow[];
   /** The row of each hunk, by its id. */
   places: Map<string, string>;
+  /** Which change of all it is, by its id. */
+  numbers: Map<string, number>;
 }
+
+interface Known {
+  of: string;
+  lines: readonly string[] | null;
+  rows: ReviewRow[];
+}
+
+/** The rows of a part that has not changed are not made again. */
+const cache = new WeakMap<Part, Known>();
 
 export function draw(
   groups: Group[],
@@ -50,7 +60,8 @@ export function draw(
 ): Drawn {
   const rows: ReviewRow[] = [];
   const places = new Map<string, string>();
-  let number = 0;
+  const numbers = new Map<string, number>();
+  const shaped = `${shape.columns} ${shape.split} ${[...opened].join()}`;
   for (const group of groups) {
     if (group.title)
       rows.push({ kind: "group", key: `group ${group.key}`, height: GROUP_HEIGHT, group });
@@ -58,23 +69,29 @@ export function draw(
       const closed = folded.has(part.key);
       rows.push({ kind: "file", key: `file ${part.key}`, height: FILE_HEIGHT, part, folded: closed });
       for (const hunk of part.hunks) {
-        number++;
+        numbers.set(hunk.hunk, numbers.size + 1);
         places.set(hunk.hunk, closed ? `file ${part.key}` : `hunk ${hunk.hunk}`);
       }
-      if (!closed) addPart(rows, part, number - part.hunks.length, shape, linesOf(part), opened);
+      if (closed) continue;
+      const lines = linesOf(part);
+      let known = cache.get(part);
+      if (!known || known.of !== shaped || known.lines !== lines) {
+        known = { of: shaped, lines, rows: rowsOf(part, shape, lines, opened) };
+        cache.set(part, known);
+      }
+      for (const row of known.rows) rows.push(row);
     }
   }
-  return { rows, places };
+  return { rows, places, numbers };
 }
 
-function addPart(
-  rows: ReviewRow[],
+function rowsOf(
   part: Part,
-  first: number,
   shape: Shape,
   lines: readonly string[] | null,
   opened: Set<string>,
-): void {
+): ReviewRow[] {
+  const rows: ReviewRow[] = [];
   const isOpen = (gap: string) => opened.has(gap);
   const hunks = part.hunks.map((hunk) => ({ ...hunk, id: hunk.hunk }));
   // Of a file that came or went there is nothing around the change.
@@ -84,10 +101,8 @@ function addPart(
     if (!alone)
       for (const row of contextRows(part.key, shape, { before, after: hunk }, lines, isOpen))
         rows.push({ ...row, part });
-    rows.push({
-      kind: "hunk", key: `hunk ${hunk.hunk}`, height: HUNK_HEIGHT, part, hunk: part.hunks[at]!,
-      number: first + at + 1,
-    }); // prettier-ignore
+    const key = `hunk ${hunk.hunk}`;
+    rows.push({ kind: "hunk", key, height: HUNK_HEIGHT, part, hunk: part.hunks[at]! });
     const note = noteOf(part, hunk.kind);
     if (note) rows.push({ kind: "note", key: `note ${hunk.hunk}`, height: NOTE_HEIGHT, text: note });
     for (const row of hunkRows(part.key, hunk, shape)) rows.push({ ...row, part });
@@ -96,6 +111,7 @@ function addPart(
   if (last && !alone)
     for (const row of contextRows(part.key, shape, { before: last, after: null }, lines, isOpen))
       rows.push({ ...row, part });
+  return rows;
 }
 
 function noteOf(part: Part, kind: string): string {

@@ -10,6 +10,7 @@ import { useResource } from "../../resource";
 import { go, place, to } from "../../router";
 import { complain, say } from "../../state";
 import { status } from "../../words";
+import { About } from "./about";
 import { EntryView, type Act } from "./entries";
 import { GoTo } from "./goto";
 import { drawGraph, loadGraph } from "./graph";
@@ -195,6 +196,7 @@ function One({ project, session }: { project: string; session: string }) {
           ) : (
             <Skeleton lines={4} height={40} />
           )}
+          {data && <About project={project} session={data} />}
         </aside>
       </div>
       {going && <GoTo project={project} session={session} entry={going} close={() => setGoing(null)} gone={gone} />}

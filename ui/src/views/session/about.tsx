@@ -1,0 +1,119 @@
+/** About the session itself, below its branches: its rounds, its name, and an end to it. */
+
+import { useState } from "preact/hooks";
+import { api, type Session } from "../../api";
+import { Dialog } from "../../parts/dialog";
+import { Icon } from "../../parts/icons";
+import { Moment } from "../../parts/small";
+import { useResource } from "../../resource";
+import { go, to } from "../../router";
+import { complain, say } from "../../state";
+import { count } from "../../words";
+
+const STATES: Record<string, string> = {
+  active: "going on",
+  merged: "approved",
+  abandoned: "reset",
+};
+
+export function About({ project, session }: { project: string; session: Session }) {
+  const [naming, setNaming] = useState(false);
+  const [deleting, setDeleting] = useState(false);
+  const rounds = useResource(
+    () => api.rounds(project, session.session),
+    [project, session.session],
+    (event) => event.project === project && event.kind.startsWith("operation"),
+  );
+  return (
+    <>
+      <h2>Rounds</h2>
+      <ol class="rounds">
+        {(rounds.data?.rounds ?? []).map((round, at) => (
+          <li key={round.name}>
+            <span class={`state state-${round.status === "active" ? "running" : "stopped"}`} />
+            <span>
+              Round {at + 1}: {STATES[round.status] ?? round.status}
+            </span>
+            <span class="faint">
+              <Moment at={round.closed_at ?? round.created_at} />
+            </span>
+          </li>
+        ))}
+      </ol>
+      <div class="session-acts">
+        <button type="button" class="small" onClick={() => setNaming(true)}>
+          Rename
+        </button>
+        <a class="small" href={to("search", null, { q: session.title })}>
+          Find similar
+        </a>
+        <button type="button" class="small" onClick={() => setDeleting(true)}>
+          Delete…
+        </button>
+      </div>
+      {naming && <Rename project={project} session={session} close={() => setNaming(false)} />}
+      {deleting && <Delete project={project} session={session} close={() => setDeleting(false)} />}
+    </>
+  );
+}
+
+function Rename({ project, session, close }: { project: string; session: Session; close: () => void }) {
+  const [title, setTitle] = useState(session.title);
+  const save = () => void api.changeSession(project, session.session, { title }).then(close, complain);
+  return (
+    <Dialog
+      title="Rename the session"
+      close={close}
+      actions={
+        <>
+          <button type="button" class="button" onClick={close}>
+            Cancel
+          </button>
+          <button type="button" class="button primary" disabled={!title.trim()} onClick={save}>
+            Save
+          </button>
+        </>
+      }
+    >
+      <label class="field field-wide">
+        <Icon name="edit" size={14} />
+        <span class="unseen">Title</span>
+        <input
+          value={title}
+          onInput={(event) => setTitle(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Enter" && save()}
+        />
+      </label>
+    </Dialog>
+  );
+}
+
+function Delete({ project, session, close }: { project: string; session: Session; close: () => void }) {
+  const pending = session.pending?.files ?? 0;
+  const run = () =>
+    void api.deleteSession(project, session.session).then(() => {
+      say("The session is deleted.");
+      go(to("home"));
+    }, complain);
+  return (
+    <Dialog
+      title="Delete the session?"
+      close={close}
+      actions={
+        <>
+          <button type="button" class="button" onClick={close}>
+            Cancel
+          </button>
+          <button type="button" class="button danger" onClick={run}>
+            Delete it
+          </button>
+        </>
+      }
+    >
+      <p>
+        Its conversation and its checkpoints go, and cannot be found any more. This cannot be undone. No file of
+        the project is touched{pending > 0 ? `; ${count(pending, "file")} stay as they are` : ""}.
+      </p>
+    </Dialog>
+  );
+}
