@@ -88,3 +88,22 @@ def test_sessions_appear_and_grow_while_one_looks(
         agent.ends()
         expect(tab.locator(".step")).to_contain_text("1 added")
         expect(tab.get_by_role("link", name="Review +1")).to_be_visible()
+
+
+def test_taking_back_does_not_take_back_what_an_agent_did_since(
+    served: Served, open_tab: Callable[..., Any]
+) -> None:
+    tab = open_tab(served, f"/p/{served.project}/review")
+    place = tab.locator(".stepper-place")
+    expect(place).to_have_text("Change 1 of 15")
+    tab.keyboard.press("n")
+    expect(tab.get_by_text("Undid a change in README.md.")).to_be_visible()
+    with served.workspace() as workspace:
+        agent = Agent(workspace, "codex", "another-model", "Meanwhile")
+        agent.asked("Add a file.")
+        agent.writes("ZZZ.md", "late\n")
+        agent.ends()
+    expect(place).to_contain_text("of 15")
+    tab.keyboard.press("u")
+    expect(tab.get_by_text("Something else was done since")).to_be_visible()
+    assert (served.root / "ZZZ.md").exists()

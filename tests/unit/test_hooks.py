@@ -628,17 +628,20 @@ def test_many_events_at_once_are_all_recorded_once(project: Path, log: Log) -> N
     log.add("user", "Go.")
     for number in range(3):
         log.call(f"c{number}", f"echo {number}")
-    common = {"session": "s1", "directory": str(project), "log": str(log.path)}
-    events = [{"kind": "session_starts"}, {"kind": "prompt", "text": "Go."}]
+    common = {"session_id": "s1", "cwd": str(project), "transcript_path": str(log.path)}
+    events: list[dict[str, Any]] = [
+        {"hook_event_name": "SessionStart"},
+        {"hook_event_name": "UserPromptSubmit", "prompt": "Go."},
+    ]
     events += [
-        {"kind": "call_begins", "call": f"c{each}", "tool": "Bash", "input": {"command": f"{each}"}}
+        {"hook_event_name": "PreToolUse", "tool_use_id": f"c{each}", "tool_name": "Bash"}
         for each in range(3)
     ]
     processes = []
     for event in events:
         process = subprocess.Popen(
-            [sys.executable, "-m", "mulligan", "hook", "pi"], cwd=project, stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            [sys.executable, "-m", "mulligan", "hook", "claude-code"], cwd=project,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         assert process.stdin is not None
         process.stdin.write(json.dumps(common | event).encode())

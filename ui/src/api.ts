@@ -227,6 +227,16 @@ export interface Discarded {
   results: RestoreResult[];
 }
 
+export interface Operation {
+  operation: number;
+  kind: string;
+  state: string;
+  changed: boolean;
+  created_at: string;
+  session: string | null;
+  undoes: number | null;
+}
+
 export interface Coverage {
   complete: boolean;
   skipped: Skip[];
@@ -438,6 +448,8 @@ export const api = {
     post<Kept>("/projects/{project}/keep", { project }, choice),
   discard: (project: string, choice: Choice & { force?: boolean; preview?: boolean }) =>
     post<Discarded>("/projects/{project}/discard", { project }, choice),
+  operations: (project: string, query: Given) =>
+    get<{ operations: Operation[] }>("/projects/{project}/operations", { project }, query),
   undo: (project: string, body: { preview?: boolean; force?: boolean }) =>
     post<RestoreResult>("/projects/{project}/undo", { project }, body),
   redo: (project: string, body: { preview?: boolean; force?: boolean }) =>

@@ -6,6 +6,7 @@ import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, ago, plural, shown, size
+from mulligan.journal.checkpoints import MADE_ON_THE_WAY
 
 
 @command(
@@ -27,9 +28,10 @@ def log(out: Output, limit: int | None) -> None:
     position = 0
     for each in found:
         name = click.style(each.id[:8], fg="yellow")
-        kind = click.style(f"{each.kind:9}", dim=each.kind in ("safety", "restored"))
+        on_the_way = each.kind in MADE_ON_THE_WAY
+        kind = click.style(f"{each.kind:9}", dim=on_the_way)
         where = ""
-        if each.kind not in ("safety", "restored"):
+        if not on_the_way:
             where = f"@{position or ''}"
             position += 1
         details = f"{plural(each.files, 'file')}, {size(each.bytes)}"

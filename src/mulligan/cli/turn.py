@@ -63,7 +63,7 @@ def begin(out: Output, words: tuple[str, ...], new: bool, agent: str) -> None:
         )
     with out.workspace(create=True) as workspace:
         if new:
-            session, message = workspace.new_session(agent=agent).id, words
+            session, message = workspace.new_session(agent=agent, process=0).id, words
         else:
             session, message = words[0], words[1:]
         begun = workspace.begin_turn(session, " ".join(message))

@@ -82,7 +82,7 @@ def finalize(workspace: Workspace, edit: Edit) -> list[Record]:
             appender.finish()
         _note(workspace, session, paths, now)
         if len(open_turns(workspace)) > 1:
-            observe(workspace)
+            observe(workspace, acting=session.number)
     if not records:
         return []
     page = keeping.transcript(

@@ -88,8 +88,6 @@ def _session(workspace: Workspace, told: Happening) -> SessionRow:
         keeping.create(
             workspace, id=told.session, checkpoint=False, values=values, process=told.process or 0
         )
-        # It may have been going on for long, or be a fork: what was said comes before what will.
-        _complete(workspace, told)
         return sessions.resolve(workspace.journal, told.session)
     new: dict[str, Any] = {}
     process = identity(told.process) if told.process else None
@@ -116,6 +114,9 @@ def _prompt(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
             # Installed twice, for the user and for the project.
             return NOTHING
         # The turn before never ended: its log has what there is to know of it.
+        _complete(workspace, told)
+    elif session.leaf is None:
+        # It may have been going on for long, or be a fork: what was said comes before what will.
         _complete(workspace, told)
     _end_the_dead(workspace, session)
     turns.begin(workspace, session.id, told.text or "")
@@ -215,7 +216,7 @@ def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> To
                 db, session.number, entry, status=SUCCESS if told.ok else ERROR, duration=took
             )
     if len(turns.open_turns(workspace)) > 1:
-        turns.observe(workspace)
+        turns.observe(workspace, acting=session.number)
     return NOTHING
 
 

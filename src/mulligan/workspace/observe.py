@@ -125,24 +125,33 @@ class Observation:
 
 @contextmanager
 def observing(
-    workspace: Workspace, *, came_into_view: Collection[bytes] = ()
+    workspace: Workspace,
+    *,
+    came_into_view: Collection[bytes] = (),
+    acting: int | None = None,
 ) -> Iterator[Observation]:
     """Looks at the disk. The caller holds the lock."""
     with Writer(workspace.store) as writer:
         seen = look(workspace, writer)
-        yield observed(workspace, writer, seen, came_into_view=came_into_view)
+        yield observed(workspace, writer, seen, came_into_view=came_into_view, acting=acting)
 
 
 def observed(
-    workspace: Workspace, writer: Writer, seen: Look, *, came_into_view: Collection[bytes] = ()
+    workspace: Workspace,
+    writer: Writer,
+    seen: Look,
+    *,
+    came_into_view: Collection[bytes] = (),
+    acting: int | None = None,
 ) -> Observation:
     """What a look means for the sessions.
 
-    What came into view was there before, and is nobody's work.
+    What came into view was there before, and is nobody's work. `acting` is the session that is
+    just ending a turn or a call: of several at work, what was found is most likely its.
     """
     covered = writer.put(seen.coverage.encode())
     found = Observation(workspace, writer, seen, covered, Standing({}, moved=False))
-    standing = settle(workspace, found.trees, seen, came_into_view)
+    standing = settle(workspace, found.trees, seen, came_into_view, acting)
     if standing.views:
         kept, paths = kept_by_commit(workspace, found.trees, standing.views, seen.tree)
         if paths:

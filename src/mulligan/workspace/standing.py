@@ -37,7 +37,11 @@ class Standing(NamedTuple):
 
 
 def settle(
-    workspace: Workspace, trees: Trees, seen: Look, came_into_view: Collection[bytes] = ()
+    workspace: Workspace,
+    trees: Trees,
+    seen: Look,
+    came_into_view: Collection[bytes] = (),
+    acting: int | None = None,
 ) -> Standing:
     """The views, with whatever happened to the disk since it was last seen put to account."""
     known = views.live(workspace.journal)
@@ -46,7 +50,7 @@ def settle(
     last = last_seen(workspace)
     if last is None or last == seen.tree:
         return Standing(known, moved=False)
-    author = authors(workspace, known)
+    author = authors(workspace, known, acting)
     if came_into_view:
         worker = author
         author = lambda path: None if path in came_into_view else worker(path)  # noqa: E731
@@ -63,11 +67,12 @@ def last_seen(workspace: Workspace) -> Id | None:
     return row.tree if row is not None else None
 
 
-def authors(workspace: Workspace, known: Mapping[int, View]) -> Author:
+def authors(workspace: Workspace, known: Mapping[int, View], acting: int | None = None) -> Author:
     """Whose a change is that was just found: the open turn's, or without one the user's.
 
     With several open turns it is the one that has written the path by its own account, else the
-    one with a running tool call, else the one that said something last.
+    one that is just ending something, else the one with a running tool call, else the one that
+    said something last.
     """
     working = [number for number, view in known.items() if view.base is not None]
     if len(working) <= 1:
@@ -84,12 +89,14 @@ def authors(workspace: Workspace, known: Mapping[int, View]) -> Author:
             last.created_at if last is not None else "",
         )
     }
-    busiest: int = workspace.journal.row(
+    busiest: int | None = workspace.journal.row(
         f"SELECT s.number FROM sessions s WHERE s.number IN ({marks}) ORDER BY EXISTS (SELECT 1 "
         "FROM tool_events t WHERE t.session = s.number AND t.success IS NULL) DESC, "
         "s.updated_at DESC LIMIT 1",
         *working,
     )[0]
+    if acting in working:
+        busiest = acting
     return lambda path: wrote.get(path, busiest)
 
 

@@ -103,7 +103,7 @@ def end(
     """Ends a turn: records what it changed, if it changed anything."""
     with workspace.locked():
         session = sessions.resolve(workspace.journal, name)
-        with observing(workspace) as now:
+        with observing(workspace, acting=session.number) as now:
             view = now.view(session.number)
             if view.base is None:
                 raise UsageError(f"Session {session.id} has no turn that could end.")
@@ -185,11 +185,11 @@ def _preview_of_open_turns(workspace: Workspace, *, force: bool) -> RestoreResul
     return restore.perform(workspace, wishing, preview=True)
 
 
-def observe(workspace: Workspace) -> None:
+def observe(workspace: Workspace, *, acting: int | None = None) -> None:
     """Puts what happened to the disk to account now, while it is known whose doing it is."""
     with workspace.locked():
         if views.live(workspace.journal):
-            _note(workspace)
+            _note(workspace, acting=acting)
 
 
 def bring_into_view(workspace: Workspace, paths: Iterable[bytes]) -> None:
@@ -212,9 +212,11 @@ def bring_into_view(workspace: Workspace, paths: Iterable[bytes]) -> None:
             _note(workspace, came_into_view=there)
 
 
-def _note(workspace: Workspace, *, came_into_view: Collection[bytes] = ()) -> bytes:
+def _note(
+    workspace: Workspace, *, came_into_view: Collection[bytes] = (), acting: int | None = None
+) -> bytes:
     """Puts what happened to the disk to account; gives the tree that it holds."""
-    with observing(workspace, came_into_view=came_into_view) as now:
+    with observing(workspace, came_into_view=came_into_view, acting=acting) as now:
         now.commit()
         if now.standing.moved:
             with workspace.journal.writing() as db:

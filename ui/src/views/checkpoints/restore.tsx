@@ -7,6 +7,7 @@ import { Plan } from "../../parts/plan";
 import { Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
 import { complain, say } from "../../state";
+import { takeBack } from "../../takeback";
 import { count, when } from "../../words";
 
 export function Restore(given: { project: string; checkpoint: Checkpoint; paths: string[]; close: () => void }) {
@@ -25,10 +26,16 @@ export function Restore(given: { project: string; checkpoint: Checkpoint; paths:
       const done = await api.restore(project, checkpoint.checkpoint, body);
       given.close();
       const number = done.restored.length + done.deleted.length;
-      say(number ? `Restored: ${count(number, "file")} changed.` : "All was as it should be; nothing changed.", {
+      if (done.operation === null) return say("All was as it should be; nothing changed.");
+      const operations = [done.operation];
+      say(`Restored: ${count(number, "file")} changed.`, {
         action: {
           label: "Undo",
-          run: () => void api.undo(project, {}).then(() => say("All is as it was before."), complain),
+          run: () =>
+            void takeBack(project, { kinds: ["restore"], operations }).then(
+              () => say("All is as it was before."),
+              complain,
+            ),
         },
       });
     } catch (problem) {

@@ -1,7 +1,7 @@
 /** Review: what agents did and nobody has decided on yet, change by change. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { api, Problem, type Choice, type PendingHunk, type Session } from "../../api";
+import { api, Problem, type PendingHunk, type Session } from "../../api";
 import { useColumns } from "../../diff/columns";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
@@ -11,6 +11,7 @@ import { Virtual, type VirtualHandle } from "../../parts/virtual";
 import { useResource } from "../../resource";
 import { place, setQuery, to } from "../../router";
 import { complain, project as chosenProject, say, store, stored } from "../../state";
+import { takeBack } from "../../takeback";
 import { count } from "../../words";
 import { useContents } from "./contents";
 import { FileList } from "./files";
@@ -49,7 +50,7 @@ function ReviewOf({ project }: { project: string }) {
   const [asking, setAsking] = useState<"keep" | "undo" | null>(null);
   const list = useRef<VirtualHandle>(null);
   const place_ = useRef(0);
-  const last = useRef<string | null>(null);
+  const decisions = useRef<Decision[]>([]);
   const pane = useRef<HTMLDivElement>(null);
 
   const found = useResource(
@@ -116,11 +117,11 @@ function ReviewOf({ project }: { project: string }) {
     const ids = chosen.map((each) => each.hunk);
     const after = hunks.slice(at + 1).find((each) => !ids.includes(each.hunk));
     const before = hunks.slice(0, at).findLast((each) => !ids.includes(each.hunk));
-    last.current = ids[0]!;
     setDecided((old) => new Set([...old, ...ids]));
     setCurrent((after ?? before)?.hunk ?? null);
     try {
-      const left = await settle(project, what, ids, chosen.length === hunks.length && !session && !turn, force);
+      const { operations, left } = await settle(project, what, ids, force);
+      decisions.current.push({ hunk: ids[0]!, operations });
       if (left.length) {
         restore(left);
         say(`${count(left.length, "change")} left alone: somebody has changed the same lines since.`, {
@@ -131,7 +132,7 @@ function ReviewOf({ project }: { project: string }) {
         });
       } else {
         say(`${what === "keep" ? "Kept" : "Undid"} ${subject(chosen)}.`, {
-          action: { label: "Take back", run: () => void takeBack() },
+          action: { label: "Take back", run: () => void regret() },
         });
       }
     } catch (problem) {
@@ -145,20 +146,20 @@ function ReviewOf({ project }: { project: string }) {
     setDecided((old) => new Set([...old].filter((each) => !ids.includes(each))));
   }
 
-  async function takeBack(): Promise<void> {
+  async function regret(): Promise<void> {
+    const last = decisions.current.at(-1);
     try {
-      const result = await api.undo(project, {});
+      await takeBack(project, { kinds: ["keep", "discard"], operations: last?.operations ?? [] });
+      decisions.current.pop();
       setDecided(new Set());
-      say(result.operation === null ? "There was nothing to take back." : "Taken back.", {
+      say("Taken back.", {
         action: { label: "Redo", run: () => void api.redo(project, {}).then(found.reload, complain) },
       });
       await found.reload();
-      setCurrent((now) => last.current ?? now);
-      last.current = null;
+      if (last) setCurrent(last.hunk);
     } catch (problem) {
-      complain(problem instanceof Problem && problem.code === "nothing_to_undo"
-        ? new Error("There is nothing to take back.")
-        : problem);
+      const nothing = problem instanceof Problem && problem.code === "nothing_to_undo";
+      complain(nothing ? new Error("There is nothing to take back.") : problem);
     }
   }
 
@@ -175,7 +176,7 @@ function ReviewOf({ project }: { project: string }) {
     { key: "n", does: "undo the change", run: () => void (hunk && decide("undo", [hunk])) },
     { key: "a", does: "keep the whole file", run: () => void decide("keep", ofFile()) },
     { key: "d", does: "undo the whole file", run: () => void decide("undo", ofFile()) },
-    { key: "u", does: "take back the last decision", run: () => void takeBack() },
+    { key: "u", does: "take back the last decision", run: () => void regret() },
     { key: "s", does: "one column or two", run: () => chooseSide(split ? "unified" : "split") },
   ]);
 
@@ -353,19 +354,21 @@ function ConfirmAll(given: {
   );
 }
 
+interface Decision {
+  hunk: string;
+  operations: number[];
+}
+
+/** Only what was seen is decided: each change is named, even where it is all of them. */
 async function settle(
   project: string,
   what: "keep" | "undo",
-  ids: string[],
-  everything: boolean,
+  hunks: string[],
   force: boolean,
-): Promise<string[]> {
-  const choice: Choice = everything ? { all: true } : { hunks: ids };
-  if (what === "keep") {
-    await api.keep(project, choice);
-    return [];
-  }
-  return (await api.discard(project, { ...choice, force })).conflicts;
+): Promise<{ operations: number[]; left: string[] }> {
+  if (what === "keep") return { operations: (await api.keep(project, { hunks })).operations, left: [] };
+  const { results, conflicts } = await api.discard(project, { hunks, force });
+  return { operations: results.flatMap((each) => each.operation ?? []), left: conflicts };
 }
 
 function subject(chosen: PendingHunk[]): string {

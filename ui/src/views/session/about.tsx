@@ -44,9 +44,6 @@ export function About({ project, session }: { project: string; session: Session 
         <button type="button" class="small" onClick={() => setNaming(true)}>
           Rename
         </button>
-        <a class="small" href={to("search", null, { q: session.title })}>
-          Find similar
-        </a>
         <button type="button" class="small" onClick={() => setDeleting(true)}>
           Delete…
         </button>

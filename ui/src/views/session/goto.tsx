@@ -7,6 +7,7 @@ import { Plan } from "../../parts/plan";
 import { Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
 import { complain, say } from "../../state";
+import { takeBack } from "../../takeback";
 import { gist } from "../../words";
 
 export function GoTo(given: {
@@ -35,7 +36,11 @@ export function GoTo(given: {
       say(files ? "The session and its files are back there." : "The session is back there; files stayed.", {
         action: {
           label: "Undo",
-          run: () => void api.undo(project, {}).then(() => say("All is as it was before."), complain),
+          run: () =>
+            void takeBack(project, { kinds: ["goto"], operations: operationsOf(done) }).then(
+              () => say("All is as it was before."),
+              complain,
+            ),
         },
       });
     } catch (problem) {
@@ -95,4 +100,8 @@ export function GoTo(given: {
       ) : null}
     </Dialog>
   );
+}
+
+function operationsOf({ files }: Navigation): number[] {
+  return files?.operation ? [files.operation] : [];
 }

@@ -7,13 +7,15 @@ import { Plan } from "../../parts/plan";
 import { Skeleton, Trouble } from "../../parts/small";
 import { useResource, type Resource } from "../../resource";
 import { complain, say } from "../../state";
+import { takeBack } from "../../takeback";
 import { count } from "../../words";
 
 export function RoundBar({ project, session, round }: { project: string; session: string; round: Resource<RoundStatus> }) {
   const [resetting, setResetting] = useState(false);
   const { data } = round;
   if (!data?.has_unapproved) return null;
-  const undo = () => void api.undo(project, {}).then(() => round.reload(), complain);
+  const undo = () =>
+    void takeBack(project, { kinds: ["approve", "reset"] }).then(() => round.reload(), complain);
   const approve = async () => {
     try {
       await api.approve(project, session);
