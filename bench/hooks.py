@@ -108,7 +108,8 @@ def agents() -> dict[str, tuple[float, float]]:
                 project.mkdir()
                 home.mkdir()
                 task.prepare(project)
-                own = {"MULLIGAN_HOME": str(place / "mulligan")}
+                # OpenCode fetches its package for plugins when it first sees one: not part of this.
+                own = {"MULLIGAN_HOME": str(place / "mulligan"), "npm_config_offline": "true"}
                 if protected:
                     path = f"{agent.program.install().parent}:{os.environ['PATH']}"
                     subprocess.run(

@@ -15,20 +15,20 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from itertools import cycle, islice
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mulligan
 from bench import bare
+from bench.client import Follower, Server, connected, following, load
 from bench.journal import COMMON, stream
 from mulligan import Workspace
 
@@ -47,7 +47,7 @@ OFTEN = 16
 
 BY_SERVER, BY_OTHERS = "by the server", "by another process"
 PATIENCE = 15.0
-LINE = 1 << 22
+COUNTS = ("told", "lost", "twice")
 
 Figures = dict[str, Any]
 Take = Callable[[int], Awaitable[str]]
@@ -83,77 +83,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-class Server:
-    """A server in a process of its own, which says in its first line where it listens."""
-
-    def __init__(self, command: list[str], home: Path | None = None) -> None:
-        env = os.environ | ({} if home is None else {"MULLIGAN_HOME": str(home)})
-        self._process = subprocess.Popen(
-            [sys.executable, *command], env=env, stdout=subprocess.PIPE
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{' '.join(command)} did not start")
-        self.port = int(json.loads(line)["url"].rpartition(":")[2])
-        self._head = f"host: 127.0.0.1:{self.port}\r\n"
-        if home is not None:
-            self._head += f"authorization: Bearer {(home / 'server.token').read_text()}\r\n"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._process.terminate()
-        self._process.communicate(timeout=30)
-
-    def memory(self) -> int:
-        """Bytes of the memory that it has now."""
-        command = ["ps", "-o", "rss=", "-p", str(self._process.pid)]
-        return int(subprocess.run(command, capture_output=True, check=True).stdout) * 1024
-
-    def asking(self, path: str, body: str | None = None) -> bytes:
-        """The bytes of a request."""
-        if body is None:
-            return f"GET {path} HTTP/1.1\r\n{self._head}\r\n".encode()
-        kind = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        return f"POST {path} HTTP/1.1\r\n{self._head}{kind}\r\n{body}".encode()
-
-
-class Connection:
-    """One connection that asks, waits for the answer, and asks again."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self._writer = writer
-
-    async def ask(self, request: bytes) -> bytes:
-        """The body of the answer; what is no success measures nothing, and is an error."""
-        head = (await self.begin(request)).lower()
-        return await self.reader.readexactly(int(_between(head, b"content-length: ", b"\r\n")))
-
-    async def begin(self, request: bytes) -> bytes:
-        """The head of the answer."""
-        self._writer.write(request)
-        head = await self.reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 20"):
-            raise RuntimeError(f"{request!r}: {head!r}")
-        return head
-
-    async def close(self) -> None:
-        self._writer.close()
-        await self._writer.wait_closed()
-
-
-@asynccontextmanager
-async def connected(server: Server) -> AsyncIterator[Connection]:
-    connection = Connection(*await asyncio.open_connection("127.0.0.1", server.port, limit=LINE))
-    try:
-        yield connection
-    finally:
-        await connection.close()
-
-
 async def measure(folder: Path, options: argparse.Namespace) -> Figures:
     """Fills a project, starts both servers, and takes every measurement."""
     project, home = folder / "project", folder / "home"
@@ -161,13 +90,13 @@ async def measure(folder: Path, options: argparse.Namespace) -> Figures:
         say(f"filling {options.entries:,} entries")
         workspace = stack.enter_context(mulligan.open(make(project), home=str(home)))
         paths = fill(workspace, options.entries)
-        ours = stack.enter_context(Server(["-m", "mulligan", "serve", "--json"], home))
+        ours = stack.enter_context(Server(["-m", "mulligan", "serve", "--json"], folder, home))
         memory = {"start": ours.memory()}
         answers = {name: await first(ours, path) for name, path in paths.items()}
         memory["asked once"] = ours.memory()
         (folder / "answers.json").write_text(json.dumps({f"/{n}": a for n, a in answers.items()}))
         script = str(Path(bare.__file__).resolve())
-        plain = stack.enter_context(Server([script, str(folder / "answers.json")]))
+        plain = stack.enter_context(Server([script, str(folder / "answers.json")], folder))
         begun = plain.memory()
         requests = await under_load(ours, plain, paths, options.count)
         memory["after the load"] = ours.memory()
@@ -238,19 +167,6 @@ async def under_load(
     return rows
 
 
-async def load(
-    server: Server, requests: list[bytes], connections: int, count: int
-) -> tuple[float, list[float]]:
-    """Asks so often, going round the requests; the seconds of it all and of each."""
-    work = islice(cycle(requests), count)
-    delays: list[float] = []
-    async with AsyncExitStack() as stack:
-        line = [await stack.enter_async_context(connected(server)) for _ in range(connections)]
-        begun = time.perf_counter()
-        await asyncio.gather(*(_ask_on(each, work, delays) for each in line))
-        return time.perf_counter() - begun, delays
-
-
 async def ask_often(
     server: Server, paths: dict[str, str], count: int, memory: dict[str, int]
 ) -> None:
@@ -287,7 +203,7 @@ async def followed(
 
         def operations() -> dict[str, int]:
             found = workspace.operations(4 * options.checkpoints + 10)
-            return {each.after: each.number for each in found if each.after and each.changed}
+            return {each.after: each.number for each in found if each.after}
 
         def counted() -> dict[str, int]:
             return {str(number): number for number in range(options.checkpoints + 1)}
@@ -306,36 +222,6 @@ async def followed(
                 ]
                 rows[who] = await delays_of_events(clients, take, numbers, options.checkpoints)
     return {who: row | {"ratio": ratio(row, rows[BARE])} for who, row in rows.items()}
-
-
-class Follower:
-    """What one client was told: the moments at which it heard of each operation."""
-
-    def __init__(self) -> None:
-        self.told: dict[int, list[float]] = {}
-
-    async def listen(self, reader: asyncio.StreamReader) -> None:
-        # The sizes of pieces are lines too, and no event is cut in two.
-        async for line in reader:
-            if line.startswith(b"data: "):
-                event = json.loads(line.removeprefix(b"data: "))
-                if event["kind"] == "operation":
-                    self.told.setdefault(event["operation"], []).append(time.perf_counter())
-
-
-@asynccontextmanager
-async def following(server: Server, path: str) -> AsyncIterator[Follower]:
-    async with connected(server) as connection:
-        await connection.begin(server.asking(path))
-        # The greeting: from here on nothing is missed.
-        await connection.reader.readuntil(b"retry: 1000\n\n")
-        follower = Follower()
-        listening = asyncio.create_task(follower.listen(connection.reader))
-        try:
-            yield follower
-        finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
 
 
 async def delays_of_events(
@@ -365,8 +251,8 @@ async def delays_of_events(
         if operation in each.told
     ]
     return spread(delays) | {
-        "checkpoint": spread(taken)["p50"],
-        "events": len(delays),
+        "taking": spread(taken)["p50"],
+        "told": len(delays),
         "lost": len(clients) * len(wanted) - len(delays),
         "twice": sum(len(at) > 1 for each in clients for at in each.told.values()),
     }
@@ -381,34 +267,32 @@ def spread(seconds: list[float]) -> Figures:
 
 def ratio(ours: Figures, plain: Figures) -> Figures:
     """How many times the bare server's each of ours is."""
-    names = [name for name in ("per_second", "p50", "p99") if ours.get(name) and plain.get(name)]
-    return {name: ours[name] / plain[name] for name in names}
+    names = [name for name in ("p50", "p99") if ours.get(name) and plain.get(name)]
+    found = {name: ours[name] / plain[name] for name in names}
+    if "per_second" in ours:
+        found["a second"] = ours["per_second"] / plain["per_second"]
+    return found
 
 
 def table(results: Figures) -> str:
-    """Milliseconds, beside those of the bare server; ratios are ours to its."""
-    columns = ("a second", "p50", "p99", "bare", "p50", "p99", "ratio", "p50", "p99")
-    lines = [f"Requests, {results['entries']:,} entries (milliseconds)", ""]
-    lines.append(f"{'connections':22}" + "".join(f"{name:>9}" for name in columns))
+    """Milliseconds beside those of the bare server, and ratios of ours to its."""
+    columns = ("a second", "p50", "p99") * 3
+    lines = [f"{results['entries']:,} entries; milliseconds: Mulligan, bare, ratio", ""]
+    lines.append(f"{'connections':22}" + _names(columns))
     for what, row in results["requests"].items():
-        cells = [row[who] for who in (OURS, BARE, "ratio")]
-        lines.append(f"{what:22}" + "".join(map(_cells, cells, (1000, 1000, 1))))
-    lines += ["", f"{'Events (milliseconds)':22}" + "".join(
-        f"{name:>9}" for name in ("p50", "p99", "ratio", "p99", "told", "lost", "twice", "taking")
-    )]  # fmt: skip
+        parts = (_milliseconds(row[OURS]), _milliseconds(row[BARE]), row["ratio"])
+        lines.append(f"{what:22}" + "".join(_cells(part, columns[:3]) for part in parts))
+    lines += ["", f"{'events':22}" + _names(("p50", "p99", "ratio", "p99", "taking", *COUNTS))]
     for who, row in results["events"].items():
-        shown = [row.get("p50"), row.get("p99")]
-        cells = "".join(_cell(None if each is None else each * 1000) for each in shown)
-        cells += "".join(_cell(row["ratio"].get(name)) for name in ("p50", "p99"))
-        cells += "".join(f"{row[name]:9,}" for name in ("events", "lost", "twice"))
-        lines.append(f"{who:22}{cells}{_cell(row['checkpoint'] * 1000)}")
+        cells = _cells(_milliseconds(row), ("p50", "p99")) + _cells(row["ratio"], ("p50", "p99"))
+        cells += _cells(_milliseconds(row), ("taking",))
+        lines.append(f"{who:22}{cells}" + "".join(f"{row[name]:9,}" for name in COUNTS))
     memory, plain = results["memory"][OURS], results["memory"][BARE]
-    lines += ["", f"{'Memory (MB)':30}{'':9}{'growth':>9}"]
-    once = memory["asked once"]
+    lines += ["", f"{'memory':31}" + _names(("MB", "growth", "ratio"))]
     for when, size in memory.items():
-        lines.append(f"{when:30}{size / 1e6:9.1f}{(size - once) / 1e6:+9.1f}")
-    lines.append(f"{'bare, at the end':30}{plain['end'] / 1e6:9.1f}")
-    lines.append(f"{'ratio':30}{size / plain['end']:9.2f}")
+        grown = (size - memory["asked once"]) / 1e6
+        lines.append(f"{when:31}{size / 1e6:9.1f}{grown:+9.1f}{size / plain['end']:9.2f}")
+    lines.append(f"{'bare, at the end':31}{plain['end'] / 1e6:9.1f}")
     return "\n".join(lines)
 
 
@@ -416,20 +300,17 @@ def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-async def _ask_on(connection: Connection, work: Iterator[bytes], delays: list[float]) -> None:
-    for request in work:
-        begun = time.perf_counter()
-        await connection.ask(request)
-        delays.append(time.perf_counter() - begun)
+def _milliseconds(row: Figures) -> Figures:
+    found: Figures = {name: row[name] * 1000 for name in ("p50", "p99", "taking") if name in row}
+    return found | {"a second": row.get("per_second")}
 
 
-def _between(text: bytes, begin: bytes, end: bytes) -> bytes:
-    return text.partition(begin)[2].partition(end)[0]
+def _names(names: tuple[str, ...]) -> str:
+    return "".join(f"{name:>9}" for name in names)
 
 
-def _cells(figures: Figures, times: float) -> str:
-    shown = {**figures, "p50": figures["p50"] * times, "p99": figures["p99"] * times}
-    return "".join(_cell(shown.get(name)) for name in ("per_second", "p50", "p99"))
+def _cells(row: Figures, names: tuple[str, ...]) -> str:
+    return "".join(_cell(row.get(name)) for name in names)
 
 
 def _cell(value: float | None) -> str:

@@ -69,8 +69,9 @@ class User(NamedTuple):
 
     @property
     def own(self) -> dict[str, str]:
-        """What of the environment is Mulligan's."""
-        return {"MULLIGAN_HOME": str(self.home / "mulligan")}
+        """What of the environment is Mulligan's; and OpenCode, which fetches its package for
+        plugins when it first sees one, shall do without the network."""
+        return {"MULLIGAN_HOME": str(self.home / "mulligan"), "npm_config_offline": "true"}
 
     def mulligan(self, *arguments: str, code: int | None = 0) -> str:
         program = self.agent.program.install()

@@ -68,7 +68,10 @@ def goto(
 def _words(done: Navigation) -> str:
     """What was done, in a line."""
     if done.old_leaf == done.new_leaf and done.files is None and not done.preview:
-        return "The session stands there already; nothing was changed."
+        return (
+            "The session stands there already; nothing was changed. "
+            "`--force` brings the files there too."
+        )
     place = (done.new_leaf or "")[:8] or "its beginning"
     before = f', before "{shown(title_of(done.text, 50))}"' if done.text is not None else ""
     if done.preview:

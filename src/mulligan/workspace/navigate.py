@@ -69,7 +69,7 @@ def goto(
             owner.id, old.id if old else None, new.id if new else None, said, None, skip_files,
             preview, None,
         )  # fmt: skip
-        if target.seq == owner.leaf:
+        if target.seq == owner.leaf and not (force and not skip_files):
             return done._replace(new_leaf=target.id, text=None)
         if not skip_files and not _has_message(workspace, owner, new):
             raise WouldLoseWork(
