@@ -268,7 +268,8 @@ def test_goto_brings_the_files_along_and_undo_takes_it_back(
     assert "Nothing was changed" in preview.stderr and (project / "a.txt").read_text() == "3\n"
     done = quick("goto", messages[1], project=project)
     assert done.stdout == b"Change it\n"
-    assert done.stderr.count("\n") == 1 and "`mulligan undo` takes it back" in done.stderr
+    told, how_to_go_on = done.stderr.splitlines()
+    assert "`mulligan undo` takes it back" in told and "claude --resume" in how_to_go_on
     assert (project / "a.txt").read_text() == "1\n" and not (project / "b.txt").exists()
     quick("undo", project=project)
     assert (project / "a.txt").read_text() == "3\n" and (project / "b.txt").exists()

@@ -472,3 +472,19 @@ def test_several_agents_and_binary_bytes_in_names(
     (hunk,) = workspace.pending().hunks
     workspace.discard(paths=[hunk.path])
     assert (project / name).read_text() == "one\n"
+
+
+def test_restore_brings_back_what_was_deleted_since_the_last_turn(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    """To leave alone what the user changed is right where there is something to overwrite."""
+    put(project, "src/a", "a\n")
+    put(project, "b", "b\n")
+    turn(workspace, session, lambda: put(project, "b", "agent\n"))
+    (project / "src" / "a").unlink()
+    (project / "src").rmdir()
+    put(project, "b", "mine\n")
+    done = workspace.restore("@")
+    assert (project / "src" / "a").read_text() == "a\n"
+    assert (project / "b").read_text() == "mine\n"
+    assert [skip.path for skip in done.skipped] == ["b"]

@@ -415,8 +415,7 @@ export const api = {
     project: string,
     session: string,
     body: { entry: string; skip_files?: boolean; preview?: boolean; force?: boolean },
-  ) =>
-    post<Navigation>("/projects/{project}/sessions/{session}/goto", { project, session }, body),
+  ) => post<Navigation>("/projects/{project}/sessions/{session}/goto", { project, session }, body),
   fork: (project: string, session: string, body: { entry?: string; title?: string }) =>
     post<Session>("/projects/{project}/sessions/{session}/fork", { project, session }, body),
   label: (project: string, session: string, entry: string, label: string | null) =>

@@ -19,9 +19,16 @@ export interface LiveEvent {
 type Listener = (event: LiveEvent) => void;
 
 const KINDS = [
-  "entry", "entry_changed", "session", "session_changed", "session_deleted", "operation",
-  "operation_changed", "files", "job",
-]; // prettier-ignore
+  "entry",
+  "entry_changed",
+  "session",
+  "session_changed",
+  "session_deleted",
+  "operation",
+  "operation_changed",
+  "files",
+  "job",
+];
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 5000;
 const HIDDEN_FOR = 30_000;
@@ -59,7 +66,9 @@ export function retry(): void {
 
 function open(): void {
   close();
-  const stream = new EventSource(`/api/v1/events${last ? `?after=${encodeURIComponent(last)}` : ""}`);
+  const stream = new EventSource(
+    `/api/v1/events${last ? `?after=${encodeURIComponent(last)}` : ""}`,
+  );
   source = stream;
   stream.onopen = () => {
     wait = FIRST_WAIT;

@@ -22,7 +22,9 @@ export async function takeBack(project: string, done: Done): Promise<void> {
     const { undoes } = await api.undo(project, { preview: true });
     const meant = number === null ? await isOf(project, undoes, done.kinds) : undoes === number;
     if (!meant)
-      throw new Error("Something else was done since, so nothing was taken back. The checkpoints show what.");
+      throw new Error(
+        "Something else was done since, so nothing was taken back. The checkpoints show what.",
+      );
     await api.undo(project, {});
   }
 }

@@ -42,8 +42,9 @@ def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
         return f"Would do: {what}{dirty}. Nothing was changed."
     assert isinstance(done, RestoreResult)
     if done.operation is None:
-        spared = f" {plural(len(done.skipped), 'path')} left alone." if done.skipped else ""
-        return f"Nothing to do: everything is as it should be already.{spared}"
+        if done.skipped:
+            return f"Nothing was changed: {plural(len(done.skipped), 'path')} left alone."
+        return "Nothing to do: everything is as it should be already."
     if done.undoes and not (done.restored or done.deleted):
         return f"Operation {done.undoes} is taken back; no file had to change for that."
     if done.kind == "undo":

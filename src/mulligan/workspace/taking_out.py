@@ -93,7 +93,12 @@ def without_the_users(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
     """
     if any(view.base is not None for view in views.live(workspace.journal).values()):
         return wish
-    theirs = dict.fromkeys(_changed_by_the_user(workspace, seen) & wish.main.keys(), THE_USERS)
+    # What they deleted is not there to be overwritten: to bring it back loses nothing.
+    theirs = {
+        path: THE_USERS
+        for path in _changed_by_the_user(workspace, seen) & wish.main.keys()
+        if tree.find(seen.tree, path, workspace.load) is not None
+    }
     return settled(workspace, seen, wish.without(theirs)) if theirs else wish
 
 

@@ -21,14 +21,37 @@ export function DiffBlock({ patch, path }: { patch: string; path: string }) {
     const shape = { columns, split: false };
     return hunks.flatMap((hunk) => {
       const old = hunk.before.length;
-      const before = hunk.before.map((text, at) => same(text, hunk.old_start - old + at, hunk.new_start - old + at, hunk.id, `b${at}`, columns));
+      const before = hunk.before.map((text, at) =>
+        same(
+          text,
+          hunk.old_start - old + at,
+          hunk.new_start - old + at,
+          hunk.id,
+          `b${at}`,
+          columns,
+        ),
+      );
       const after = hunk.after.map((text, at) =>
-        same(text, hunk.old_start + hunk.old_lines.length + at, hunk.new_start + hunk.new_lines.length + at, hunk.id, `a${at}`, columns),
+        same(
+          text,
+          hunk.old_start + hunk.old_lines.length + at,
+          hunk.new_start + hunk.new_lines.length + at,
+          hunk.id,
+          `a${at}`,
+          columns,
+        ),
       );
       return [...before, ...(hunkRows(path, hunk, shape) as Line[]), ...after];
     });
   }, [hunks, columns]);
-  const colours = useMemo(() => make?.(rows.map((row) => row.text), path), [make, rows, path]);
+  const colours = useMemo(
+    () =>
+      make?.(
+        rows.map((row) => row.text),
+        path,
+      ),
+    [make, rows, path],
+  );
   const index = useMemo(() => new Map(rows.map((row, at) => [row, at])), [rows]);
   const shown = all ? rows.slice(0, MOST) : rows.slice(0, FIRST);
   return (
@@ -45,10 +68,27 @@ export function DiffBlock({ patch, path }: { patch: string; path: string }) {
   );
 }
 
-function same(text: string, old: number, now: number, hunk: string, key: string, columns: number): Line {
+function same(
+  text: string,
+  old: number,
+  now: number,
+  hunk: string,
+  key: string,
+  columns: number,
+): Line {
   const height = Math.max(1, Math.ceil(text.length / columns)) * 20;
   return {
-    kind: "line", key: `${hunk} ${key}`, height, sign: " ", file: "", hunk, old, new: now, at: 0,
-    text, mark: null, cut: 0,
-  }; // prettier-ignore
+    kind: "line",
+    key: `${hunk} ${key}`,
+    height,
+    sign: " ",
+    file: "",
+    hunk,
+    old,
+    new: now,
+    at: 0,
+    text,
+    mark: null,
+    cut: 0,
+  };
 }

@@ -42,8 +42,9 @@ function marked(tokens: Token[], [from, to]: [number, number]): (Token & { chang
   const found: (Token & { changed?: boolean })[] = [];
   let at = 0;
   for (const { text, kind } of tokens) {
-    const cuts = [0, from - at, to - at, text.length]
-      .map((cut) => Math.min(Math.max(cut, 0), text.length));
+    const cuts = [0, from - at, to - at, text.length].map((cut) =>
+      Math.min(Math.max(cut, 0), text.length),
+    );
     for (let each = 0; each < 3; each++) {
       const part = text.slice(cuts[each], cuts[each + 1]);
       if (part) found.push({ text: part, kind, changed: each === 1 });

@@ -6,7 +6,11 @@ import { useLayoutEffect, useState } from "preact/hooks";
 const FEWEST = 24;
 
 /** The columns that are left in an element beside `taken` pixels. */
-export function useColumns(element: RefObject<HTMLElement | null>, taken: number, halves: number): number {
+export function useColumns(
+  element: RefObject<HTMLElement | null>,
+  taken: number,
+  halves: number,
+): number {
   const [columns, setColumns] = useState(100);
   useLayoutEffect(() => {
     const box = element.current;

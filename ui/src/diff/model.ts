@@ -94,15 +94,28 @@ export function contextRows(
   const show = (start: number, stop: number) =>
     Array.from({ length: Math.max(0, stop - start) }, (_, each) => {
       const number = start + each;
-      return context(shape, file, number, number + shift, lines?.[number - 1] ?? "", !before ? after!.id : before.id);
+      return context(
+        shape,
+        file,
+        number,
+        number + shift,
+        lines?.[number - 1] ?? "",
+        !before ? after!.id : before.id,
+      );
     });
   const head = before ? CONTEXT : 0;
   const tail = after ? CONTEXT : 0;
   if (end - from <= head + tail + FEW || opened(id)) return show(from, end);
   if (!after && !lines) return show(from, end);
   const gap: Gap = {
-    kind: "gap", key: `gap ${id}`, height: GAP, file, from: from + head, to: end - tail, open: id,
-  }; // prettier-ignore
+    kind: "gap",
+    key: `gap ${id}`,
+    height: GAP,
+    file,
+    from: from + head,
+    to: end - tail,
+    open: id,
+  };
   return [...show(from, from + head), gap, ...show(end - tail, end)];
 }
 
@@ -140,9 +153,19 @@ function line(
   const shown = bare.length > LONGEST ? bare.slice(0, LONGEST) : bare;
   const rows = Math.max(1, Math.ceil(width(shown) / shape.columns));
   return {
-    kind: "line", key: `${file} ${hunk} ${sign} ${at}`, height: rows * LINE, sign, file, hunk, old,
-    new: number, at, text: shown, mark, cut: bare.length - shown.length,
-  }; // prettier-ignore
+    kind: "line",
+    key: `${file} ${hunk} ${sign} ${at}`,
+    height: rows * LINE,
+    sign,
+    file,
+    hunk,
+    old,
+    new: number,
+    at,
+    text: shown,
+    mark,
+    cut: bare.length - shown.length,
+  };
 }
 
 /** How many columns a text takes; wide characters take two. */

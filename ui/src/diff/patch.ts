@@ -40,9 +40,14 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
         const before: string[] = current ? [] : still;
         close();
         const made: PatchHunk = {
-          id: `${name} ${found.length}`, old_start: old, new_start: now, old_lines: [],
-          new_lines: [], before, after: [],
-        }; // prettier-ignore
+          id: `${name} ${found.length}`,
+          old_start: old,
+          new_start: now,
+          old_lines: [],
+          new_lines: [],
+          before,
+          after: [],
+        };
         found.push(made);
         current = made;
         still = [];

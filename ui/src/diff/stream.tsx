@@ -61,7 +61,8 @@ export function DiffStream({ files, split }: { files: FileChange[]; split: boole
         class="diff"
         render={(row) => {
           if (row.kind === "file") return <Head key={row.key} row={row} fold={fold} />;
-          if (row.kind === "space") return <div key={row.key} class="diff-gap" style={{ height: `${row.height}px` }} />;
+          if (row.kind === "space")
+            return <div key={row.key} class="diff-gap" style={{ height: `${row.height}px` }} />;
           if (row.kind === "note")
             return (
               <div key={row.key} class="diff-note" style={{ height: `${row.height}px` }}>
@@ -100,7 +101,8 @@ function rowsOf(change: FileChange, columns: number, split: boolean, folded: boo
   const head: FileRow = { kind: "file", key: `file ${change.path}`, height: 40, change, folded };
   if (folded) return [head];
   const hunks = parsePatch(change.patch ?? "", change.path);
-  if (!hunks.length) return [head, { kind: "note", key: `note ${change.path}`, height: 36, text: noteOf(change) }];
+  if (!hunks.length)
+    return [head, { kind: "note", key: `note ${change.path}`, height: 36, text: noteOf(change) }];
   const shape = { columns, split };
   const rows: StreamRow[] = [head];
   let end = 0;
@@ -123,13 +125,30 @@ function rowsOf(change: FileChange, columns: number, split: boolean, folded: boo
   return rows;
 }
 
-function context(text: string, file: string, number: number, old: number, columns: number, split: boolean): Line | Pair {
+function context(
+  text: string,
+  file: string,
+  number: number,
+  old: number,
+  columns: number,
+  split: boolean,
+): Line | Pair {
   const height = Math.max(1, Math.ceil(text.length / columns)) * LINE;
   const key = `${file} ${number} same`;
   const line: Line = {
-    kind: "line", key, height, sign: " ", file, hunk: "", old, new: number, at: 0, text, mark: null,
+    kind: "line",
+    key,
+    height,
+    sign: " ",
+    file,
+    hunk: "",
+    old,
+    new: number,
+    at: 0,
+    text,
+    mark: null,
     cut: 0,
-  }; // prettier-ignore
+  };
   return split ? { kind: "pair", key, height, file, hunk: "", left: line, right: line } : line;
 }
 

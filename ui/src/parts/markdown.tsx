@@ -28,7 +28,9 @@ function blocks(lines: string[]): ComponentChild[] {
     } else if (fence) {
       const end = lines.findIndex((each, i) => i > at && each.trim().startsWith(fence[2]!));
       const until = end < 0 ? lines.length : end;
-      const body = lines.slice(at + 1, until).map((each) => each.slice(indent(each, fence[1]!.length)));
+      const body = lines
+        .slice(at + 1, until)
+        .map((each) => each.slice(indent(each, fence[1]!.length)));
       found.push(<Code key={at} text={body.join("\n")} language={fence[3]!} />);
       at = until + 1;
     } else if (heading) {
@@ -116,7 +118,8 @@ function inline(text: string): ComponentChildren {
     const key = match.index;
     const [, ticks, code, strong, strong2, weak, weak2, struck, label, link, bare, escaped] = match;
     if (ticks) found.push(<code key={key}>{code!.replace(/^ (.*) $/s, "$1")}</code>);
-    else if (strong ?? strong2) found.push(<strong key={key}>{inline((strong ?? strong2)!)}</strong>);
+    else if (strong ?? strong2)
+      found.push(<strong key={key}>{inline((strong ?? strong2)!)}</strong>);
     else if (weak ?? weak2) found.push(<em key={key}>{inline((weak ?? weak2)!)}</em>);
     else if (struck) found.push(<s key={key}>{inline(struck)}</s>);
     else if (label) found.push(<Anchor key={key} to={link!} text={label} />);
@@ -144,7 +147,8 @@ function endOfList(lines: string[], from: number): number {
   const lead = ITEM.exec(lines[from]!)![1]!.length;
   const ordered = /\d/.test(ITEM.exec(lines[from]!)![2]!);
   return first(lines, from + 1, (line, each) => {
-    if (!line.trim()) return !/^\s+\S/.test(lines[each + 1] ?? "") && !ITEM.test(lines[each + 1] ?? "");
+    if (!line.trim())
+      return !/^\s+\S/.test(lines[each + 1] ?? "") && !ITEM.test(lines[each + 1] ?? "");
     const item = ITEM.exec(line);
     if (item) return item[1]!.length <= lead && /\d/.test(item[2]!) !== ordered;
     return indent(line, lead + 1) === 0 && !lines[each - 1]?.trim();

@@ -13,7 +13,12 @@ export function Plan({ plan }: { plan: RestorePlan }) {
   if (nothing) return <p class="plan-nothing">No file would change: all is as it was then.</p>;
   return (
     <div class="plan">
-      <Part title="Write" hint="as it was then" paths={plan.restored} dirty={dirty} />
+      <Part
+        title="Write"
+        hint={plan.restored.length === 1 ? "as it was then" : "as they were then"}
+        paths={plan.restored}
+        dirty={dirty}
+      />
       <Part title="Delete" hint="not there then" paths={plan.deleted} dirty={dirty} />
       {plan.skipped.length > 0 && (
         <section class="plan-part">

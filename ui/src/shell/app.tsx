@@ -43,10 +43,18 @@ export function App() {
     { key: "/", does: "search", run: search },
     { key: "g h", does: "go to the sessions", run: () => go(to("home")) },
     { key: "g r", does: "go to the review", run: () => go(to("review", project.value?.project)) },
-    { key: "g c", does: "go to the checkpoints", run: () => go(to("checkpoints", project.value?.project)) },
+    {
+      key: "g c",
+      does: "go to the checkpoints",
+      run: () => go(to("checkpoints", project.value?.project)),
+    },
     { key: "g s", does: "go to the search", run: search },
     { key: "g t", does: "go to the statistics", run: () => go(to("statistics")) },
-    { key: "g e", does: "go to settings and health", run: () => go(to("settings", project.value?.project)) },
+    {
+      key: "g e",
+      does: "go to settings and health",
+      run: () => go(to("settings", project.value?.project)),
+    },
     { key: "?", does: "show or hide this help", run: () => (helpShown.value = !helpShown.value) },
   ]);
   return (

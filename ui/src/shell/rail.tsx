@@ -9,7 +9,10 @@ import { project, projects, setTheme, theme, type Theme } from "../state";
 
 export function Rail() {
   const here = project.value?.project;
-  const pending = Object.values(project.value?.pending ?? {}).reduce((sum, each) => sum + each.files, 0);
+  const pending = Object.values(project.value?.pending ?? {}).reduce(
+    (sum, each) => sum + each.files,
+    0,
+  );
   return (
     <nav class="rail" aria-label="Mulligan">
       <a class="rail-brand" href="/">
@@ -19,8 +22,19 @@ export function Rail() {
       <Projects />
       <ul class="rail-views">
         <Item view="home" icon="home" label="Sessions" href={to("home")} also="session" />
-        <Item view="review" icon="review" label="Review" href={to("review", here)} count={pending} />
-        <Item view="checkpoints" icon="checkpoints" label="Checkpoints" href={to("checkpoints", here)} />
+        <Item
+          view="review"
+          icon="review"
+          label="Review"
+          href={to("review", here)}
+          count={pending}
+        />
+        <Item
+          view="checkpoints"
+          icon="checkpoints"
+          label="Checkpoints"
+          href={to("checkpoints", here)}
+        />
         <Item view="search" icon="search" label="Search" href={to("search")} hint="/" />
         <Item view="statistics" icon="statistics" label="Statistics" href={to("statistics")} />
         <Item view="settings" icon="settings" label="Settings" href={to("settings", here)} />
@@ -28,7 +42,13 @@ export function Rail() {
       <div class="rail-foot">
         <span class={`live live-${connection.value}`} title={`Events: ${connection.value}`}>
           <span class="live-dot" />
-          <span class="rail-word">{connection.value === "live" ? "Live" : connection.value === "lost" ? "No server" : "Connecting"}</span>
+          <span class="rail-word">
+            {connection.value === "live"
+              ? "Live"
+              : connection.value === "lost"
+                ? "No server"
+                : "Connecting"}
+          </span>
         </span>
         <Segments<Theme>
           label="Theme"
@@ -40,7 +60,13 @@ export function Rail() {
             { value: "dark", label: "Dark", icon: "moon" },
           ]}
         />
-        <button type="button" class="bare" aria-label="Keyboard help" title="Keyboard help (?)" onClick={() => (helpShown.value = true)}>
+        <button
+          type="button"
+          class="bare"
+          aria-label="Keyboard help"
+          title="Keyboard help (?)"
+          onClick={() => (helpShown.value = true)}
+        >
           <Icon name="help" />
         </button>
       </div>

@@ -12,7 +12,11 @@ import { count, size } from "../../words";
 
 const LARGEST = 400_000;
 
-export function Files(given: { project: string; checkpoint: string; restore: (paths: string[]) => void }) {
+export function Files(given: {
+  project: string;
+  checkpoint: string;
+  restore: (paths: string[]) => void;
+}) {
   const { project, checkpoint } = given;
   const found = useResource(() => api.checkpointFiles(project, checkpoint), [project, checkpoint]);
   const [words, setWords] = useState("");
@@ -21,7 +25,10 @@ export function Files(given: { project: string; checkpoint: string; restore: (pa
   const rows = useMemo(
     () =>
       (found.data?.files ?? [])
-        .filter((file) => file.kind !== "directory" && file.path.toLowerCase().includes(words.toLowerCase()))
+        .filter(
+          (file) =>
+            file.kind !== "directory" && file.path.toLowerCase().includes(words.toLowerCase()),
+        )
         .map((file) => ({ key: file.path, height: 34, file })),
     [found.data, words],
   );
@@ -38,11 +45,21 @@ export function Files(given: { project: string; checkpoint: string; restore: (pa
         <label class="field">
           <Icon name="search" size={14} />
           <span class="unseen">Filter the files</span>
-          <input type="search" placeholder="Filter the files" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
+          <input
+            type="search"
+            placeholder="Filter the files"
+            value={words}
+            onInput={(event) => setWords(event.currentTarget.value)}
+          />
         </label>
         <span class="faint">{found.data ? count(rows.length, "file") : ""}</span>
         <span class="bar-space" />
-        <button type="button" class="button" disabled={!chosen.size} onClick={() => given.restore([...chosen])}>
+        <button
+          type="button"
+          class="button"
+          disabled={!chosen.size}
+          onClick={() => given.restore([...chosen])}
+        >
           Restore {chosen.size ? count(chosen.size, "file") : "chosen files"}…
         </button>
       </div>
@@ -54,10 +71,19 @@ export function Files(given: { project: string; checkpoint: string; restore: (pa
           label="Files of the checkpoint"
           render={({ file, key }) => (
             <div key={key} class="tree-file">
-              <input type="checkbox" aria-label={`Choose ${file.path}`} checked={chosen.has(file.path)} onChange={() => toggle(file.path)} />
+              <input
+                type="checkbox"
+                aria-label={`Choose ${file.path}`}
+                checked={chosen.has(file.path)}
+                onChange={() => toggle(file.path)}
+              />
               <button type="button" onClick={() => setOpen(file)}>
                 <Path path={file.path} />
-                {file.guarded && <span class="tag" title="Ignored, but small: a copy is kept beside the tree">guarded</span>}
+                {file.guarded && (
+                  <span class="tag" title="Ignored, but small: a copy is kept beside the tree">
+                    guarded
+                  </span>
+                )}
                 {file.kind === "link" && <span class="tag">link</span>}
                 <span class="bar-space" />
                 <span class="faint">{size(file.size)}</span>
@@ -66,14 +92,31 @@ export function Files(given: { project: string; checkpoint: string; restore: (pa
           )}
         />
       )}
-      {open && <FileDialog project={project} checkpoint={checkpoint} file={open} close={() => setOpen(null)} restore={() => given.restore([open.path])} />}
+      {open && (
+        <FileDialog
+          project={project}
+          checkpoint={checkpoint}
+          file={open}
+          close={() => setOpen(null)}
+          restore={() => given.restore([open.path])}
+        />
+      )}
     </div>
   );
 }
 
-function FileDialog(given: { project: string; checkpoint: string; file: TreeEntry; close: () => void; restore: () => void }) {
+function FileDialog(given: {
+  project: string;
+  checkpoint: string;
+  file: TreeEntry;
+  close: () => void;
+  restore: () => void;
+}) {
   const { project, checkpoint, file } = given;
-  const content = useResource(() => api.fileThen(project, checkpoint, file.path), [checkpoint, file.path]);
+  const content = useResource(
+    () => api.fileThen(project, checkpoint, file.path),
+    [checkpoint, file.path],
+  );
   const text = content.data ?? "";
   const address = `/api/v1/projects/${project}/checkpoints/${checkpoint}/file?path=${encodeURIComponent(file.path)}`;
   return (

@@ -1,10 +1,9 @@
 /** Checkpoints: the project along the time; compare, look inside, go back. */
 
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Checkpoint, type Coverage as CoverageOf, type FileChange } from "../../api";
 import { DiffStream } from "../../diff/stream";
 import { useKeys } from "../../keys";
-import { listen } from "../../live";
 import { Icon } from "../../parts/icons";
 import { Counts, Empty, Path, Segments, Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
@@ -13,6 +12,7 @@ import { complain, project as chosenProject, say, store, stored } from "../../st
 import { count, gist, size, time, when } from "../../words";
 import { Files } from "./files";
 import { CheckpointList, KINDS } from "./list";
+import { useCheckpoints } from "./pages";
 import { Restore } from "./restore";
 
 type Part = "changes" | "files" | "coverage";
@@ -39,14 +39,18 @@ function CheckpointsOf({ project }: { project: string }) {
     [project, latest],
     (event) => event.project === project && event.kind !== "entry",
   );
-  const [restoring, setRestoring] = useState<{ checkpoint: Checkpoint; paths: string[] } | null>(null);
+  const [restoring, setRestoring] = useState<{ checkpoint: Checkpoint; paths: string[] } | null>(
+    null,
+  );
   const [busy, setBusy] = useState(false);
   const chosen = query.get("c") ?? all?.[0]?.checkpoint ?? null;
   const index = all?.findIndex((each) => each.checkpoint === chosen) ?? -1;
   const end = useRef<HTMLDivElement>(null);
 
   useEffect(() => {
-    const observer = new IntersectionObserver(([entry]) => entry!.isIntersecting && void next(), { rootMargin: "400px" });
+    const observer = new IntersectionObserver(([entry]) => entry!.isIntersecting && void next(), {
+      rootMargin: "400px",
+    });
     if (end.current) observer.observe(end.current);
     return () => observer.disconnect();
   }, [next]);
@@ -88,7 +92,12 @@ function CheckpointsOf({ project }: { project: string }) {
         <button type="button" class="button" disabled={busy} onClick={() => void take()}>
           {busy ? "Taking it…" : "Take a checkpoint"}
         </button>
-        <button type="button" class="button primary" disabled={!one} onClick={() => one && setRestoring({ checkpoint: one, paths: [] })}>
+        <button
+          type="button"
+          class="button primary"
+          disabled={!one}
+          onClick={() => one && setRestoring({ checkpoint: one, paths: [] })}
+        >
           Restore…
         </button>
       </header>
@@ -98,7 +107,12 @@ function CheckpointsOf({ project }: { project: string }) {
             <Skeleton lines={9} height={44} />
           ) : (
             <>
-              <CheckpointList checkpoints={all} chosen={chosen} choose={choose} changed={status.data ? summed(status.data.files) : null} />
+              <CheckpointList
+                checkpoints={all}
+                chosen={chosen}
+                choose={choose}
+                changed={status.data ? summed(status.data.files) : null}
+              />
               <div ref={end}>{more && <Skeleton lines={1} />}</div>
             </>
           )}
@@ -117,20 +131,34 @@ function CheckpointsOf({ project }: { project: string }) {
             />
           ) : all && !all.length ? (
             <Empty icon="checkpoints" title="No checkpoints yet">
-              <p>A checkpoint holds every file as it is. Take the first; later ones cost only what changed.</p>
+              <p>
+                A checkpoint holds every file as it is. Take the first; later ones cost only what
+                changed.
+              </p>
             </Empty>
           ) : (
             <Skeleton lines={8} />
           )}
         </div>
       </div>
-      {restoring && <Restore project={project} checkpoint={restoring.checkpoint} paths={restoring.paths} close={() => setRestoring(null)} />}
+      {restoring && (
+        <Restore
+          project={project}
+          checkpoint={restoring.checkpoint}
+          paths={restoring.paths}
+          close={() => setRestoring(null)}
+        />
+      )}
     </div>
   );
 }
 
 function Now({ project, latest }: { project: string; latest: string }) {
-  const found = useResource(() => api.diff(project, { from: latest }), [project, latest], (event) => event.project === project && event.kind !== "entry");
+  const found = useResource(
+    () => api.diff(project, { from: latest }),
+    [project, latest],
+    (event) => event.project === project && event.kind !== "entry",
+  );
   if (found.problem) return <Trouble problem={found.problem} retry={() => void found.reload()} />;
   if (!found.data) return <Skeleton lines={10} height={22} />;
   if (!found.data.files.length)
@@ -150,14 +178,25 @@ function Now({ project, latest }: { project: string; latest: string }) {
   );
 }
 
-function Detail(given: { project: string; one: Checkpoint; all: Checkpoint[]; before: Checkpoint | null; restore: (paths: string[]) => void }) {
+function Detail(given: {
+  project: string;
+  one: Checkpoint;
+  all: Checkpoint[];
+  before: Checkpoint | null;
+  restore: (paths: string[]) => void;
+}) {
   const { project, one, all, before } = given;
   const { query } = place.value;
   const part = (query.get("part") as Part | null) ?? "changes";
   const base = query.get("base") ?? (before ? before.checkpoint : "");
   const [side, setSide] = useState(stored("review-side") ?? "unified");
   const found = useResource(
-    () => (base === "disk" ? api.diff(project, { from: one.checkpoint }) : base ? api.diff(project, { from: base, to: one.checkpoint }) : Promise.resolve({ files: [] })),
+    () =>
+      base === "disk"
+        ? api.diff(project, { from: one.checkpoint })
+        : base
+          ? api.diff(project, { from: base, to: one.checkpoint })
+          : Promise.resolve({ files: [] }),
     [project, one.checkpoint, base],
     (event) => base === "disk" && event.project === project && event.kind === "files",
   );
@@ -172,7 +211,9 @@ function Detail(given: { project: string; one: Checkpoint; all: Checkpoint[]; be
             <span>{size(one.bytes)}</span>
             <code>{one.checkpoint.slice(0, 8)}</code>
             {one.session && one.entry && (
-              <a href={to("session", project, { id: one.session, entry: one.entry })}>its moment in the session</a>
+              <a href={to("session", project, { id: one.session, entry: one.entry })}>
+                its moment in the session
+              </a>
             )}
           </p>
         </div>
@@ -185,14 +226,20 @@ function Detail(given: { project: string; one: Checkpoint; all: Checkpoint[]; be
           options={[
             { value: "changes", label: "Changes" },
             { value: "files", label: "Files" },
-            { value: "coverage", label: one.coverage.complete ? "Coverage" : "Coverage: not complete" },
+            {
+              value: "coverage",
+              label: one.coverage.complete ? "Coverage" : "Coverage: not complete",
+            },
           ]}
         />
         {part === "changes" && (
           <>
             <label class="field compare">
               <span>from</span>
-              <select value={base} onChange={(event) => setQuery({ base: event.currentTarget.value })}>
+              <select
+                value={base}
+                onChange={(event) => setQuery({ base: event.currentTarget.value })}
+              >
                 {before && <option value={before.checkpoint}>the one before</option>}
                 {!before && <option value="">nothing: it is the first</option>}
                 <option value="disk">here to the disk now</option>
@@ -229,7 +276,11 @@ function Detail(given: { project: string; one: Checkpoint; all: Checkpoint[]; be
         <Skeleton lines={10} height={22} />
       ) : !found.data.files.length ? (
         <Empty icon="check" title={base ? "No difference" : "The first checkpoint"}>
-          <p>{base ? "Both hold the same files." : "There is nothing before it to compare with. Look at its files, or compare it with the disk."}</p>
+          <p>
+            {base
+              ? "Both hold the same files."
+              : "There is nothing before it to compare with. Look at its files, or compare it with the disk."}
+          </p>
         </Empty>
       ) : (
         <DiffStream files={found.data.files} split={side === "split"} />
@@ -247,7 +298,8 @@ function Coverage({ of }: { of: CoverageOf }) {
           {of.complete
             ? "Everything that is in scope is in this checkpoint."
             : `${count(of.skipped.length, "path")} should be in it and could not be read.`}
-          {of.guarded > 0 && ` ${count(of.guarded, "small ignored file")} (such as .env) are kept beside it.`}
+          {of.guarded > 0 &&
+            ` ${count(of.guarded, "small ignored file")} (such as .env) are kept beside it.`}
         </p>
         {of.skipped.length > 0 && (
           <section class="plan-part">
@@ -299,48 +351,4 @@ function summed(files: FileChange[]) {
     additions: files.reduce((sum, each) => sum + each.additions, 0),
     deletions: files.reduce((sum, each) => sum + each.deletions, 0),
   };
-}
-
-/** The list of checkpoints, a page at a time; new ones come in at its top. */
-function useCheckpoints(project: string, wanted: string | null) {
-  const [state, setState] = useState<{ all: Checkpoint[]; cursor: string | null } | null>(null);
-  const [problem, setProblem] = useState<Error | null>(null);
-  const working = useRef(false);
-  const reload = useCallback(async () => {
-    try {
-      const page = await api.checkpoints(project, { limit: 60 });
-      setProblem(null);
-      setState((old) => {
-        const known = new Set(page.checkpoints.map((each) => each.checkpoint));
-        const last = page.checkpoints.at(-1)?.created_at ?? "";
-        const rest = old?.all.filter((each) => !known.has(each.checkpoint) && each.created_at < last) ?? [];
-        return { all: [...page.checkpoints, ...rest], cursor: rest.length ? old!.cursor : page.next_before };
-      });
-    } catch (why) {
-      setProblem(why as Error);
-    }
-  }, [project]);
-  const next = useCallback(async () => {
-    if (working.current || !state?.cursor) return;
-    working.current = true;
-    try {
-      const page = await api.checkpoints(project, { limit: 60, before: state.cursor });
-      setState((old) => old && { all: [...old.all, ...page.checkpoints], cursor: page.next_before });
-    } catch (why) {
-      complain(why);
-    } finally {
-      working.current = false;
-    }
-  }, [project, state?.cursor]);
-  useEffect(() => {
-    void reload();
-    return listen((event) => {
-      if (event.kind === "reconnected" || (event.project === project && event.kind.startsWith("operation"))) void reload();
-    });
-  }, [reload]);
-  // One that is named in the address may be further back than what is loaded.
-  useEffect(() => {
-    if (state?.cursor && wanted && wanted !== "now" && !state.all.some((each) => each.checkpoint === wanted)) void next();
-  }, [state, wanted, next]);
-  return { all: state?.all ?? null, more: Boolean(state?.cursor), problem, next, reload };
 }

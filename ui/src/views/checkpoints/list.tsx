@@ -59,7 +59,7 @@ export function CheckpointList(given: {
               onClick={() => given.choose(each.checkpoint)}
             >
               <span class={`point-dot point-${each.kind}`} />
-              <span class="point-text">{gist(each.message, 90) || KINDS[each.kind] || each.kind}</span>
+              <span class="point-text">{titleOf(each)}</span>
               <span class="point-facts">
                 {time(each.created_at)} · {KINDS[each.kind] ?? each.kind}
                 {!each.coverage.complete && <span class="tag call-failed">not complete</span>}
@@ -70,4 +70,9 @@ export function CheckpointList(given: {
       })}
     </ol>
   );
+}
+
+/** What a checkpoint is about; that it is from before a message, its kind says already. */
+export function titleOf({ message, kind }: Checkpoint): string {
+  return gist(message.replace(/^Before user message: /, ""), 90) || KINDS[kind] || kind;
 }

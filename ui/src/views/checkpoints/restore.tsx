@@ -10,7 +10,12 @@ import { complain, say } from "../../state";
 import { takeBack } from "../../takeback";
 import { count, when } from "../../words";
 
-export function Restore(given: { project: string; checkpoint: Checkpoint; paths: string[]; close: () => void }) {
+export function Restore(given: {
+  project: string;
+  checkpoint: Checkpoint;
+  paths: string[];
+  close: () => void;
+}) {
   const { project, checkpoint, paths } = given;
   const [keep, setKeep] = useState(false);
   const [force, setForce] = useState(false);
@@ -54,17 +59,32 @@ export function Restore(given: { project: string; checkpoint: Checkpoint; paths:
           <button type="button" class="button" onClick={given.close}>
             Cancel
           </button>
-          <button type="button" class="button primary" disabled={busy || !plan.data} onClick={() => void run()}>
+          <button
+            type="button"
+            class="button primary"
+            disabled={busy || !plan.data}
+            onClick={() => void run()}
+          >
             Restore
           </button>
         </>
       }
     >
       <p>As of {when(checkpoint.created_at)}. A safety checkpoint is taken first.</p>
-      {plan.problem ? <Trouble problem={plan.problem} /> : plan.data ? <Plan plan={plan.data} /> : <Skeleton lines={4} height={28} />}
+      {plan.problem ? (
+        <Trouble problem={plan.problem} />
+      ) : plan.data ? (
+        <Plan plan={plan.data} />
+      ) : (
+        <Skeleton lines={4} height={28} />
+      )}
       {someDirty && (
         <label class="option">
-          <input type="checkbox" checked={keep} onChange={() => (setKeep(!keep), setForce(false))} />
+          <input
+            type="checkbox"
+            checked={keep}
+            onChange={() => (setKeep(!keep), setForce(false))}
+          />
           <span>Leave files alone that are in no checkpoint yet</span>
         </label>
       )}

@@ -11,7 +11,14 @@ import { complain, loadProjects, projects, projectsProblem } from "../../state";
 import { count, day, status } from "../../words";
 import { Merged, type Found } from "./merged";
 
-const CHANGES = ["session", "session_changed", "session_deleted", "operation", "operation_changed", "files"];
+const CHANGES = [
+  "session",
+  "session_changed",
+  "session_deleted",
+  "operation",
+  "operation_changed",
+  "files",
+];
 
 export default function Home() {
   const all = projects.value;
@@ -55,11 +62,15 @@ function Sessions({ all }: { all: ProjectRow[] }) {
     void mine.next().then(() => redraw((each) => each + 1));
     let timer: number | undefined;
     const stop = listen((event) => {
-      if ((!CHANGES.includes(event.kind) && event.kind !== "reconnected") || timer !== undefined) return;
+      if ((!CHANGES.includes(event.kind) && event.kind !== "reconnected") || timer !== undefined)
+        return;
       timer = window.setTimeout(async () => {
         timer = undefined;
         // As many as are shown, so that nobody loses his place; then all at once.
-        const fresh = new Merged((await api.projects()).projects.filter((each) => !only || each.project === only), {});
+        const fresh = new Merged(
+          (await api.projects()).projects.filter((each) => !only || each.project === only),
+          {},
+        );
         await fresh.next(Math.max(30, list.current!.found.length));
         if (merged.current?.of === chosen) {
           merged.current.list = fresh;
@@ -88,8 +99,8 @@ function Sessions({ all }: { all: ProjectRow[] }) {
   const shown = list.current.found.filter(
     (each) =>
       !wanted ||
-      [each.title, each.agent, each.model ?? "", each.where.name, status(each.status)].some((text) =>
-        text.toLowerCase().includes(wanted),
+      [each.title, each.agent, each.model ?? "", each.where.name, status(each.status)].some(
+        (text) => text.toLowerCase().includes(wanted),
       ),
   );
   const move = (by: number) => {
@@ -100,7 +111,11 @@ function Sessions({ all }: { all: ProjectRow[] }) {
   useKeys("Sessions", [
     { key: "j", does: "next session", run: () => move(1) },
     { key: "k", does: "previous session", run: () => move(-1) },
-    { key: "f", does: "filter", run: () => document.querySelector<HTMLInputElement>("[data-filter]")?.focus() },
+    {
+      key: "f",
+      does: "filter",
+      run: () => document.querySelector<HTMLInputElement>("[data-filter]")?.focus(),
+    },
   ]);
 
   return (
@@ -206,10 +221,7 @@ function List({ shown, many }: { shown: Found[]; many: boolean }) {
           <li key={`${each.where.project} ${each.session}`}>
             {head && <h2 class="sessions-day">{date}</h2>}
             <div class="session-line">
-              <a
-                class="session-row"
-                href={to("session", each.where.project, { id: each.session })}
-              >
+              <a class="session-row" href={to("session", each.where.project, { id: each.session })}>
                 <span class={`state state-${each.status}`} title={status(each.status)} />
                 <span class="session-title">{each.title || "Untitled session"}</span>
                 <span class="session-facts">
@@ -227,7 +239,9 @@ function List({ shown, many }: { shown: Found[]; many: boolean }) {
                   class="session-pending"
                   href={to("review", each.where.project, { session: each.session })}
                 >
-                  <span class="unseen">Review what is pending in {each.title || "this session"}: </span>
+                  <span class="unseen">
+                    Review what is pending in {each.title || "this session"}:{" "}
+                  </span>
                   <Badge of={each.pending} />
                 </a>
               )}

@@ -43,7 +43,11 @@ export function useContents(project: string): Contents {
           const before = known.current.get(path);
           const lines = text.split("\n");
           if (lines.at(-1) === "") lines.pop();
-          if (before && before.length === lines.length && before.every((line, at) => line === lines[at]))
+          if (
+            before &&
+            before.length === lines.length &&
+            before.every((line, at) => line === lines[at])
+          )
             return;
           known.current.set(path, lines);
           // Several that come at once are drawn at once.

@@ -5,16 +5,17 @@ import { api, Problem, type PendingHunk, type Session } from "../../api";
 import { useColumns } from "../../diff/columns";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
-import { Dialog } from "../../parts/dialog";
-import { Counts, Empty, Key, Segments, Skeleton, Trouble } from "../../parts/small";
+import { Counts, Empty, Segments, Skeleton, Trouble } from "../../parts/small";
 import { Virtual, type VirtualHandle } from "../../parts/virtual";
 import { useResource } from "../../resource";
-import { place, setQuery, to } from "../../router";
+import { place, setQuery } from "../../router";
 import { complain, project as chosenProject, say, store, stored } from "../../state";
 import { takeBack } from "../../takeback";
 import { count } from "../../words";
 import { useContents } from "./contents";
 import { FileList } from "./files";
+import { ConfirmAll, Nothing } from "./dialogs";
+import { fitting, versionOf } from "./fitting";
 import { grouped, hunksOf, summary, type Grouping, type Part } from "./groups";
 import { FileHead, RowView } from "./lines";
 import { draw, FILE_HEIGHT, type ReviewRow } from "./rows";
@@ -73,7 +74,7 @@ function ReviewOf({ project }: { project: string }) {
   const version = groups.flatMap((group) => group.parts.map(linesOf));
   const { rows, places, numbers } = useMemo(
     () => draw(groups, { columns, split }, linesOf, folded, opened),
-    [groups, columns, split, folded, opened, ...versionKey(version)],
+    [groups, columns, split, folded, opened, versionOf(version)],
   );
 
   // The reader's place: the same change for as long as it is there, else the one that took its
@@ -112,7 +113,11 @@ function ReviewOf({ project }: { project: string }) {
     show(parts[(now + by + parts.length) % parts.length]!.hunks[0]!);
   }
 
-  async function decide(what: "keep" | "undo", chosen: PendingHunk[], force = false): Promise<void> {
+  async function decide(
+    what: "keep" | "undo",
+    chosen: PendingHunk[],
+    force = false,
+  ): Promise<void> {
     if (!chosen.length) return;
     const ids = chosen.map((each) => each.hunk);
     const after = hunks.slice(at + 1).find((each) => !ids.includes(each.hunk));
@@ -124,12 +129,20 @@ function ReviewOf({ project }: { project: string }) {
       decisions.current.push({ hunk: ids[0]!, operations });
       if (left.length) {
         restore(left);
-        say(`${count(left.length, "change")} left alone: somebody has changed the same lines since.`, {
-          action: {
-            label: "Undo anyway",
-            run: () => void decide("undo", chosen.filter((each) => left.includes(each.hunk)), true),
+        say(
+          `${count(left.length, "change")} left alone: somebody has changed the same lines since.`,
+          {
+            action: {
+              label: "Undo anyway",
+              run: () =>
+                void decide(
+                  "undo",
+                  chosen.filter((each) => left.includes(each.hunk)),
+                  true,
+                ),
+            },
           },
-        });
+        );
       } else {
         say(`${what === "keep" ? "Kept" : "Undid"} ${subject(chosen)}.`, {
           action: { label: "Take back", run: () => void regret() },
@@ -153,7 +166,10 @@ function ReviewOf({ project }: { project: string }) {
       decisions.current.pop();
       setDecided(new Set());
       say("Taken back.", {
-        action: { label: "Redo", run: () => void api.redo(project, {}).then(found.reload, complain) },
+        action: {
+          label: "Redo",
+          run: () => void api.redo(project, {}).then(found.reload, complain),
+        },
       });
       await found.reload();
       if (last) setCurrent(last.hunk);
@@ -222,7 +238,11 @@ function ReviewOf({ project }: { project: string }) {
           </span>
         )}
         {(session || turn) && (
-          <button type="button" class="chip" onClick={() => setQuery({ session: null, turn: null })}>
+          <button
+            type="button"
+            class="chip"
+            onClick={() => setQuery({ session: null, turn: null })}
+          >
             {sessions.get(session ?? "")?.title || "One session"}
             {turn ? `, turn ${turn}` : ""} <Icon name="close" size={12} />
             <span class="unseen">Show everything that is pending</span>
@@ -249,26 +269,53 @@ function ReviewOf({ project }: { project: string }) {
           ]}
         />
         <div class="stepper" role="group" aria-label="Changes">
-          <button type="button" aria-label="Previous change" title="Previous change (k)" onClick={() => step(-1)} disabled={!hunks.length}>
+          <button
+            type="button"
+            aria-label="Previous change"
+            title="Previous change (k)"
+            onClick={() => step(-1)}
+            disabled={!hunks.length}
+          >
             <Icon name="up" />
           </button>
           <span class="stepper-place" aria-live="polite">
             Change {hunks.length ? at + 1 : 0} of {hunks.length}
           </span>
-          <button type="button" aria-label="Next change" title="Next change (j)" onClick={() => step(1)} disabled={!hunks.length}>
+          <button
+            type="button"
+            aria-label="Next change"
+            title="Next change (j)"
+            onClick={() => step(1)}
+            disabled={!hunks.length}
+          >
             <Icon name="down" />
           </button>
         </div>
-        <button type="button" class="button" disabled={!hunks.length} onClick={() => setAsking("undo")}>
+        <button
+          type="button"
+          class="button"
+          disabled={!hunks.length}
+          onClick={() => setAsking("undo")}
+        >
           Undo all
         </button>
-        <button type="button" class="button primary" disabled={!hunks.length} onClick={() => setAsking("keep")}>
+        <button
+          type="button"
+          class="button primary"
+          disabled={!hunks.length}
+          onClick={() => setAsking("keep")}
+        >
           Keep all
         </button>
       </header>
       {found.problem && <Trouble problem={found.problem} retry={() => void found.reload()} />}
       <div class="review-panes">
-        <FileList groups={groups} current={hunk} show={(wanted) => show(wanted)} loading={!found.data && found.loading} />
+        <FileList
+          groups={groups}
+          current={hunk}
+          show={(wanted) => show(wanted)}
+          loading={!found.data && found.loading}
+        />
         <div class="review-pane" ref={pane}>
           {!found.data && found.loading ? (
             <Skeleton lines={14} height={26} />
@@ -282,7 +329,13 @@ function ReviewOf({ project }: { project: string }) {
               handle={list}
               inset={FILE_HEIGHT}
               seen={(row) => setTop("part" in row ? row.part : null)}
-              over={top && parts(groups).includes(top) ? <div class="diff-sticky"><FileHead part={top} folded={folded.has(top.key)} act={act} /></div> : null}
+              over={
+                top && parts(groups).includes(top) ? (
+                  <div class="diff-sticky">
+                    <FileHead part={top} folded={folded.has(top.key)} act={act} />
+                  </div>
+                ) : null
+              }
               render={(row) => <RowView key={row.key} row={row} current={hunk} act={act} />}
             />
           )}
@@ -304,56 +357,6 @@ function ReviewOf({ project }: { project: string }) {
   );
 }
 
-function Nothing() {
-  return (
-    <Empty icon="check" title="All decided">
-      <p>
-        Nothing waits for you. When an agent changes files, each change appears here: <Key>y</Key>{" "}
-        keeps it, <Key>n</Key> undoes it, <Key>u</Key> takes the last decision back.
-      </p>
-      <p>
-        <a class="button" href={to("home")}>
-          See the sessions
-        </a>
-      </p>
-    </Empty>
-  );
-}
-
-function ConfirmAll(given: {
-  what: "keep" | "undo";
-  hunks: PendingHunk[];
-  files: string;
-  close: () => void;
-  run: () => void;
-}) {
-  const keep = given.what === "keep";
-  return (
-    <Dialog
-      title={keep ? "Keep everything?" : "Undo everything?"}
-      close={given.close}
-      actions={
-        <>
-          <button type="button" class="button" onClick={given.close}>
-            Cancel
-          </button>
-          <button type="button" class={keep ? "button primary" : "button danger"} onClick={given.run} autofocus>
-            {keep ? "Keep" : "Undo"} {count(given.hunks.length, "change")}
-          </button>
-        </>
-      }
-    >
-      <p>
-        {count(given.hunks.length, "change")} in {given.files}.{" "}
-        {keep
-          ? "The files stay as they are, and nothing of it is pending any more."
-          : "The files go back to what they were before the agents' work. What you changed yourself stays."}
-      </p>
-      <p class="faint">Either can be taken back with one undo.</p>
-    </Dialog>
-  );
-}
-
 interface Decision {
   hunk: string;
   operations: number[];
@@ -366,7 +369,8 @@ async function settle(
   hunks: string[],
   force: boolean,
 ): Promise<{ operations: number[]; left: string[] }> {
-  if (what === "keep") return { operations: (await api.keep(project, { hunks })).operations, left: [] };
+  if (what === "keep")
+    return { operations: (await api.keep(project, { hunks })).operations, left: [] };
   const { results, conflicts } = await api.discard(project, { hunks, force });
   return { operations: results.flatMap((each) => each.operation ?? []), left: conflicts };
 }
@@ -390,19 +394,15 @@ function useSessions(project: string): Map<string, Session> {
   );
 }
 
-/** The lines of a file, if they are those that the hunks speak of. */
-function fitting(part: Part, lines: readonly string[] | null): readonly string[] | null {
-  if (!lines || part.file.status !== "modified") return null;
-  const known = fits_.get(part);
-  if (known?.lines === lines) return known.fits ? lines : null;
-  const fits = part.hunks.every((hunk) =>
-    hunk.new_lines.every((line, at) => lines[hunk.new_start - 1 + at] === line.replace(/\n$/, "")),
-  );
-  fits_.set(part, { lines, fits });
-  return fits ? lines : null;
+function parts(groups: { parts: Part[] }[]): Part[] {
+  return groups.flatMap((group) => group.parts);
 }
 
-const fits_ = new WeakMap<Part, { lines: readonly string[]; fits: boolean }>();
+function toggled(set: Set<string>, key: string): Set<string> {
+  const next = new Set(set);
+  if (!next.delete(key)) next.add(key);
+  return next;
+}
 
 /** How much of what is before a row is shown with it: its file's head, and a few lines. */
 function above(rows: ReviewRow[], key: string): number {
@@ -412,30 +412,4 @@ function above(rows: ReviewRow[], key: string): number {
     if (rows[at]!.kind === "file" || height >= MOST_ABOVE) break;
   }
   return Math.min(height, MOST_ABOVE);
-}
-
-/** As few inputs as possible that change when a file's lines do. */
-const ids = new WeakMap<readonly string[], number>();
-let nextId = 1;
-
-function versionKey(all: (readonly string[] | null)[]): [string] {
-  let sum = 0;
-  let known = 0;
-  for (const lines of all) {
-    if (!lines) continue;
-    if (!ids.has(lines)) ids.set(lines, nextId++);
-    sum += ids.get(lines)!;
-    known++;
-  }
-  return [`${known} ${sum}`];
-}
-
-function parts(groups: { parts: Part[] }[]): Part[] {
-  return groups.flatMap((group) => group.parts);
-}
-
-function toggled(set: Set<string>, key: string): Set<string> {
-  const next = new Set(set);
-  if (!next.delete(key)) next.add(key);
-  return next;
 }

@@ -28,11 +28,7 @@ export interface Act {
   linesOf: (part: Part) => readonly string[] | null;
 }
 
-export function RowView(given: {
-  row: ReviewRow;
-  current: PendingHunk | null;
-  act: Act;
-}) {
+export function RowView(given: { row: ReviewRow; current: PendingHunk | null; act: Act }) {
   const { row, current, act } = given;
   switch (row.kind) {
     case "group":
@@ -99,10 +95,20 @@ export function FileHead({ part, folded, act }: { part: Part; folded: boolean; a
       <Path path={path} />
       <Counts additions={part.additions} deletions={part.deletions} />
       <span class="bar-space" />
-      <button type="button" class="small" title="Undo the whole file (d)" onClick={() => act.undo(part.hunks)}>
+      <button
+        type="button"
+        class="small"
+        title="Undo the whole file (d)"
+        onClick={() => act.undo(part.hunks)}
+      >
         Undo file
       </button>
-      <button type="button" class="small" title="Keep the whole file (a)" onClick={() => act.keep(part.hunks)}>
+      <button
+        type="button"
+        class="small"
+        title="Keep the whole file (a)"
+        onClick={() => act.keep(part.hunks)}
+      >
         Keep file
       </button>
     </div>
@@ -130,7 +136,8 @@ function HunkHead(given: {
       </span>
       <span class="faint">
         {hunk.kind === "lines" && `line ${hunk.new_start}`}
-        {turns.length > 0 && ` · ${turns.length === 1 ? `turn ${turns[0]}` : count(turns.length, "turn")}`}
+        {turns.length > 0 &&
+          ` · ${turns.length === 1 ? `turn ${turns[0]}` : count(turns.length, "turn")}`}
       </span>
       {hunk.mixed && (
         <span class="tag" title="Somebody else has changed lines within it since; those stay.">
@@ -138,17 +145,29 @@ function HunkHead(given: {
         </span>
       )}
       <span class="bar-space" />
-      <button type="button" class="small" onClick={(event) => (event.stopPropagation(), act.undo([hunk]))}>
+      <button
+        type="button"
+        class="small"
+        onClick={(event) => (event.stopPropagation(), act.undo([hunk]))}
+      >
         <Icon name="undo" size={13} /> Undo {given.active && <kbd>n</kbd>}
       </button>
-      <button type="button" class="small strong" onClick={(event) => (event.stopPropagation(), act.keep([hunk]))}>
+      <button
+        type="button"
+        class="small strong"
+        onClick={(event) => (event.stopPropagation(), act.keep([hunk]))}
+      >
         <Icon name="check" size={13} /> Keep {given.active && <kbd>y</kbd>}
       </button>
     </div>
   );
 }
 
-function Lines(given: { row: Exclude<ReviewRow, { kind: "group" | "file" | "note" | "hunk" }>; act: Act; active: boolean }) {
+function Lines(given: {
+  row: Exclude<ReviewRow, { kind: "group" | "file" | "note" | "hunk" }>;
+  act: Act;
+  active: boolean;
+}) {
   const { row, act } = given;
   const make = colouring();
   const lines = act.linesOf(row.part);
@@ -156,7 +175,10 @@ function Lines(given: { row: Exclude<ReviewRow, { kind: "group" | "file" | "note
   return <DiffLine row={row} tokens={tokens} active={given.active} open={act.open} />;
 }
 
-const cache = new WeakMap<Part, { lines: readonly string[] | null; of: (line: Line) => Token[] | undefined }>();
+const cache = new WeakMap<
+  Part,
+  { lines: readonly string[] | null; of: (line: Line) => Token[] | undefined }
+>();
 
 /** How the lines of a file are coloured; worked out once a file, and only for what is seen. */
 function tokensOf(

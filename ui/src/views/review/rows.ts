@@ -67,7 +67,13 @@ export function draw(
       rows.push({ kind: "group", key: `group ${group.key}`, height: GROUP_HEIGHT, group });
     for (const part of group.parts) {
       const closed = folded.has(part.key);
-      rows.push({ kind: "file", key: `file ${part.key}`, height: FILE_HEIGHT, part, folded: closed });
+      rows.push({
+        kind: "file",
+        key: `file ${part.key}`,
+        height: FILE_HEIGHT,
+        part,
+        folded: closed,
+      });
       for (const hunk of part.hunks) {
         numbers.set(hunk.hunk, numbers.size + 1);
         places.set(hunk.hunk, closed ? `file ${part.key}` : `hunk ${hunk.hunk}`);
@@ -104,7 +110,8 @@ function rowsOf(
     const key = `hunk ${hunk.hunk}`;
     rows.push({ kind: "hunk", key, height: HUNK_HEIGHT, part, hunk: part.hunks[at]! });
     const note = noteOf(part, hunk.kind);
-    if (note) rows.push({ kind: "note", key: `note ${hunk.hunk}`, height: NOTE_HEIGHT, text: note });
+    if (note)
+      rows.push({ kind: "note", key: `note ${hunk.hunk}`, height: NOTE_HEIGHT, text: note });
     for (const row of hunkRows(part.key, hunk, shape)) rows.push({ ...row, part });
   });
   const last = hunks.at(-1);

@@ -99,25 +99,52 @@ export default function Search() {
             {label}
           </button>
         ))}
-        <Choose label="Project" value={asked.project} choose={(value) => setQuery({ in: value })} options={[["", "All projects"], ...(projects.value ?? []).map((each): [string, string] => [each.project, each.name])]} />
-        <Choose label="Time" value={asked.days} choose={(value) => setQuery({ days: value })} options={TIMES} />
+        <Choose
+          label="Project"
+          value={asked.project}
+          choose={(value) => setQuery({ in: value })}
+          options={[
+            ["", "All projects"],
+            ...(projects.value ?? []).map((each): [string, string] => [each.project, each.name]),
+          ]}
+        />
+        <Choose
+          label="Time"
+          value={asked.days}
+          choose={(value) => setQuery({ days: value })}
+          options={TIMES}
+        />
         <label class="field field-small">
           <span class="unseen">Agent</span>
-          <input placeholder="agent" value={asked.agent} onInput={(event) => setQuery({ agent: event.currentTarget.value })} />
+          <input
+            placeholder="agent"
+            value={asked.agent}
+            onInput={(event) => setQuery({ agent: event.currentTarget.value })}
+          />
         </label>
         <label class="field field-small">
           <span class="unseen">File, folder or glob</span>
-          <input placeholder="file or glob" value={asked.path} onInput={(event) => setQuery({ path: event.currentTarget.value })} />
+          <input
+            placeholder="file or glob"
+            value={asked.path}
+            onInput={(event) => setQuery({ path: event.currentTarget.value })}
+          />
         </label>
         <span class="bar-space" />
         <span class="faint" role="status">
-          {found && !idle ? (found.total === null ? `${hits.length} or more hits` : count(found.total, "hit")) : ""}
+          {found && !idle
+            ? found.total === null
+              ? `${hits.length} or more hits`
+              : count(found.total, "hit")
+            : ""}
         </span>
       </div>
       <div class="page-scroll" tabIndex={0} role="group" aria-label="Hits">
         <div class="column">
           {problem && <Trouble problem={problem} />}
-          {found?.problems.map((text) => <Trouble key={text} problem={new Error(text)} />)}
+          {found?.problems.map((text) => (
+            <Trouble key={text} problem={new Error(text)} />
+          ))}
           {idle ? (
             <Empty icon="search" title="Find anything that ever happened">
               <p>
@@ -166,7 +193,12 @@ export default function Search() {
   );
 }
 
-function Choose(given: { label: string; value: string; options: [string, string][]; choose: (value: string) => void }) {
+function Choose(given: {
+  label: string;
+  value: string;
+  options: [string, string][];
+  choose: (value: string) => void;
+}) {
   return (
     <label class="field field-small">
       <span class="unseen">{given.label}</span>
@@ -183,8 +215,14 @@ function Choose(given: { label: string; value: string; options: [string, string]
 
 /** A hit names its project by folder; addresses name it by id. */
 function moment(hit: Hit): string {
-  const project = projects.value?.find((each) => each.root === hit.project || each.project === hit.project);
-  return to("session", project?.project ?? hit.project, { id: hit.session, entry: hit.entry, seq: hit.seq });
+  const project = projects.value?.find(
+    (each) => each.root === hit.project || each.project === hit.project,
+  );
+  return to("session", project?.project ?? hit.project, {
+    id: hit.session,
+    entry: hit.entry,
+    seq: hit.seq,
+  });
 }
 
 interface Asked {
@@ -203,7 +241,10 @@ function useFound(asked: Asked, key: string) {
   const load = async (offset: number, signal: AbortSignal | undefined) => {
     const { days, ...rest } = asked;
     const since = days ? new Date(Date.now() - Number(days) * 86_400_000).toISOString() : "";
-    return api.search({ ...rest, type: rest.type ? [rest.type] : [], since, offset, limit: PAGE }, signal);
+    return api.search(
+      { ...rest, type: rest.type ? [rest.type] : [], since, offset, limit: PAGE },
+      signal,
+    );
   };
   useEffect(() => {
     const control = new AbortController();

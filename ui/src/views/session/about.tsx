@@ -54,9 +54,18 @@ export function About({ project, session }: { project: string; session: Session 
   );
 }
 
-function Rename({ project, session, close }: { project: string; session: Session; close: () => void }) {
+function Rename({
+  project,
+  session,
+  close,
+}: {
+  project: string;
+  session: Session;
+  close: () => void;
+}) {
   const [title, setTitle] = useState(session.title);
-  const save = () => void api.changeSession(project, session.session, { title }).then(close, complain);
+  const save = () =>
+    void api.changeSession(project, session.session, { title }).then(close, complain);
   return (
     <Dialog
       title="Rename the session"
@@ -85,7 +94,15 @@ function Rename({ project, session, close }: { project: string; session: Session
   );
 }
 
-function Delete({ project, session, close }: { project: string; session: Session; close: () => void }) {
+function Delete({
+  project,
+  session,
+  close,
+}: {
+  project: string;
+  session: Session;
+  close: () => void;
+}) {
   const pending = session.pending?.files ?? 0;
   const run = () =>
     void api.deleteSession(project, session.session).then(() => {
@@ -108,8 +125,9 @@ function Delete({ project, session, close }: { project: string; session: Session
       }
     >
       <p>
-        Its conversation and its checkpoints go, and cannot be found any more. This cannot be undone. No file of
-        the project is touched{pending > 0 ? `; ${count(pending, "file")} stay as they are` : ""}.
+        Its conversation and its checkpoints go, and cannot be found any more. This cannot be
+        undone. No file of the project is touched
+        {pending > 0 ? `; ${count(pending, "file")} stay as they are` : ""}.
       </p>
     </Dialog>
   );

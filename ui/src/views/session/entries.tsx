@@ -42,7 +42,10 @@ function content(entry: Entry, act: Act): ComponentChildren {
     case "tool_call":
       return <Call entry={entry} result={act.results.get(String(entry.data?.call ?? ""))} />;
     case "tool_result":
-      return act.results.get(String(entry.data?.call ?? "")) === entry && entry.data?.matched ? null : <Loose entry={entry} />;
+      return act.results.get(String(entry.data?.call ?? "")) === entry &&
+        entry.data?.matched ? null : (
+        <Loose entry={entry} />
+      );
     case "file_edit":
       return <Edit entry={entry} />;
     case "step_snapshot":
@@ -50,7 +53,8 @@ function content(entry: Entry, act: Act): ComponentChildren {
     case "compact_marker":
       return (
         <Mark icon="more">
-          {count(Number(entry.data?.compactedCount ?? 0), "entry", "entries")} before this were compacted
+          {count(Number(entry.data?.compactedCount ?? 0), "entry", "entries")} before this were
+          compacted
           {typeof entry.data?.summary === "string" && <Markdown text={entry.data.summary} />}
         </Mark>
       );
@@ -81,7 +85,12 @@ function Asked({ entry, act }: { entry: Entry; act: Act }) {
         <button type="button" class="small" onClick={() => act.fork(entry)}>
           <Icon name="branch" size={13} /> Fork
         </button>
-        <button type="button" class="small" onClick={() => act.goTo(entry)} title="To the moment before this message">
+        <button
+          type="button"
+          class="small"
+          onClick={() => act.goTo(entry)}
+          title="To the moment before this message"
+        >
           <Icon name="undo" size={13} /> Return here
         </button>
       </footer>
@@ -89,7 +98,14 @@ function Asked({ entry, act }: { entry: Entry; act: Act }) {
   );
 }
 
-const ICONS: Record<string, string> = { bash: "terminal", shell: "terminal", edit: "edit", write: "edit", read: "file", grep: "search" };
+const ICONS: Record<string, string> = {
+  bash: "terminal",
+  shell: "terminal",
+  edit: "edit",
+  write: "edit",
+  read: "file",
+  grep: "search",
+};
 
 function Call({ entry, result }: { entry: Entry; result: Entry | undefined }) {
   const data = entry.data ?? {};
@@ -106,7 +122,9 @@ function Call({ entry, result }: { entry: Entry; result: Entry | undefined }) {
         <span class="call-gist">{callGist(input)}</span>
         {failed && <span class="tag call-failed">failed</span>}
         {running && <span class="tag">running</span>}
-        {typeof data.duration === "number" && <span class="call-time">{duration(data.duration)}</span>}
+        {typeof data.duration === "number" && (
+          <span class="call-time">{duration(data.duration)}</span>
+        )}
       </summary>
       <div class="call-inside">
         {Object.keys(input).length > 0 && (
@@ -187,7 +205,8 @@ function Step({ entry, act }: { entry: Entry; act: Act }) {
     <div class="step">
       <span class="step-mark" aria-hidden="true" />
       <span class="step-text">
-        <strong>Checkpoint</strong> <span class="faint">{parts.join(", ") || "nothing changed"}</span>
+        <strong>Checkpoint</strong>{" "}
+        <span class="faint">{parts.join(", ") || "nothing changed"}</span>
         {turn && <span class={`tag turn-${turn.status}`}>{turn.status}</span>}
       </span>
       <span class="bar-space" />
@@ -196,7 +215,12 @@ function Step({ entry, act }: { entry: Entry; act: Act }) {
           Look at it
         </a>
       )}
-      <button type="button" class="small" onClick={() => act.goTo(entry)} title="To the moment after this turn">
+      <button
+        type="button"
+        class="small"
+        onClick={() => act.goTo(entry)}
+        title="To the moment after this turn"
+      >
         <Icon name="undo" size={13} /> Return here
       </button>
     </div>

@@ -33,16 +33,21 @@ export function GoTo(given: {
     try {
       const done = await api.goto(project, session, body);
       given.gone(done);
-      say(files ? "The session and its files are back there." : "The session is back there; files stayed.", {
-        action: {
-          label: "Undo",
-          run: () =>
-            void takeBack(project, { kinds: ["goto"], operations: operationsOf(done) }).then(
-              () => say("All is as it was before."),
-              complain,
-            ),
+      say(
+        files
+          ? "The session and its files are back there."
+          : "The session is back there; files stayed.",
+        {
+          action: {
+            label: "Undo",
+            run: () =>
+              void takeBack(project, { kinds: ["goto"], operations: operationsOf(done) }).then(
+                () => say("All is as it was before."),
+                complain,
+              ),
+          },
         },
-      });
+      );
     } catch (problem) {
       complain(problem);
       setBusy(false);
@@ -58,7 +63,12 @@ export function GoTo(given: {
           <button type="button" class="button" onClick={given.close}>
             Cancel
           </button>
-          <button type="button" class="button primary" disabled={busy || !plan.data} onClick={() => void run()}>
+          <button
+            type="button"
+            class="button primary"
+            disabled={busy || !plan.data}
+            onClick={() => void run()}
+          >
             {files ? "Return with files" : "Return without files"}
           </button>
         </>

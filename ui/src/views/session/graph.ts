@@ -61,14 +61,12 @@ export function drawGraph({ branches, messages, points, leaf }: Loaded): Graph {
   const lanes = new Map<number, number>();
   for (const message of messages)
     if (!lanes.has(message.branch)) lanes.set(message.branch, lanes.size);
-  const nodes = messages.map(
-    (entry, row): Node => ({
-      entry,
-      row,
-      lane: lanes.get(entry.branch)!,
-      active: entry.seq <= (active.get(entry.branch) ?? -1),
-    }),
-  );
+  const nodes = messages.map((entry, row): Node => ({
+    entry,
+    row,
+    lane: lanes.get(entry.branch)!,
+    active: entry.seq <= (active.get(entry.branch) ?? -1),
+  }));
   const edges: Edge[] = [];
   const last = new Map<number, Node>();
   for (const node of nodes) {

@@ -21,7 +21,14 @@ import { Tree } from "./tree";
 export default function SessionView() {
   const { project, query } = place.value;
   const session = query.get("id");
-  if (!project || !session) return <Empty icon="session" title="Which session?"><a class="button" href="/">To the sessions</a></Empty>;
+  if (!project || !session)
+    return (
+      <Empty icon="session" title="Which session?">
+        <a class="button" href="/">
+          To the sessions
+        </a>
+      </Empty>
+    );
   return <One key={`${project} ${session}`} project={project} session={session} />;
 }
 
@@ -32,11 +39,32 @@ function One({ project, session }: { project: string; session: string }) {
   const mine = (event: { project: string | null; session?: string }) =>
     event.project === project && (!event.session || event.session === session);
 
-  const about = useResource(() => api.session(project, session), [project, session], (event) => mine(event) && event.kind !== "files");
-  const pending = useResource(() => api.pending(project, { session }), [project, session], (event) => event.project === project && event.kind !== "entry");
-  const graph = useResource(() => loadGraph(project, session), [project, session], (event) => mine(event) && event.kind !== "files");
-  const turns = useResource(() => api.turns(project, session), [project, session], (event) => mine(event) && event.kind.startsWith("operation"));
-  const round = useResource(() => api.round(project, session), [project, session], (event) => event.project === project && (event.kind.startsWith("operation") || event.kind === "files"));
+  const about = useResource(
+    () => api.session(project, session),
+    [project, session],
+    (event) => mine(event) && event.kind !== "files",
+  );
+  const pending = useResource(
+    () => api.pending(project, { session }),
+    [project, session],
+    (event) => event.project === project && event.kind !== "entry",
+  );
+  const graph = useResource(
+    () => loadGraph(project, session),
+    [project, session],
+    (event) => mine(event) && event.kind !== "files",
+  );
+  const turns = useResource(
+    () => api.turns(project, session),
+    [project, session],
+    (event) => mine(event) && event.kind.startsWith("operation"),
+  );
+  const round = useResource(
+    () => api.round(project, session),
+    [project, session],
+    (event) =>
+      event.project === project && (event.kind.startsWith("operation") || event.kind === "files"),
+  );
   const path = usePath(project, session, { entry: target, seq: seq ? Number(seq) : null });
 
   const [going, setGoing] = useState<Entry | null>(null);
@@ -56,10 +84,13 @@ function One({ project, session }: { project: string; session: string }) {
   const entries = path.shown?.entries ?? [];
   const results = useMemo(() => matched(entries), [entries]);
   const byCheckpoint = useMemo(
-    () => new Map(stepsOf(entries).flatMap(([checkpoint, at]) => {
-      const turn = turns.data?.turns.at(at);
-      return turn ? [[checkpoint, turn] as const] : [];
-    })),
+    () =>
+      new Map(
+        stepsOf(entries).flatMap(([checkpoint, at]) => {
+          const turn = turns.data?.turns.at(at);
+          return turn ? [[checkpoint, turn] as const] : [];
+        }),
+      ),
     [entries, turns.data],
   );
   const act: Act = {
@@ -199,14 +230,24 @@ function One({ project, session }: { project: string; session: string }) {
           {data && <About project={project} session={data} />}
         </aside>
       </div>
-      {going && <GoTo project={project} session={session} entry={going} close={() => setGoing(null)} gone={gone} />}
+      {going && (
+        <GoTo
+          project={project}
+          session={session}
+          entry={going}
+          close={() => setGoing(null)}
+          gone={gone}
+        />
+      )}
       {labelling && (
         <LabelDialog
           entry={labelling}
           close={() => setLabelling(null)}
           save={(label) => {
             setLabelling(null);
-            void api.label(project, session, labelling.entry, label).then(() => path.reload(), complain);
+            void api
+              .label(project, session, labelling.entry, label)
+              .then(() => path.reload(), complain);
           }}
         />
       )}
@@ -220,7 +261,13 @@ function Draft({ text, close }: { text: string; close: () => void }) {
       <p class="faint">You are back before this message. Say it again, or something better:</p>
       <pre class="code">{text}</pre>
       <p>
-        <button type="button" class="small" onClick={() => void navigator.clipboard.writeText(text).then(() => say("Copied."), complain)}>
+        <button
+          type="button"
+          class="small"
+          onClick={() =>
+            void navigator.clipboard.writeText(text).then(() => say("Copied."), complain)
+          }
+        >
           Copy
         </button>{" "}
         <button type="button" class="small" onClick={close}>
@@ -231,7 +278,11 @@ function Draft({ text, close }: { text: string; close: () => void }) {
   );
 }
 
-function LabelDialog(given: { entry: Entry; close: () => void; save: (label: string | null) => void }) {
+function LabelDialog(given: {
+  entry: Entry;
+  close: () => void;
+  save: (label: string | null) => void;
+}) {
   const [label, setLabel] = useState(given.entry.label ?? "");
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
@@ -244,7 +295,11 @@ function LabelDialog(given: { entry: Entry; close: () => void; save: (label: str
           <button type="button" class="button" onClick={given.close}>
             Cancel
           </button>
-          <button type="button" class="button primary" onClick={() => given.save(label.trim() || null)}>
+          <button
+            type="button"
+            class="button primary"
+            onClick={() => given.save(label.trim() || null)}
+          >
             Save
           </button>
         </>
@@ -267,7 +322,9 @@ function LabelDialog(given: { entry: Entry; close: () => void; save: (label: str
 /** The results of calls, by the call that they answer. */
 function matched(entries: Entry[]): Map<string, Entry> {
   const calls = new Set(
-    entries.filter((each) => each.type === "tool_call").map((each) => String(each.data?.call ?? "")),
+    entries
+      .filter((each) => each.type === "tool_call")
+      .map((each) => String(each.data?.call ?? "")),
   );
   const found = new Map<string, Entry>();
   for (const entry of entries) {

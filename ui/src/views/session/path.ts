@@ -55,7 +55,8 @@ export function usePath(project: string, session: string, moment: Moment) {
     let fresh = false;
     const stop = listen((event) => {
       const mine = event.project === project && (!event.session || event.session === session);
-      if (event.kind !== "reconnected" && (!mine || event.kind === "files" || event.kind === "job")) return;
+      if (event.kind !== "reconnected" && (!mine || event.kind === "files" || event.kind === "job"))
+        return;
       // An operation may have moved the session: then nothing of the old path is sure to be on it.
       fresh ||= event.kind.startsWith("operation") || event.kind === "reconnected";
       timer ??= window.setTimeout(() => {

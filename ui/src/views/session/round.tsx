@@ -10,7 +10,15 @@ import { complain, say } from "../../state";
 import { takeBack } from "../../takeback";
 import { count } from "../../words";
 
-export function RoundBar({ project, session, round }: { project: string; session: string; round: Resource<RoundStatus> }) {
+export function RoundBar({
+  project,
+  session,
+  round,
+}: {
+  project: string;
+  session: string;
+  round: Resource<RoundStatus>;
+}) {
   const [resetting, setResetting] = useState(false);
   const { data } = round;
   if (!data?.has_unapproved) return null;
@@ -19,7 +27,9 @@ export function RoundBar({ project, session, round }: { project: string; session
   const approve = async () => {
     try {
       await api.approve(project, session);
-      say("Approved: what is there now is what later work is compared with.", { action: { label: "Undo", run: undo } });
+      say("Approved: what is there now is what later work is compared with.", {
+        action: { label: "Undo", run: undo },
+      });
       await round.reload();
     } catch (problem) {
       complain(problem);
@@ -30,7 +40,12 @@ export function RoundBar({ project, session, round }: { project: string; session
       <button type="button" class="button" onClick={() => setResetting(true)}>
         Reset…
       </button>
-      <button type="button" class="button primary" title={`${count(data.changed_files.length, "file")} not approved`} onClick={() => void approve()}>
+      <button
+        type="button"
+        class="button primary"
+        title={`${count(data.changed_files.length, "file")} not approved`}
+        onClick={() => void approve()}
+      >
         Approve
       </button>
       {resetting && (
@@ -49,7 +64,12 @@ export function RoundBar({ project, session, round }: { project: string; session
   );
 }
 
-function ResetDialog(given: { project: string; session: string; close: () => void; done: () => void }) {
+function ResetDialog(given: {
+  project: string;
+  session: string;
+  close: () => void;
+  done: () => void;
+}) {
   const plan = useResource(
     () => api.reset(given.project, given.session, { preview: true }),
     [given.session],
@@ -70,8 +90,17 @@ function ResetDialog(given: { project: string; session: string; close: () => voi
         </>
       }
     >
-      <p>Everything that this session did since, commands included, is undone. One undo brings it back.</p>
-      {plan.problem ? <Trouble problem={plan.problem} /> : plan.data ? <Plan plan={plan.data.files} /> : <Skeleton lines={3} height={28} />}
+      <p>
+        Everything that this session did since, commands included, is undone. One undo brings it
+        back.
+      </p>
+      {plan.problem ? (
+        <Trouble problem={plan.problem} />
+      ) : plan.data ? (
+        <Plan plan={plan.data.files} />
+      ) : (
+        <Skeleton lines={3} height={28} />
+      )}
     </Dialog>
   );
 }

@@ -26,13 +26,15 @@ export function Tree(given: {
         role="img"
         aria-label={`A tree of ${graph.nodes.length} messages on ${graph.lanes} branches`}
       >
-        {[...graph.edges].sort((a, b) => Number(a.active) - Number(b.active)).map((edge) => (
-          <path
-            key={`${edge.from.row} ${edge.to.row}`}
-            class={edge.active ? "tree-edge is-active" : "tree-edge"}
-            d={curve(edge.from, edge.to)}
-          />
-        ))}
+        {[...graph.edges]
+          .sort((a, b) => Number(a.active) - Number(b.active))
+          .map((edge) => (
+            <path
+              key={`${edge.from.row} ${edge.to.row}`}
+              class={edge.active ? "tree-edge is-active" : "tree-edge"}
+              d={curve(edge.from, edge.to)}
+            />
+          ))}
         {graph.nodes.map((node) => (
           <circle
             key={node.entry.entry}

@@ -17,13 +17,38 @@ interface Setting {
 }
 
 const SETTINGS: Setting[] = [
-  { name: "max_file_size", label: "Largest file", hint: "Larger ones are named in the coverage, not kept.", kind: "size" },
-  { name: "guard", label: "Guard small ignored files", hint: "Keep copies of files such as .env, which only a pattern ignores.", kind: "switch" },
+  {
+    name: "max_file_size",
+    label: "Largest file",
+    hint: "Larger ones are named in the coverage, not kept.",
+    kind: "size",
+  },
+  {
+    name: "guard",
+    label: "Guard small ignored files",
+    hint: "Keep copies of files such as .env, which only a pattern ignores.",
+    kind: "switch",
+  },
   { name: "guard_file_size", label: "Largest guarded file", hint: "", kind: "size" },
   { name: "guard_total_size", label: "All guarded files together", hint: "", kind: "size" },
-  { name: "keep_on_commit", label: "A commit keeps", hint: "What you commit with git counts as kept.", kind: "switch" },
-  { name: "tell_rejections", label: "Tell agents what was undone", hint: "At their next prompt.", kind: "switch" },
-  { name: "strict", label: "Stop agents that cannot be recorded", hint: "Rather no work than work without an undo.", kind: "switch" },
+  {
+    name: "keep_on_commit",
+    label: "A commit keeps",
+    hint: "What you commit with git counts as kept.",
+    kind: "switch",
+  },
+  {
+    name: "tell_rejections",
+    label: "Tell agents what was undone",
+    hint: "At their next prompt.",
+    kind: "switch",
+  },
+  {
+    name: "strict",
+    label: "Stop agents that cannot be recorded",
+    hint: "Rather no work than work without an undo.",
+    kind: "switch",
+  },
 ];
 
 export default function SettingsView() {
@@ -57,7 +82,11 @@ export default function SettingsView() {
 const LEVELS: Record<string, string> = { ok: "check", note: "more", problem: "warning" };
 
 function Doctor({ project }: { project: string }) {
-  const found = useResource(() => api.doctor(project), [project], (event) => event.project === project && event.kind === "operation");
+  const found = useResource(
+    () => api.doctor(project),
+    [project],
+    (event) => event.project === project && event.kind === "operation",
+  );
   const order = (finding: Finding) => ["problem", "note", "ok"].indexOf(finding.level);
   return (
     <section class="panel">
@@ -98,10 +127,17 @@ function Upkeep({ project }: { project: string }) {
       <div class="chore">
         <div>
           <h3>Verify</h3>
-          <p class="faint">Reads and hashes everything that is stored, and checks every reference.</p>
+          <p class="faint">
+            Reads and hashes everything that is stored, and checks every reference.
+          </p>
           <Progress job={verify.job} told={(result) => verified(result as Verified)} />
         </div>
-        <button type="button" class="button" disabled={busy} onClick={() => verify.start(api.verify(project, {}))}>
+        <button
+          type="button"
+          class="button"
+          disabled={busy}
+          onClick={() => verify.start(api.verify(project, {}))}
+        >
           Verify
         </button>
       </div>
@@ -111,10 +147,20 @@ function Upkeep({ project }: { project: string }) {
           <p class="faint">Removes what no checkpoint needs any more.</p>
           <Progress job={gc.job} told={(result) => collected(result as Collected)} />
         </div>
-        <button type="button" class="button" disabled={busy} onClick={() => gc.start(api.gc(project, { dry_run: true }))}>
+        <button
+          type="button"
+          class="button"
+          disabled={busy}
+          onClick={() => gc.start(api.gc(project, { dry_run: true }))}
+        >
           How much?
         </button>
-        <button type="button" class="button" disabled={busy} onClick={() => gc.start(api.gc(project, {}))}>
+        <button
+          type="button"
+          class="button"
+          disabled={busy}
+          onClick={() => gc.start(api.gc(project, {}))}
+        >
           Free it
         </button>
       </div>
@@ -126,12 +172,29 @@ function Upkeep({ project }: { project: string }) {
         </div>
         <label class="field field-number">
           <span class="unseen">How many to keep</span>
-          <input type="number" min="1" value={last} onInput={(event) => setLast(event.currentTarget.value)} />
+          <input
+            type="number"
+            min="1"
+            value={last}
+            onInput={(event) => setLast(event.currentTarget.value)}
+          />
         </label>
-        <button type="button" class="button" disabled={busy} onClick={() => forget.start(api.forget(project, { keep_last: Number(last), dry_run: true }))}>
+        <button
+          type="button"
+          class="button"
+          disabled={busy}
+          onClick={() =>
+            forget.start(api.forget(project, { keep_last: Number(last), dry_run: true }))
+          }
+        >
           Which?
         </button>
-        <button type="button" class="button danger" disabled={busy} onClick={() => forget.start(api.forget(project, { keep_last: Number(last) }))}>
+        <button
+          type="button"
+          class="button danger"
+          disabled={busy}
+          onClick={() => forget.start(api.forget(project, { keep_last: Number(last) }))}
+        >
           Forget
         </button>
       </div>
@@ -171,7 +234,9 @@ function collected(found: Collected): string {
 
 function forgotten(found: Forgotten): string {
   const many = count(found.forgotten.length, "checkpoint");
-  return found.dry_run ? `${many} would be forgotten, ${found.kept} stay.` : `Forgot ${many}; ${found.kept} stay. Free space to give their room back.`;
+  return found.dry_run
+    ? `${many} would be forgotten, ${found.kept} stay.`
+    : `Forgot ${many}; ${found.kept} stay. Free space to give their room back.`;
 }
 
 function Settings({ project }: { project: string }) {
@@ -192,8 +257,8 @@ function Settings({ project }: { project: string }) {
     <section class="panel">
       <h2>Settings</h2>
       <p class="faint">
-        What is in force for this project. A <code>.mulligan.toml</code> in it wins over what is set here;
-        what to leave out is said in <code>.mulliganignore</code>.
+        What is in force for this project. A <code>.mulligan.toml</code> in it wins over what is set
+        here; what to leave out is said in <code>.mulliganignore</code>.
       </p>
       {refused && <p class="job-failed">{refused}</p>}
       {found.problem ? (
@@ -211,7 +276,15 @@ function Settings({ project }: { project: string }) {
 
 const MEGABYTE = 1 << 20;
 
-function Row({ setting, values, change }: { setting: Setting; values: SettingsRow; change: (name: string, value: number | boolean) => Promise<void> }) {
+function Row({
+  setting,
+  values,
+  change,
+}: {
+  setting: Setting;
+  values: SettingsRow;
+  change: (name: string, value: number | boolean) => Promise<void>;
+}) {
   const value = values[setting.name]!;
   return (
     <label class="setting">
@@ -220,10 +293,24 @@ function Row({ setting, values, change }: { setting: Setting; values: SettingsRo
         {setting.hint && <small class="faint">{setting.hint}</small>}
       </span>
       {setting.kind === "switch" ? (
-        <input type="checkbox" role="switch" class="switch" checked={Boolean(value)} onChange={(event) => void change(setting.name, event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          role="switch"
+          class="switch"
+          checked={Boolean(value)}
+          onChange={(event) => void change(setting.name, event.currentTarget.checked)}
+        />
       ) : (
         <span class="field field-number">
-          <input type="number" min="0" step="1" value={Math.round(Number(value) / MEGABYTE)} onChange={(event) => void change(setting.name, Number(event.currentTarget.value) * MEGABYTE)} />
+          <input
+            type="number"
+            min="0"
+            step="1"
+            value={Math.round(Number(value) / MEGABYTE)}
+            onChange={(event) =>
+              void change(setting.name, Number(event.currentTarget.value) * MEGABYTE)
+            }
+          />
           MB
         </span>
       )}
@@ -241,8 +328,14 @@ function Import() {
       <h2>Take in what agents logged</h2>
       <div class="chore">
         <div>
-          <p class="faint">Sessions that were there before Mulligan become searchable. Doing it twice doubles nothing.</p>
-          <Progress job={work.job} told={(result) => imported(result as Record<string, unknown> | null)} />
+          <p class="faint">
+            Sessions that were there before Mulligan become searchable. Doing it twice doubles
+            nothing.
+          </p>
+          <Progress
+            job={work.job}
+            told={(result) => imported(result as Record<string, unknown> | null)}
+          />
         </div>
         <label class="field field-small">
           <span class="unseen">Agent</span>
@@ -252,7 +345,12 @@ function Import() {
             ))}
           </select>
         </label>
-        <button type="button" class="button" disabled={work.job?.state === "running"} onClick={() => work.start(api.importLogs(agent))}>
+        <button
+          type="button"
+          class="button"
+          disabled={work.job?.state === "running"}
+          onClick={() => work.start(api.importLogs(agent))}
+        >
           Import
         </button>
       </div>
@@ -261,7 +359,8 @@ function Import() {
 }
 
 function imported(found: Record<string, unknown> | null): string {
-  const number = (name: string) => (typeof found?.[name] === "number" ? (found[name] as number) : null);
+  const number = (name: string) =>
+    typeof found?.[name] === "number" ? (found[name] as number) : null;
   const sessions = number("sessions");
   return sessions === null ? "Done." : `${count(sessions, "session")} taken in.`;
 }

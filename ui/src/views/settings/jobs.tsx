@@ -40,17 +40,30 @@ export function Progress({ job, told }: { job: JobRow | null; told: (result: unk
   if (job.state === "running")
     return (
       <div class="progress" role="status">
-        <progress max={job.total ?? undefined} value={job.total ? job.done : undefined} aria-label={job.stage || "Working"} />
+        <progress
+          max={job.total ?? undefined}
+          value={job.total ? job.done : undefined}
+          aria-label={job.stage || "Working"}
+        />
         <span class="faint">
           {job.stage || "working"} {job.done ? job.done.toLocaleString("en") : ""}
           {job.total ? ` of ${job.total.toLocaleString("en")}` : ""}
         </span>
-        <button type="button" class="small" onClick={() => void api.cancelJob(job.job).catch(complain)}>
+        <button
+          type="button"
+          class="small"
+          onClick={() => void api.cancelJob(job.job).catch(complain)}
+        >
           Stop
         </button>
       </div>
     );
-  const text = job.state === "done" ? told(job.result) : job.state === "cancelled" ? "Stopped." : (job.error?.message ?? "It failed.");
+  const text =
+    job.state === "done"
+      ? told(job.result)
+      : job.state === "cancelled"
+        ? "Stopped."
+        : (job.error?.message ?? "It failed.");
   return (
     <p class={job.state === "failed" ? "job-failed" : "job-done"} role="status">
       {text}

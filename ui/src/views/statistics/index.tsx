@@ -21,7 +21,10 @@ export default function Statistics() {
   const { query } = place.value;
   const days = query.get("days") ?? "30";
   const project = query.get("in") ?? "";
-  const since = days === "all" ? "" : new Date(Math.floor(Date.now() / DAY) * DAY - (Number(days) - 1) * DAY).toISOString();
+  const since =
+    days === "all"
+      ? ""
+      : new Date(Math.floor(Date.now() / DAY) * DAY - (Number(days) - 1) * DAY).toISOString();
   const bucket = days === "365" || days === "all" ? "month" : "day";
   const found = useResource(
     async () => {
@@ -53,7 +56,12 @@ export default function Statistics() {
             ))}
           </select>
         </label>
-        <Segments label="Range" value={days} choose={(value) => setQuery({ days: value })} options={RANGES} />
+        <Segments
+          label="Range"
+          value={days}
+          choose={(value) => setQuery({ days: value })}
+          options={RANGES}
+        />
       </header>
       <div class="page-scroll" tabIndex={0} role="group" aria-label="Statistics">
         <div class="column wide">
@@ -62,7 +70,10 @@ export default function Statistics() {
             <Skeleton lines={4} height={160} />
           ) : !data.tools.total.calls ? (
             <Empty icon="statistics" title="No tool calls in this time">
-              <p>When agents work, what they call, how often, how long and with what success is counted here. Contents are not looked at.</p>
+              <p>
+                When agents work, what they call, how often, how long and with what success is
+                counted here. Contents are not looked at.
+              </p>
             </Empty>
           ) : (
             <>
@@ -109,12 +120,27 @@ function Tiles({ total, tools, agents }: { total: StatsRow; tools: Stats; agents
   );
 }
 
-function OverTime({ stats, bucket, since }: { stats: Stats; bucket: "day" | "month"; since: string }) {
-  const { labels, series } = useMemo(() => stacked(stats.rows, bucket, since), [stats, bucket, since]);
+function OverTime({
+  stats,
+  bucket,
+  since,
+}: {
+  stats: Stats;
+  bucket: "day" | "month";
+  since: string;
+}) {
+  const { labels, series } = useMemo(
+    () => stacked(stats.rows, bucket, since),
+    [stats, bucket, since],
+  );
   return <Bars title="Calls over time" labels={labels} series={series} />;
 }
 
-function stacked(rows: StatsKeyed[], bucket: "day" | "month", since: string): { labels: string[]; series: Series[] } {
+function stacked(
+  rows: StatsKeyed[],
+  bucket: "day" | "month",
+  since: string,
+): { labels: string[]; series: Series[] } {
   const present = [...new Set(rows.map((row) => row[bucket]!))].sort();
   const keys = bucket === "day" && since ? daysFrom(since) : present;
   const agents = [...new Set(rows.map((row) => row.agent!))];
@@ -132,13 +158,19 @@ function stacked(rows: StatsKeyed[], bucket: "day" | "month", since: string): { 
 
 function daysFrom(since: string): string[] {
   const found: string[] = [];
-  for (let time = Date.parse(since); time <= Date.now(); time += DAY) found.push(new Date(time).toISOString().slice(0, 10));
+  for (let time = Date.parse(since); time <= Date.now(); time += DAY)
+    found.push(new Date(time).toISOString().slice(0, 10));
   return found;
 }
 
 function label(key: string, bucket: "day" | "month"): string {
   const date = new Date(bucket === "day" ? key : `${key}-01`);
-  return date.toLocaleDateString(undefined, bucket === "day" ? { day: "numeric", month: "short", timeZone: "UTC" } : { month: "short", year: "2-digit", timeZone: "UTC" });
+  return date.toLocaleDateString(
+    undefined,
+    bucket === "day"
+      ? { day: "numeric", month: "short", timeZone: "UTC" }
+      : { month: "short", year: "2-digit", timeZone: "UTC" },
+  );
 }
 
 function Table({ name, stats }: { name: "tool" | "agent"; stats: Stats }) {
@@ -189,22 +221,31 @@ function StorePanel({ project }: { project: string }) {
   const found = useResource(
     async () => {
       if (!project) return null;
-      const [page, doctor] = await Promise.all([api.checkpoints(project, { limit: 200 }), api.doctor(project)]);
-      return { checkpoints: page.checkpoints, store: doctor.findings.find((each) => each.subject === "store")?.message ?? "" };
+      const [page, doctor] = await Promise.all([
+        api.checkpoints(project, { limit: 200 }),
+        api.doctor(project),
+      ]);
+      return {
+        checkpoints: page.checkpoints,
+        store: doctor.findings.find((each) => each.subject === "store")?.message ?? "",
+      };
     },
     [project],
     (event) => event.project === project && event.kind === "operation",
   );
   if (!found.data?.checkpoints.length) return null;
   const { checkpoints, store } = found.data;
-  const points = [...checkpoints].reverse().map((each) => ({ at: each.created_at, value: each.bytes }));
+  const points = [...checkpoints]
+    .reverse()
+    .map((each) => ({ at: each.created_at, value: each.bytes }));
   const held = checkpoints.reduce((sum, each) => sum + each.bytes, 0);
   const name = projects.value?.find((each) => each.project === project)?.name ?? "";
   return (
     <section class="panel">
       <h2>Size of {name} at each checkpoint</h2>
       <p class="faint">
-        The last {count(checkpoints.length, "checkpoint")} hold {size(held)} of files; stored are {store}.
+        The last {count(checkpoints.length, "checkpoint")} hold {size(held)} of files; stored are{" "}
+        {store}.
       </p>
       <Area title="Size of the project" points={points} shown={size} />
     </section>

@@ -13,17 +13,33 @@ const LEFT = 34;
 const SHADES = 5;
 
 /** Bars over time, one on top of the other. */
-export function Bars({ labels, series, title }: { labels: string[]; series: Series[]; title: string }) {
+export function Bars({
+  labels,
+  series,
+  title,
+}: {
+  labels: string[];
+  series: Series[];
+  title: string;
+}) {
   const [box, width] = useWidth();
   const sums = labels.map((_, at) => series.reduce((sum, each) => sum + each.values[at]!, 0));
   const top = nice(Math.max(1, ...sums));
   const step = (width - LEFT) / Math.max(1, labels.length);
   const bar = Math.max(2, Math.min(44, step * 0.64));
   const y = (value: number) => (HEIGHT - BOTTOM - 6) * (1 - value / top) + 6;
-  const every = Math.max(1, Math.ceil(labels.length / Math.max(1, Math.floor((width - LEFT) / 74))));
+  const every = Math.max(
+    1,
+    Math.ceil(labels.length / Math.max(1, Math.floor((width - LEFT) / 74))),
+  );
   return (
     <div ref={box} class="plot">
-      <svg width={width} height={HEIGHT} role="img" aria-label={`${title}: ${labels.map((label, at) => `${label} ${sums[at]}`).join(", ")}`}>
+      <svg
+        width={width}
+        height={HEIGHT}
+        role="img"
+        aria-label={`${title}: ${labels.map((label, at) => `${label} ${sums[at]}`).join(", ")}`}
+      >
         {[0, top / 2, top].map((value) => (
           <g key={value}>
             <line class="plot-grid" x1={LEFT} x2={width} y1={y(value)} y2={y(value)} />
@@ -41,7 +57,15 @@ export function Bars({ labels, series, title }: { labels: string[]; series: Seri
                 const value = each.values[at]!;
                 if (!value) return null;
                 const rect = (
-                  <rect key={each.name} class={`shade shade-${number % SHADES}`} x={x} width={bar} y={y(below + value)} height={Math.max(1, y(below) - y(below + value) - 1)} rx="2">
+                  <rect
+                    key={each.name}
+                    class={`shade shade-${number % SHADES}`}
+                    x={x}
+                    width={bar}
+                    y={y(below + value)}
+                    height={Math.max(1, y(below) - y(below + value) - 1)}
+                    rx="2"
+                  >
                     <title>
                       {label}, {each.name}: {value}
                     </title>
@@ -65,19 +89,36 @@ export function Bars({ labels, series, title }: { labels: string[]; series: Seri
 }
 
 /** One quantity over time, as an area. */
-export function Area({ points, title, shown }: { points: { at: string; value: number }[]; title: string; shown: (value: number) => string }) {
+export function Area({
+  points,
+  title,
+  shown,
+}: {
+  points: { at: string; value: number }[];
+  title: string;
+  shown: (value: number) => string;
+}) {
   const [box, width] = useWidth();
-  if (points.length < 2) return <p class="faint">One value so far: {points[0] ? shown(points[0].value) : "none"}.</p>;
+  if (points.length < 2)
+    return <p class="faint">One value so far: {points[0] ? shown(points[0].value) : "none"}.</p>;
   const times = points.map((each) => Date.parse(each.at));
   const [first, last] = [times[0]!, times.at(-1)!];
   const top = Math.max(1, ...points.map((each) => each.value)) * 1.1;
   const left = 64;
-  const x = (time: number) => left + ((width - left - 4) * (time - first)) / Math.max(1, last - first);
+  const x = (time: number) =>
+    left + ((width - left - 4) * (time - first)) / Math.max(1, last - first);
   const y = (value: number) => (HEIGHT - BOTTOM - 6) * (1 - value / top) + 6;
-  const line = points.map((each, at) => `${at ? "L" : "M"}${x(times[at]!).toFixed(1)} ${y(each.value).toFixed(1)}`).join("");
+  const line = points
+    .map((each, at) => `${at ? "L" : "M"}${x(times[at]!).toFixed(1)} ${y(each.value).toFixed(1)}`)
+    .join("");
   return (
     <div ref={box} class="plot">
-      <svg width={width} height={HEIGHT} role="img" aria-label={`${title}: from ${shown(points[0]!.value)} to ${shown(points.at(-1)!.value)}`}>
+      <svg
+        width={width}
+        height={HEIGHT}
+        role="img"
+        aria-label={`${title}: from ${shown(points[0]!.value)} to ${shown(points.at(-1)!.value)}`}
+      >
         {[0, 0.5, 1].map((part) => (
           <g key={part}>
             <line class="plot-grid" x1={left} x2={width} y1={y(top * part)} y2={y(top * part)} />
@@ -137,7 +178,9 @@ function useWidth() {
 /** The next round number, so that the grid's numbers are easy to read. */
 function nice(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 4, 5, 10].map((each) => each * power).find((each) => each >= value && each / 2 >= 1) ?? 2;
+  return (
+    [1, 2, 4, 5, 10].map((each) => each * power).find((each) => each >= value && each / 2 >= 1) ?? 2
+  );
 }
 
 function short(value: number): string {

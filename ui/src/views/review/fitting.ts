@@ -1,0 +1,33 @@
+/** Whether the lines of a file are those that its changes speak of, and when they are others. */
+
+import type { Part } from "./groups";
+
+/** The lines of a file, if they are those that the hunks speak of. */
+export function fitting(part: Part, lines: readonly string[] | null): readonly string[] | null {
+  if (!lines || part.file.status !== "modified") return null;
+  const known = fits_.get(part);
+  if (known?.lines === lines) return known.fits ? lines : null;
+  const fits = part.hunks.every((hunk) =>
+    hunk.new_lines.every((line, at) => lines[hunk.new_start - 1 + at] === line.replace(/\n$/, "")),
+  );
+  fits_.set(part, { lines, fits });
+  return fits ? lines : null;
+}
+
+const fits_ = new WeakMap<Part, { lines: readonly string[]; fits: boolean }>();
+
+const ids = new WeakMap<readonly string[], number>();
+let nextId = 1;
+
+/** One text that changes when the lines of any file do. */
+export function versionOf(all: (readonly string[] | null)[]): string {
+  let sum = 0;
+  let known = 0;
+  for (const lines of all) {
+    if (!lines) continue;
+    if (!ids.has(lines)) ids.set(lines, nextId++);
+    sum += ids.get(lines)!;
+    known++;
+  }
+  return `${known} ${sum}`;
+}
