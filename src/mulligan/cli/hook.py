@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import click
 
+from mulligan.cli.group import command
+from mulligan.cli.output import Output
 from mulligan.protocols.hooks.translate import AGENTS
 
 
-@click.command(
+@command(
     "hook",
-    epilog="\b\nExamples:\n  mulligan install claude-code      what sets this up\n"
-    "  mulligan doctor                   what hooks had to say",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    examples="""
+mulligan hook claude-code < event.json
+mulligan install claude-code           what sets this up
+mulligan doctor                        what hooks had to say
+""",
 )
 @click.argument("agent", type=click.Choice(AGENTS))
 @click.option("--strict", is_flag=True, help="Stop a prompt that cannot be protected.")
-def hook(agent: str, strict: bool) -> int:
+def hook(out: Output, agent: str, strict: bool) -> int:
     """What agents call at each step: takes an event on stdin, and answers on stdout.
 
     Nothing that goes wrong in here reaches the agent; `mulligan doctor` shows it.
