@@ -12,7 +12,7 @@ from mulligan.protocols.hooks.translate import AGENTS
 @command(
     "hook",
     examples="""
-mulligan hook claude-code < event.json
+mulligan hook claude-code             what an agent calls, an event on its stdin
 mulligan install claude-code           what sets this up
 mulligan doctor                        what hooks had to say
 """,

@@ -79,18 +79,19 @@ def run(
 def _run(workspace: Workspace, command: Sequence[str], directory: str, quiet: float) -> int:
     # Watched before it starts: nothing that it does first may be missed.
     watching = _watching(workspace)
+    over = threading.Event()
+    work = threading.Thread(
+        target=_watch, args=(workspace, watching, over, quiet), name="watching", daemon=True
+    )
     try:
-        try:
-            child = subprocess.Popen(command, cwd=directory)
-        except (FileNotFoundError, NotADirectoryError):
-            return NOT_FOUND
-        except OSError:
-            return NOT_EXECUTABLE
-        over = threading.Event()
-        work = threading.Thread(
-            target=_watch, args=(workspace, watching, over, quiet), name="watching", daemon=True
-        )
-        with _signals_for(child):
+        with _passing_signals() as passing:
+            try:
+                child = subprocess.Popen(command, cwd=directory)
+            except (FileNotFoundError, NotADirectoryError):
+                return NOT_FOUND
+            except OSError:
+                return NOT_EXECUTABLE
+            passing.to(child)
             work.start()
             code = child.wait()
         over.set()
@@ -126,37 +127,50 @@ def _watch(
         return
 
 
-@contextmanager
-def _signals_for(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Signals go to the program, and we stay to bring things in order after it.
+class _Passing:
+    """Signals on their way to the program; those that come before it has started wait for it."""
 
-    What the keyboard says, the terminal has told the program itself. A handler and not "ignore",
-    for that would be handed down to the program.
-    """
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._waiting: list[int] = []
 
-    def forward(number: int, frame: FrameType | None) -> None:
-        if child.poll() is None:
+    def to(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        for number in self._waiting:
             child.send_signal(number)
 
-    def from_the_keyboard(number: int, frame: FrameType | None) -> None:
-        if not _in_front():
-            forward(number, frame)
+    def forward(self, number: int, frame: FrameType | None) -> None:
+        if self._child is None:
+            self._waiting.append(number)
+        elif self._child.poll() is None:
+            self._child.send_signal(number)
 
-    def handlers() -> Iterator[tuple[signal.Signals, Callable[[int, FrameType | None], None]]]:
-        yield from ((each, forward) for each in FORWARDED)
-        yield from ((each, from_the_keyboard) for each in FROM_THE_KEYBOARD)
+    def from_the_keyboard(self, number: int, frame: FrameType | None) -> None:
+        """What the keyboard says, the terminal has told the program itself."""
+        if self._child is None or not _in_front():
+            self.forward(number, frame)
 
+
+@contextmanager
+def _passing_signals() -> Iterator[_Passing]:
+    """Signals go to the program, and we stay to bring things in order after it.
+
+    By handlers and not by "ignore", for that would be handed down to the program.
+    """
+    passing = _Passing()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield passing
         return
+    handlers = dict.fromkeys(FORWARDED, passing.forward)
+    handlers |= dict.fromkeys(FROM_THE_KEYBOARD, passing.from_the_keyboard)
     before = {
         number: signal.signal(number, handler)
-        for number, handler in handlers()
+        for number, handler in handlers.items()
         # What the caller ignores (nohup) the program ignores too, and so do we.
         if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
-        yield
+        yield passing
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
