@@ -313,3 +313,20 @@ def test_asking_does_not_make_a_project(project: Path, mulligan_home: Path) -> N
         )
         assert run.returncode == 3, run.stderr
     assert not mulligan_home.exists() or known_projects(str(mulligan_home)) == []
+
+
+def test_a_project_whose_directory_is_gone_can_be_made_again(
+    project: Path, mulligan_home: Path
+) -> None:
+    (project / "sub").mkdir()
+    (project / "sub" / "a").write_text("a\n")
+    with mulligan.open(project) as workspace:
+        workspace.checkpoint()
+    shutil.rmtree(project)
+    with pytest.raises(NotFound, match="make the directory again"):
+        mulligan.open(project)
+    project.mkdir()
+    with mulligan.open(project) as workspace:
+        workspace.restore("@")
+        assert workspace.verify().clean
+    assert (project / "sub" / "a").read_text() == "a\n"

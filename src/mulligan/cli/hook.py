@@ -12,9 +12,9 @@ from mulligan.protocols.hooks.translate import AGENTS
 @command(
     "hook",
     examples="""
-mulligan hook claude-code             what an agent calls, an event on its stdin
-mulligan install claude-code           what sets this up
-mulligan doctor                        what hooks had to say
+mulligan hook claude-code             one event on stdin, as that agent writes it
+mulligan install claude-code          what sets this up
+mulligan doctor                       what hooks could not record
 """,
 )
 @click.argument("agent", type=click.Choice(AGENTS))

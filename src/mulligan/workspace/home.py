@@ -64,6 +64,11 @@ def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False)
     """
     here = os.path.realpath(os.fsencode(start))
     if not os.path.isdir(here):
+        if os.path.exists(_project(here, home).path("journal.sqlite")):
+            raise NotFound(
+                f"{text(here)} is gone, but its history is not: make the directory again, and "
+                "`mulligan restore @` in it brings back what was there."
+            )
         raise NotFound(f"There is no directory {text(here)}.")
     above = list(_upwards(here))
     for known in above:
