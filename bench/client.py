@@ -77,7 +77,8 @@ class Connection:
         self._writer.write(request)
         head = await self.reader.readuntil(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 20"):
-            raise RuntimeError(f"{request!r}: {head!r}")
+            asked, _, _ = request.partition(b"\r\n")  # the token is in what follows
+            raise RuntimeError(f"{asked!r}: {head!r}")
         return head
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mulligan
 from bench import bare
-from bench.client import Follower, Server, connected, following, load
+from bench.client import Connection, Follower, Server, connected, following, load
 from bench.journal import COMMON, stream
 from mulligan import Workspace
 
@@ -42,7 +43,7 @@ FILES = 200
 CHANGED = 10
 PAGE = 50
 HITS = 20
-OFTEN = 16
+OFTEN = 36
 """So many of the cheapest request are asked for each of the others, when the memory is watched."""
 
 BY_SERVER, BY_OTHERS = "by the server", "by another process"
@@ -78,8 +79,16 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--place", type=Path, help="where the project is made (default /tmp)")
     add("--json", type=Path, metavar="FILE", help="write all figures there")
     options = parser.parse_args(arguments)
-    if options.entries < SESSIONS * 4 or options.count < ROUNDS or options.checkpoints < 1:
-        parser.error(f"at least {SESSIONS * 4} entries, a count of {ROUNDS}, and one checkpoint")
+    least = {
+        "entries": SESSIONS * 4,
+        "count": ROUNDS,
+        "clients": 1,
+        "checkpoints": 1,
+        "requests": 4,
+    }
+    for name, number in least.items():
+        if getattr(options, name) < number:
+            parser.error(f"--{name} must be at least {number}")
     return options
 
 
@@ -186,41 +195,42 @@ async def followed(
     project = f"/api/v1/projects/{workspace.project.id}"
     file = Path(os.fsdecode(workspace.root), "edited.txt")
     rows = {}
-    async with connected(ours) as asking, connected(plain) as asking_bare:
 
-        async def by_the_server(number: int) -> str:
-            file.write_text(f"{BY_SERVER} {number}\n")
-            request = ours.asking(f"{project}/checkpoints", "{}")
-            return str(json.loads(await asking.ask(request))["checkpoint"])
+    async def by_the_server(asking: Connection, number: int) -> str:
+        file.write_text(f"{BY_SERVER} {number}\n")
+        request = ours.asking(f"{project}/checkpoints", "{}")
+        return str(json.loads(await asking.ask(request))["checkpoint"])
 
-        async def by_another(number: int) -> str:
-            file.write_text(f"{BY_OTHERS} {number}\n")
-            return (await asyncio.to_thread(workspace.checkpoint)).id
+    async def by_another(asking: Connection, number: int) -> str:
+        file.write_text(f"{BY_OTHERS} {number}\n")
+        return (await asyncio.to_thread(workspace.checkpoint)).id
 
-        async def by_the_bare(number: int) -> str:
-            request = plain.asking(bare.CHECKPOINTS, "{}")
-            return str(json.loads(await asking_bare.ask(request))["checkpoint"])
+    async def by_the_bare(asking: Connection, number: int) -> str:
+        request = plain.asking(bare.CHECKPOINTS, "{}")
+        return str(json.loads(await asking.ask(request))["checkpoint"])
 
-        def operations() -> dict[str, int]:
-            found = workspace.operations(4 * options.checkpoints + 10)
-            return {each.after: each.number for each in found if each.after}
+    def operations() -> dict[str, int]:
+        found = workspace.operations(4 * options.checkpoints + 10)
+        return {each.after: each.number for each in found if each.after}
 
-        def counted() -> dict[str, int]:
-            return {str(number): number for number in range(options.checkpoints + 1)}
+    def counted() -> dict[str, int]:
+        return {str(number): number for number in range(options.checkpoints + 1)}
 
-        events = f"/api/v1/events?project={workspace.project.id}"
-        for who, server, path, take, numbers in (
-            (BARE, plain, bare.EVENTS, by_the_bare, counted),
-            (BY_SERVER, ours, events, by_the_server, operations),
-            (BY_OTHERS, ours, events, by_another, operations),
-        ):
-            say(f"{options.clients} clients, {options.checkpoints} checkpoints {who}")
-            async with AsyncExitStack() as stack:
-                clients = [
-                    await stack.enter_async_context(following(server, path))
-                    for _ in range(options.clients)
-                ]
-                rows[who] = await delays_of_events(clients, take, numbers, options.checkpoints)
+    events = f"/api/v1/events?project={workspace.project.id}"
+    for who, server, path, take, numbers in (
+        (BARE, plain, bare.EVENTS, by_the_bare, counted),
+        (BY_SERVER, ours, events, by_the_server, operations),
+        (BY_OTHERS, ours, events, by_another, operations),
+    ):
+        say(f"{options.clients} clients, {options.checkpoints} checkpoints {who}")
+        async with AsyncExitStack() as stack:
+            clients = [
+                await stack.enter_async_context(following(server, path))
+                for _ in range(options.clients)
+            ]
+            asking = await stack.enter_async_context(connected(server))
+            taking = partial(take, asking)
+            rows[who] = await delays_of_events(clients, taking, numbers, options.checkpoints)
     return {who: row | {"ratio": ratio(row, rows[BARE])} for who, row in rows.items()}
 
 

@@ -121,11 +121,18 @@ def route(hub: Hub, endpoint: Endpoint) -> Route:
                 given["workspace"] = await hub.workspace(request.path_params["project"])
             found = await endpoint.verb(**given)
         elif "workspace" in wanted:
-            found = await hub.work(request.path_params["project"], endpoint.verb, **given)
+            found = await hub.work(request.path_params["project"], in_thread, **given)
         else:
-            found = await hub.call(endpoint.verb, **given)
+            found = await hub.call(in_thread, **given)
         if endpoint.method != "GET":
             hub.wake()
+        return written(found)
+
+    def in_thread(**given: Any) -> Response:
+        """The verb, and the writing of its answer: others are served while a long one is written."""
+        return written(endpoint.verb(**given))
+
+    def written(found: Any) -> Response:
         return found if isinstance(found, Response) else Json(_plain(found), endpoint.status)
 
     return Route(endpoint.path, answer, methods=[endpoint.method])

@@ -11,6 +11,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -28,6 +29,12 @@ LARGEST = (1 << 63) - 1
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
 WORDS = {"string": "text", "integer": "a whole number", "number": "a number",
          "boolean": "true or false"}  # fmt: skip
+
+
+@cache
+def hints_of(kind: Any) -> dict[str, Any]:
+    """The types of a shape's parts, which are asked for with every request."""
+    return get_type_hints(kind, include_extras=True)
 
 
 class About(NamedTuple):
@@ -58,7 +65,7 @@ AS_IT_IS = Shape()
 
 def from_query(kind: type, given: Mapping[str, list[str]]) -> Any:
     """Parameters of an address as the named tuple that declares them; raises `UsageError`."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = hints_of(kind)
     _no_others(kind, given, "parameter")
     values: dict[str, Any] = {}
     for name, texts in given.items():
@@ -106,7 +113,7 @@ def from_json(kind: Any, given: Any, where: str = "The body") -> Any:
     if _is_record(hint):
         if not isinstance(given, dict):
             raise UsageError(f"{where} must be an object.")
-        hints = get_type_hints(hint, include_extras=True)
+        hints = hints_of(hint)
         _no_others(hint, given, "field")
         made = {_field(name): from_json(hints[_field(name)], each, name)
                 for name, each in given.items()}  # fmt: skip
@@ -165,7 +172,7 @@ class Schemas:
 
     def fields(self, kind: type) -> list[tuple[str, dict[str, Any], bool]]:
         """Name, schema and necessity of each field."""
-        hints = get_type_hints(kind, include_extras=True)
+        hints = hints_of(kind)
         optional = _defaults(kind)
         return [
             (
@@ -282,7 +289,7 @@ def _simple(hint: Any, given: Any, where: str, about: About | None) -> Any:
 
 
 def _made(kind: Any, values: dict[str, Any], word: str) -> Any:
-    missing = [name.rstrip("_") for name in get_type_hints(kind)
+    missing = [name.rstrip("_") for name in hints_of(kind)
                if name not in values and name not in _defaults(kind)]  # fmt: skip
     if missing:
         raise UsageError(f"The {word} {missing[0]} is missing.")
@@ -290,7 +297,7 @@ def _made(kind: Any, values: dict[str, Any], word: str) -> Any:
 
 
 def _no_others(kind: type, given: Mapping[str, Any], word: str) -> None:
-    known = [name.rstrip("_") for name in get_type_hints(kind)]
+    known = [name.rstrip("_") for name in hints_of(kind)]
     for name in given:
         if name not in known:
             there = f"there are {', '.join(known)}" if known else "there is none"

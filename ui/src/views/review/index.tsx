@@ -52,6 +52,7 @@ function ReviewOf({ project }: { project: string }) {
   const list = useRef<VirtualHandle>(null);
   const place_ = useRef(0);
   const decisions = useRef<Decision[]>([]);
+  const queue = useRef<Promise<unknown>>(Promise.resolve());
   const pane = useRef<HTMLDivElement>(null);
 
   const found = useResource(
@@ -113,6 +114,13 @@ function ReviewOf({ project }: { project: string }) {
     show(parts[(now + by + parts.length) % parts.length]!.hunks[0]!);
   }
 
+  /** Keys come faster than answers: what is decided is done in the order of deciding. */
+  function inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = queue.current.then(work, work);
+    queue.current = done;
+    return done;
+  }
+
   async function decide(
     what: "keep" | "undo",
     chosen: PendingHunk[],
@@ -125,8 +133,12 @@ function ReviewOf({ project }: { project: string }) {
     setDecided((old) => new Set([...old, ...ids]));
     setCurrent((after ?? before)?.hunk ?? null);
     try {
-      const { operations, left } = await settle(project, what, ids, force);
-      decisions.current.push({ hunk: ids[0]!, operations });
+      const left = await inOrder(async () => {
+        const settled = await settle(project, what, ids, force);
+        const { operations } = settled;
+        if (operations.length) decisions.current.push({ hunk: ids[0]!, operations });
+        return settled.left;
+      });
       if (left.length) {
         restore(left);
         say(
@@ -160,10 +172,13 @@ function ReviewOf({ project }: { project: string }) {
   }
 
   async function regret(): Promise<void> {
-    const last = decisions.current.at(-1);
     try {
-      await takeBack(project, { kinds: ["keep", "discard"], operations: last?.operations ?? [] });
-      decisions.current.pop();
+      const last = await inOrder(async () => {
+        const known = decisions.current.at(-1);
+        const operations = known?.operations ?? [];
+        await takeBack(project, { kinds: ["keep", "discard"], operations });
+        return decisions.current.pop();
+      });
       setDecided(new Set());
       say("Taken back.", {
         action: {
