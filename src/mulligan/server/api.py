@@ -129,7 +129,7 @@ def route(hub: Hub, endpoint: Endpoint) -> Route:
         return written(found)
 
     def in_thread(**given: Any) -> Response:
-        """The verb, and the writing of its answer: others are served while a long one is written."""
+        """The verb, and the writing of its answer, for which nobody else has to wait."""
         return written(endpoint.verb(**given))
 
     def written(found: Any) -> Response:
