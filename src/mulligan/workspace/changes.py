@@ -274,7 +274,11 @@ def _patch(change: Change, old_path: bytes | None, shown: bytes | None) -> bytes
         return b"\n".join(lines) + b"\n" + shown
     sizes = [entry.size for entry in (before, after) if entry is not None]
     if any(sizes) and (before is None or after is None or before.id != after.id):
-        lines.append(b"Binary files differ")
+        sides = [
+            quoted(side + name) if entry is not None else b"/dev/null"
+            for side, name, entry in ((b"a/", source, before), (b"b/", path, after))
+        ]
+        lines.append(b"Binary files %b and %b differ" % tuple(sides))
     if len(lines) == 1:
         # A mode that git does not know: there is nothing that a patch could say.
         return b""
