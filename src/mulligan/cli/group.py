@@ -55,6 +55,9 @@ COMMANDS = {
     "completion": "Print the completion script for a shell.",
 }
 
+EXTRAS = {"anyio": "server", "starlette": "server", "uvicorn": "server", "websockets": "server"}
+EXTRAS |= {"mcp": "mcp"}
+"""Packages that the core does without, and the extra that brings each."""
 ELSEWHERE = {"import": ("import_logs", "import_command"), "mcp": ("mcp_command", "mcp_command")}
 """Commands whose names Python keeps for itself, or that a package has too."""
 
@@ -116,6 +119,13 @@ class Group(click.Group):
             # Whoever was reading has seen enough.
             sys.stderr.close()
             sys.exit(141)
+        except ModuleNotFoundError as problem:
+            extra = EXTRAS.get((problem.name or "").partition(".")[0])
+            if extra is None:
+                raise
+            message = f"This needs more than is installed: `pip install 'mulligan[{extra}]'`."
+            output.error("unsupported", message, as_json=as_json)
+            sys.exit(output.exit_status("unsupported"))
         except (OSError, RecursionError, MemoryError) as problem:
             output.error("failed", f"{problem}" or type(problem).__name__, as_json=as_json)
             sys.exit(1)

@@ -31,7 +31,7 @@ TYPES = {
     ".map": "application/json",
 }
 MISSING = (
-    "The page is not part of this build. In a checkout, build it with `npm ci && npm run build` "
+    "The page is not part of this build. In a checkout, build it with `python hatch_build.py` "
     "in the folder ui. Everything else works: see /api/docs.\n"
 )
 
