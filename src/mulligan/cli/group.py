@@ -120,10 +120,10 @@ class Group(click.Group):
             sys.stderr.close()
             sys.exit(141)
         except ModuleNotFoundError as problem:
-            extra = EXTRAS.get((problem.name or "").partition(".")[0])
-            if extra is None:
+            missing = EXTRAS.get((problem.name or "").partition(".")[0])
+            if missing is None:
                 raise
-            message = f"This needs more than is installed: `pip install 'mulligan[{extra}]'`."
+            message = f"This needs more than is installed: `pip install 'mulligan[{missing}]'`."
             output.error("unsupported", message, as_json=as_json)
             sys.exit(output.exit_status("unsupported"))
         except (OSError, RecursionError, MemoryError) as problem:

@@ -46,9 +46,11 @@ def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
             return f"Nothing was changed: {plural(len(done.skipped), 'path')} left alone."
         return "Nothing to do: everything is as it should be already."
     if done.undoes and not (done.restored or done.deleted):
-        return f"Operation {done.undoes} is taken back; no file had to change for that."
+        which = f"The {done.undoes_kind}, operation {done.undoes},"
+        return f"{which} is taken back; no file had to change for that."
     if done.kind == "undo":
-        return f"Took back operation {done.undoes}: {what}. `mulligan redo` does it again."
+        which = f"the {done.undoes_kind}, operation {done.undoes}"
+        return f"Took back {which}: {what}. `mulligan redo` does it again."
     if done.kind == "redo":
         return f"Did it again: {what}. `mulligan undo` takes it back."
     return f"Restored to {(done.target or '')[:8]}: {what}. `mulligan undo` takes it back."

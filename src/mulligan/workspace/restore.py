@@ -225,6 +225,7 @@ def complete(
         dirty=tuple(text(path) for path in move.dirty),
         rescued=tuple(text(path) for path in applied.rescued),
         verified=not wrong,
+        undoes_kind=_kind_of(workspace, operation.undoes),
     )
     with workspace.journal.writing() as db:
         latest = checkpoints.latest(workspace.journal)
@@ -275,6 +276,11 @@ def _stand_elsewhere(db: apsw.Connection, operation: OperationRow) -> None:
             "UPDATE sessions SET leaf = ? WHERE id = ?",
             (operation.intent["leaf"], operation.session),
         )
+
+
+def _kind_of(workspace: Workspace, number: int | None) -> str | None:
+    found = operations.by_number(workspace.journal, number) if number is not None else None
+    return found.kind if found is not None else None
 
 
 def _words(operation: OperationRow) -> str:

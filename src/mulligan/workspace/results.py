@@ -142,6 +142,7 @@ class RestoreResult(NamedTuple):
     rescued: tuple[str, ...] = ()
     verified: bool = True
     preview: bool = False
+    undoes_kind: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)
