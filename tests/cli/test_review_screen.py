@@ -390,7 +390,7 @@ def test_nothing_in_a_file_or_a_name_reaches_the_terminal_as_a_command(project: 
         screen.press("q")
         assert screen.wait() == 0
         ours = re.compile(
-            rb"\x1b\[\d+;1H|\x1b\[\d+G|\x1b\[2K|\x1b\[[\d;]*m|\x1b\[\?(?:1049|25|7|2004)[hl]|\x1b\[2J"
+            rb"\x1b\[\d+;1H|\x1b\[\d+G|\r?\x1b\[2K|\x1b\[[\d;]*m|\x1b\[\?(?:1049|25|7|2004)[hl]|\x1b\[2J"
         )
         left = ours.sub(b"", screen.written).replace(b"\r\n", b"")
         assert left.decode().isprintable(), re.findall(rb".{20}[\x00-\x1f\x7f-\x9f].{20}", left)
