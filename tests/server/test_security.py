@@ -74,18 +74,19 @@ def test_nothing_is_told_without_the_token(stranger: httpx2.Client, path: str) -
         {"x-token": "TOKEN"},
     ],
 )
-def test_a_wrong_token_opens_nothing(
-    server: Server, stranger: httpx2.Client, headers: dict[str, Any]
-) -> None:
+def test_a_wrong_token_opens_nothing(server: Server, headers: dict[str, Any]) -> None:
     given = {
         name: value.replace("TOKEN", server.token) if isinstance(value, str) else value
         for name, value in headers.items()
     }
-    try:
-        response = stranger.get(HEALTH, headers=given)
-    except httpx2.LocalProtocolError:
-        pytest.skip("this client does not send that")
-    assert response.status_code in (400, 401)
+    # By hand, for a client that minds its manners would not send all of these.
+    lines = [f"GET {HEALTH} HTTP/1.1", f"Host: 127.0.0.1:{server.port}", "Connection: close"]
+    text = "\r\n".join(lines).encode()
+    for name, value in given.items():
+        sent = value if isinstance(value, bytes) else value.encode()
+        text += b"\r\n" + name.encode() + b": " + sent
+    answer = raw(server, text + b"\r\n\r\n")
+    assert answer.split()[1] in (b"400", b"401")
 
 
 def test_a_token_in_the_address_is_only_taken_where_it_must_be(
@@ -304,8 +305,8 @@ def test_what_is_no_request_gets_an_error_and_not_an_answer(server: Server, text
 def test_a_thousand_idle_streams_cost_next_to_nothing(server: Server, opened: Api) -> None:
     count = 1000
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < count + 500:
-        pytest.skip("this user may not have so many files open")
+    if hard != resource.RLIM_INFINITY:
+        count = min(count, hard - 500)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 500), hard))
     project = opened.base.rpartition("/")[2]
     request = (
