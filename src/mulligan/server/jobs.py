@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from starlette.routing import BaseRoute
 
 from mulligan.server.api import Section
+from mulligan.server.background import Job
 from mulligan.server.hub import Hub
 
 section = Section("jobs")
@@ -37,18 +38,22 @@ class JobRows(TypedDict):
 
 @section.get("/jobs", "All jobs of this server that are not forgotten")
 def listed(hub: Hub) -> JobRows:
-    return {"jobs": [job.as_json() for job in hub.jobs.all()]}  # type: ignore[misc]
+    return {"jobs": [_row(job) for job in hub.jobs.all()]}
 
 
 @section.get("/jobs/{job}", "How far a job is")
 def one(hub: Hub, job: str) -> JobRow:
-    return hub.jobs.get(job).as_json()  # type: ignore[return-value]
+    return _row(hub.jobs.get(job))
 
 
 @section.on("DELETE", "/jobs/{job}", "End a job")
 def cancel(hub: Hub, job: str) -> JobRow:
-    return hub.jobs.cancel(job).as_json()  # type: ignore[return-value]
+    return _row(hub.jobs.cancel(job))
 
 
 def routes(hub: Hub) -> list[BaseRoute]:
     return section.routes(hub)
+
+
+def _row(job: Job) -> JobRow:
+    return cast("JobRow", job.as_json())

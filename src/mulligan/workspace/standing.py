@@ -50,10 +50,11 @@ def settle(
     last = last_seen(workspace)
     if last is None or last == seen.tree:
         return Standing(known, moved=False)
-    author = authors(workspace, known, acting)
-    if came_into_view:
-        worker = author
-        author = lambda path: None if path in came_into_view else worker(path)  # noqa: E731
+    at_work = authors(workspace, known, acting)
+
+    def author(path: bytes) -> int | None:
+        return None if path in came_into_view else at_work(path)
+
     from mulligan.workspace.carrying import carried_on  # not needed while nothing moves
 
     trees.commit()
