@@ -1,7 +1,8 @@
 """Reading the bytes of files that changed, several at a time.
 
 The scan only notes which files are to be read; when it is through, threads open, read, hash and
-compress them in batches. (While both run at once they mostly wait for each other.) A file that
+compress them in batches. (While both run at once they mostly wait for each other.) Where there is
+much to read, they have it read by other processes. A file that
 changes while it is read is read again; if it will not hold still, what was read last is kept, and
 the cache is told not to trust it.
 """
@@ -12,7 +13,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from mulligan.core.tree import FILE
@@ -20,6 +21,7 @@ from mulligan.files.index import Node, Seen
 from mulligan.files.reach import OPEN_FILE, Directories
 
 LARGE = 1 << 20
+MUCH = 24 << 20
 BATCH_FILES = 48
 BATCH_BYTES = 4 << 20
 ATTEMPTS = 4
@@ -34,6 +36,15 @@ class Sink(Protocol):
     def put_stream(
         self, read: Callable[[int], bytes], *, base: bytes | None = None
     ) -> tuple[bytes, int]: ...
+
+
+class Hands(Protocol):
+    """Other processes, which read small files that were never seen before."""
+
+    def read(self, batch: Sequence[Job]) -> list[Seen | None]:
+        """What the cache keeps of each file; `None` if it is still to be read."""
+
+    def close(self) -> None: ...
 
 
 class Job(NamedTuple):
@@ -64,12 +75,15 @@ class Contents:
         started: int,
         limit: int,
         progress: Callable[[int, int], None] | None = None,
+        hands: Callable[[], Hands] | None = None,
     ) -> None:
         self._root = root
         self._sink = sink
         self._started = started
         self._limit = limit
         self._progress = progress
+        self._more_hands = hands
+        self._hands: Hands | None = None
         self._jobs: list[Job] = []
 
     def read(self, job: Job) -> None:
@@ -78,8 +92,21 @@ class Contents:
     def finish(self) -> list[Answer]:
         """Every answer; raises what the sink raised, once nothing is running any more."""
         jobs, self._jobs = self._jobs, []
-        batches = list(_batches(jobs))
-        if len(batches) < 2 or WORKERS < 2:
+        new = [job for job in jobs if job.base is None and job.size < LARGE]
+        if self._more_hands is None or WORKERS < 2 or sum(job.size for job in new) < MUCH:
+            return self._read_all(list(_batches(jobs)), WORKERS)
+        others = [job for job in jobs if job.base is not None or job.size >= LARGE]
+        self._hands = self._more_hands()
+        try:
+            # One more than there are cores: while an answer is taken in, somebody else reads.
+            found = self._read_all(list(_batches(new)), WORKERS + 1)
+        finally:
+            self._hands.close()
+            self._hands = None
+        return found + self._read_all(list(_batches(others)), WORKERS)
+
+    def _read_all(self, batches: list[list[Job]], workers: int) -> list[Answer]:
+        if len(batches) < 2 or workers < 2:
             # So little that starting threads would cost more than reading it.
             return self._gather(map(self._read_batch, batches))
         from concurrent.futures import ThreadPoolExecutor
@@ -88,7 +115,7 @@ class Contents:
         # The threads are mostly outside of Python; one that returns must not wait long to go on.
         sys.setswitchinterval(0.0005)
         try:
-            with ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool:
+            with ThreadPoolExecutor(workers, thread_name_prefix="mulligan-read") as pool:
                 try:
                     return self._gather(pool.map(self._read_batch, batches))
                 except BaseException:
@@ -108,6 +135,14 @@ class Contents:
         return answers
 
     def _read_batch(self, batch: list[Job]) -> list[Answer]:
+        if self._hands is None:
+            return self.read_here(batch)
+        found = list(zip(batch, self._hands.read(batch), strict=True))
+        left = [job for job, seen in found if seen is None]
+        return [Answer(job, seen, None) for job, seen in found if seen] + self.read_here(left)
+
+    def read_here(self, batch: list[Job]) -> list[Answer]:
+        """Reads files in this process, one after another."""
         answers = []
         with Directories(self._root) as directories:
             for job in batch:
@@ -132,7 +167,7 @@ class Contents:
             if status.st_size > self._limit:
                 return Answer(job, None, "grew beyond the limit while it was looked at")
             if status.st_size < LARGE:
-                content = _read_all(fd, status.st_size)
+                content = _whole(fd, status.st_size)
                 id, size = self._sink.put(content, base=job.base), len(content)
             else:
                 id, size = self._sink.put_stream(lambda n: os.read(fd, n), base=job.base)
@@ -181,7 +216,7 @@ def is_racy(changed: int, started: int) -> bool:
     return changed >= started - slack
 
 
-def _read_all(fd: int, size: int) -> bytes:
+def _whole(fd: int, size: int) -> bytes:
     data = os.read(fd, size + 1)
     if len(data) == size or not data:
         return data

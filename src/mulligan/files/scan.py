@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from mulligan.core.tree import LINK, join
 from mulligan.files import gitfiles
-from mulligan.files.contents import Contents, Job, Sink, is_racy
+from mulligan.files.contents import Contents, Hands, Job, Sink, is_racy
 from mulligan.files.ignore import Reason, Scope, project_scope, root_scope
 from mulligan.files.index import Cache, Left, Node, Seen
 from mulligan.files.reach import OPEN_DIRECTORY, can_see, count_files, opened, read_small
@@ -67,6 +67,7 @@ class Scan:
         hidden: Iterable[bytes] = (),
         watch: Watch | None = None,
         progress: Callable[[int, int], None] | None = None,
+        hands: Callable[[], Hands] | None = None,
     ) -> None:
         self.coverage_changed = cache.root is None
         self._root = root
@@ -77,7 +78,7 @@ class Scan:
         self._wanted = Wanted(forced, cache.wanted, hidden)
         self._watch = watch
         self._contents = Contents(
-            root, sink, started=started, limit=limits.file_bytes, progress=progress
+            root, sink, started=started, limit=limits.file_bytes, progress=progress, hands=hands
         )
         self._sources = gitfiles.git_sources(root)
         self._rules_changed = cache.root is None

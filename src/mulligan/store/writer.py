@@ -18,13 +18,12 @@ from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.store import zstd
 from mulligan.store.durable import sync_directory
 from mulligan.store.objects import DELTA_DEPTH, Store
+from mulligan.store.packing import LEVEL, Packer
 from mulligan.store.packs import (
     CHUNK,
     CHUNKS,
     DELTA,
     MAGIC,
-    RAW,
-    ZSTD,
     Record,
     frame_head,
     pack_name,
@@ -34,7 +33,6 @@ PACK_LIMIT = 64 << 20
 BUFFER = 1 << 20
 WAITING = 4 << 20
 DELTA_FROM, DELTA_UP_TO = 64, 512 << 10
-LEVEL = 1
 
 
 class Writer:
@@ -50,7 +48,7 @@ class Writer:
             store.tidy()
         self._fresh = fresh
         self._lock = Lock()
-        self._compressors = local()
+        self._packers = local()
         self._pending: dict[bytes, Record] = {}
         self._waiting: dict[bytes, tuple[bytes, bytes]] = {}
         self._waiting_bytes = 0
@@ -98,6 +96,11 @@ class Writer:
             self._write_waiting()
         return id
 
+    def put_packed(self, id: bytes, size: int, encoding: int, payload: bytes) -> None:
+        """Stores a content that a `Packer` has packed, elsewhere."""
+        if not self.has(id):
+            self._append(id, encoding, size, payload)
+
     def put_stream(
         self, read: Callable[[int], bytes], *, base: bytes | None = None
     ) -> tuple[bytes, int]:
@@ -131,8 +134,8 @@ class Writer:
         payload = self.store.payload(record)
         encoding, base = record.encoding, record.base
         if whole:
-            content = self.store.get(record.id)
-            payload, encoding, base = self._compress(content), ZSTD, None
+            encoding, payload = self._pack(self.store.get(record.id))
+            base = None
         return self._append(record.id, encoding, record.size, payload, base, record.depth)
 
     def commit(self, *, replacing: bool = False) -> int:
@@ -185,21 +188,17 @@ class Writer:
         if delta is not None and len(delta[0]) <= len(content) // 10:
             self._append(id, DELTA, len(content), *delta)
             return
-        payload = self._compress(content)
+        encoding, payload = self._pack(content)
         if delta is not None and len(delta[0]) < 0.7 * len(payload):
             self._append(id, DELTA, len(content), *delta)
-        elif len(payload) < len(content):
-            self._append(id, ZSTD, len(content), payload)
         else:
-            self._append(id, RAW, len(content), content)
+            self._append(id, encoding, len(content), payload)
 
-    def _compress(self, content: bytes) -> bytes:
-        # One compressor a thread: making one costs as much as compressing a small file.
-        compressor = getattr(self._compressors, "one", None)
-        if compressor is None:
-            compressor = self._compressors.one = zstd.ZstdCompressor(LEVEL)
-        compressed: bytes = compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
-        return compressed
+    def _pack(self, content: bytes) -> tuple[int, bytes]:
+        packer: Packer | None = getattr(self._packers, "one", None)
+        if packer is None:
+            packer = self._packers.one = Packer()
+        return packer.pack(content)
 
     def _delta(self, content: bytes, base: Record) -> tuple[bytes, bytes, int] | None:
         if (

@@ -14,10 +14,12 @@ from mulligan.files import index, snapshot
 from mulligan.files.contents import Sink
 from mulligan.files.index import Cache
 from mulligan.files.scan import Scan
+from mulligan.store.writer import Writer
 
 if TYPE_CHECKING:
     from mulligan.files.watch import Watcher
     from mulligan.files.watch_socket import RemoteWatcher
+    from mulligan.workspace.hands import Hands
     from mulligan.workspace.workspace import Workspace
 
 FULL_EVERY_SECONDS = 600.0
@@ -82,16 +84,18 @@ def _look(
         # What is kept depends on the settings: with other settings, nothing seen still holds.
         cache.root = None
         cache.limits = tuple(workspace.limits)
+    started = time.time_ns()
     scan = Scan(
         project.root,
         cache,
         sink,
-        started=time.time_ns(),
+        started=started,
         limits=workspace.limits,
         forced=(*forced_paths(workspace), *also),
         hidden=_hidden(workspace),
         watch=watcher,
         progress=lambda files, size: workspace.progress("reading", files, None),
+        hands=_hands(workspace, sink, started) if isinstance(sink, Writer) else None,
     )
     if not _look_at_changes(scan, cache, watcher):
         token = watcher.since(None).token if watcher is not None else None
@@ -119,6 +123,18 @@ def _look(
     ):
         cache.coverage = snapshot.describe(root, made.guarded_files)
     return Look(made.tree, made.guarded, cache.coverage, made.files, made.bytes)
+
+
+def _hands(workspace: Workspace, writer: Writer, started: int) -> Callable[[], Hands]:
+    """Whom to call when there is much to read."""
+
+    def call() -> Hands:
+        from mulligan.workspace.hands import Hands
+
+        limit = workspace.limits.file_bytes
+        return Hands(writer, workspace.project.root, started=started, limit=limit)
+
+    return call
 
 
 def _look_at_changes(scan: Scan, cache: Cache, watcher: Watcher | RemoteWatcher | None) -> bool:
