@@ -157,9 +157,9 @@ def _overlap(old: int, new: int) -> float:
 
 
 class _Text(NamedTuple):
-    """How often a text has each piece, and how many bytes they make."""
+    """How many bytes of a text each piece makes, and all of them."""
 
-    pieces: Counter[bytes]
+    pieces: dict[bytes, int]
     size: int
 
 
@@ -190,10 +190,10 @@ class _Texts:
             count = pieces.pop(line)
             for start in range(0, len(line), PIECE):
                 pieces[line[start : start + PIECE]] += count
-        return _Text(pieces, len(data))
+        return _Text({piece: len(piece) * count for piece, count in pieces.items()}, len(data))
 
 
 def _similarity(a: _Text, b: _Text) -> float:
     shared = a.pieces.keys() & b.pieces.keys()
-    common = sum(len(piece) * min(a.pieces[piece], b.pieces[piece]) for piece in shared)
+    common = sum(map(min, map(a.pieces.__getitem__, shared), map(b.pieces.__getitem__, shared)))
     return common / max(a.size, b.size)

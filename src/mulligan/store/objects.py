@@ -7,7 +7,7 @@ whatever lies in the packs. What is read is compared with its identity before it
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from hashlib import sha256
 from threading import RLock
 
@@ -41,6 +41,7 @@ class Store:
         self._packs: dict[int, int] = {}
         self._lock = RLock()
         self._strays: dict[bytes, list[Record]] = {}
+        self._expected: dict[bytes, Record] = {}
         self._kept: dict[bytes, bytes] = {}
         self._kept_bytes = 0
 
@@ -89,8 +90,15 @@ class Store:
         """The identity of the list object of a large object."""
         return self.payload(record)
 
+    def expect(self, ids: Collection[bytes]) -> None:
+        """These are about to be read: where they lie is asked for all at once."""
+        found = self.index.find_many(ids)
+        bases = {record.base for record in found.values() if record.base is not None}
+        # Where the garbage collector moves one of them, it will not be found, and asked for again.
+        self._expected = found | self.index.find_many(bases - found.keys())
+
     def _record(self, id: bytes) -> Record:
-        record = self.index.find(id)
+        record = self._expected.get(id) or self.index.find(id)
         if record is not None:
             return record
         for stray in self._strays.get(id, ()):
@@ -139,6 +147,7 @@ class Store:
         with self._lock:
             self._kept.clear()
             self._kept_bytes = 0
+            self._expected = {}
 
     def payload(self, record: Record) -> bytes:
         """The bytes of an object as they lie in its pack."""
