@@ -23,15 +23,15 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
-from mulligan.core.tree import FILE, LINK, Change, Entry
+from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.files.freeing import Freeing
-from mulligan.files.reach import OPEN_FILE, Directories, exists, looks_like, mode_of
-from mulligan.files.staging import Read, clear, folder
+from mulligan.files.reach import Directories, exists, looks_like, mode_of
+from mulligan.files.stage import Slot, Stage, sync_file, unlink_if_there
+from mulligan.files.staging import Read, clear
 from mulligan.files.swap import NoExchange, exchange, move_if_free
-from mulligan.files.sync import FEW, sync_file_system
+from mulligan.files.sync import FEW
 
 MEANWHILE = "it was changed by somebody else in the meantime"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -49,13 +49,6 @@ class Applied:
         self.done: list[Change] = []
         self.skipped: dict[bytes, str] = {}
         self.rescued: list[bytes] = []
-
-
-class _Slot(NamedTuple):
-    """A staged file: its name in the folder that is open as `fd`."""
-
-    fd: int
-    name: bytes
 
 
 def apply(
@@ -106,18 +99,15 @@ class _Work:
     ) -> None:
         self.directories = directories
         self.freeing = freeing
-        self.tag = tag
         self.changes = changes
         self.read = read
         self.progress = progress
         self.result = Applied()
-        self.is_resumed = False
-        self.staging: dict[bytes, int] = {}
-        self.slots: dict[bytes, _Slot] = {}
-        self.asides: dict[bytes, _Slot] = {}
+        self.stage = Stage(directories, tag)
+        self.slots: dict[bytes, Slot] = {}
+        self.asides: dict[bytes, Slot] = {}
         self.synced: set[bytes] = set()
-        self.places: set[bytes] = set()
-        self.rubbish: list[tuple[Change, _Slot, os.stat_result]] = []
+        self.rubbish: list[tuple[Change, Slot, os.stat_result]] = []
         self.number = {change.path: index for index, change in enumerate(changes)}
 
     def run(self) -> Applied:
@@ -187,22 +177,20 @@ class _Work:
         self.result.skipped[change.path] = reason
 
     def _stage(self, writes: Sequence[Change]) -> None:
-        jobs: list[tuple[Change, _Slot]] = []
         for change in writes:
             try:
-                if self._is_done(change):
-                    continue
-                slot = self._slot(change.path, b"w")
+                if not self._is_done(change):
+                    self.slots[change.path] = self._slot(change.path, b"w")
             except OSError as problem:
                 self._skip(change, problem.strerror or str(problem))
-                continue
-            jobs.append((change, slot))
-            self.slots[change.path] = slot
+        staged = [each for each in writes if each.path in self.slots]
         try:
-            for change, slot in jobs:
-                self._write_staged(change, slot, sync=len(jobs) < FEW)
-            if len(jobs) >= FEW:
-                self._sync_staged(jobs)
+            for change in staged:
+                self._write(change, sync=len(staged) < FEW)
+            if len(staged) >= FEW:
+                self.stage.sync(
+                    self.slots[each.path] for each in staged if each.path not in self.result.skipped
+                )
         except OSError as problem:
             if problem.errno in FULL:
                 raise OutOfSpace(
@@ -210,48 +198,22 @@ class _Work:
                 ) from problem
             raise
 
+    def _write(self, change: Change, *, sync: bool) -> None:
+        assert change.after is not None
+        slot = self.slots[change.path]
+        try:
+            self.stage.write(slot, change.after, self.read, sync=sync)
+        except Corrupt as problem:
+            if exists(slot.fd, slot.name):
+                os.unlink(slot.name, dir_fd=slot.fd)
+            self._skip(change, str(problem))
+
     def _make_room(self, removals: Sequence[Change]) -> None:
         for change in removals:
             try:
                 self.asides[change.path] = self._slot(change.path, b"r")
             except OSError as problem:
                 self._skip(change, problem.strerror or str(problem))
-
-    def _sync_staged(self, jobs: Sequence[tuple[Change, _Slot]]) -> None:
-        """All at once, where that is possible."""
-        done = [sync_file_system(fd) for fd in self.staging.values()]
-        if all(done):
-            return
-        for change, slot in jobs:
-            if change.after is not None and change.after.kind == FILE:
-                _sync_file(slot.fd, slot.name)
-
-    def _write_staged(self, change: Change, slot: _Slot, *, sync: bool) -> None:
-        entry = change.after
-        assert entry is not None
-        if self.is_resumed:
-            _unlink_if_there(slot)
-        try:
-            if entry.kind == LINK:
-                target = b"".join(self.read(entry.id))
-                os.symlink(target, slot.name, dir_fd=slot.fd)
-                return
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            fd = os.open(slot.name, flags, 0o600, dir_fd=slot.fd)
-            try:
-                for piece in self.read(entry.id):
-                    view = memoryview(piece)
-                    while view:
-                        view = view[os.write(fd, view) :]
-                os.fchmod(fd, entry.mode)
-                if sync:
-                    os.fsync(fd)
-            finally:
-                os.close(fd)
-        except Corrupt as problem:
-            if exists(slot.fd, slot.name):
-                os.unlink(slot.name, dir_fd=slot.fd)
-            self._skip(change, str(problem))
 
     def _remove(self, change: Change) -> None:
         before = change.before
@@ -340,9 +302,9 @@ class _Work:
             # And faster again: the name gets what was saved last, and the other is set aside.
             exchange(slot.name, slot.fd, name, parent)
 
-    def _replace_in_two_steps(self, change: Change, parent: int, name: bytes, slot: _Slot) -> None:
+    def _replace_in_two_steps(self, change: Change, parent: int, name: bytes, slot: Slot) -> None:
         assert change.before is not None
-        aside = _Slot(slot.fd, b"r" + slot.name[1:])
+        aside = Slot(slot.fd, b"r" + slot.name[1:])
         os.rename(name, aside.name, src_dir_fd=parent, dst_dir_fd=aside.fd)
         self._touched(change.path)
         if self._is_rubbish(change, aside):
@@ -351,7 +313,7 @@ class _Work:
         self._skip(change, MEANWHILE)
         move_if_free(aside.name, aside.fd, name, parent)
 
-    def _keep_owner(self, slot: _Slot, taken: os.stat_result) -> None:
+    def _keep_owner(self, slot: Slot, taken: os.stat_result) -> None:
         if os.geteuid() != 0:
             return
         staged = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
@@ -377,7 +339,7 @@ class _Work:
             elif status.st_mode & 0o7777 != change.after.mode:
                 if hasattr(os, "O_PATH"):
                     os.chmod(f"/proc/self/fd/{fd}", change.after.mode)
-                    _sync_file(parent, name)
+                    sync_file(parent, name)
                 else:
                     os.fchmod(fd, change.after.mode)
                     os.fsync(fd)
@@ -395,39 +357,14 @@ class _Work:
         directory, _slash, name = path.rpartition(b"/")
         return self.directories.open(directory), name
 
+    def _slot(self, path: bytes, kind: bytes) -> Slot:
+        return self.stage.slot(path, kind + b"%d" % self.number[path])
+
     def _touched(self, path: bytes) -> None:
         self.synced.add(path.rpartition(b"/")[0])
 
-    def _slot(self, path: bytes, kind: bytes) -> _Slot:
-        place = self.directories.device_root(path)
-        fd = self.staging.get(place)
-        if fd is None:
-            try:
-                fd = self._make_staging(place)
-            except OSError as problem:
-                if problem.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-                    raise
-                # The top may be closed to us while folders below are open.
-                place = self.directories.nearest(path)
-                fd = self.staging.get(place)
-                if fd is None:
-                    fd = self._make_staging(place)
-        return _Slot(fd, kind + b"%d" % self.number[path])
-
-    def _make_staging(self, place: bytes) -> int:
-        parent = self.directories.open(place)
-        try:
-            os.mkdir(folder(self.tag), 0o700, dir_fd=parent)
-        except FileExistsError:
-            self.is_resumed = True
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(folder(self.tag), flags, dir_fd=parent)
-        self.staging[place] = fd
-        self.places.add(place)
-        return fd
-
     def _sync_folders(self) -> None:
-        if len(self.synced) >= FEW and self._sync_devices():
+        if len(self.synced) >= FEW and self.stage.sync_devices():
             return
         for directory in sorted(self.synced):
             try:
@@ -436,16 +373,11 @@ class _Work:
                 # It is gone again: what was made durable in it went with it.
                 continue
 
-    def _sync_devices(self) -> bool:
-        """Every file system on which something was changed, each once."""
-        done = [sync_file_system(self.directories.open(place)) for place in self.places]
-        return bool(done) and all(done)
-
     def _discard_staged(self) -> None:
         for slot in self.slots.values():
-            _unlink_if_there(slot)
+            unlink_if_there(slot)
 
-    def _is_rubbish(self, change: Change, slot: _Slot) -> bool:
+    def _is_rubbish(self, change: Change, slot: Slot) -> bool:
         """Whether what was taken out is what was to go; if so, it is deleted in the end."""
         assert change.before is not None
         status = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
@@ -460,7 +392,7 @@ class _Work:
             self._delete_unchanged(*each)
         self.rubbish.clear()
 
-    def _delete_unchanged(self, change: Change, slot: _Slot, status: os.stat_result) -> None:
+    def _delete_unchanged(self, change: Change, slot: Slot, status: os.stat_result) -> None:
         assert change.before is not None
         now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
         # Another name of the same file, changed in the same restore, moves this time too.
@@ -473,31 +405,11 @@ class _Work:
     def _unstage(self) -> None:
         """Whatever is left in the staging folders goes where it belongs; nothing is lost."""
         self._drop_rubbish()
-        for place, fd in self.staging.items():
+        for place, fd in list(self.stage.folders.items()):
             self.result.rescued += clear(self.directories, fd, self.changes, self.read)
             self.freeing.hold(fd)
-            os.rmdir(folder(self.tag), dir_fd=self.directories.open(place))
+            self.stage.remove(place)
             self.synced.add(place)
-        self.staging.clear()
-
-
-def _unlink_if_there(slot: _Slot) -> None:
-    try:
-        os.unlink(slot.name, dir_fd=slot.fd)
-    except FileNotFoundError:
-        pass
-
-
-def _sync_file(parent: int, name: bytes) -> None:
-    """Makes a file and its mode durable; one that may not be read cannot be synced by itself."""
-    try:
-        fd = os.open(name, OPEN_FILE, dir_fd=parent)
-    except PermissionError:
-        return
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _is_git(name: bytes) -> bool:

@@ -1,0 +1,116 @@
+"""Where new contents wait until they may take their places: a folder on each file system."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mulligan.core.tree import LINK, Entry
+from mulligan.files.reach import OPEN_DIRECTORY, OPEN_FILE, Directories
+from mulligan.files.staging import Read, folder
+from mulligan.files.sync import sync_file_system
+
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Slot(NamedTuple):
+    """A place for a staged file: its name in the folder that is open as `fd`."""
+
+    fd: int
+    name: bytes
+
+
+class Stage:
+    """The staging folders of one operation, made as they are needed."""
+
+    def __init__(self, directories: Directories, tag: str) -> None:
+        self.folders: dict[bytes, int] = {}
+        self.places: set[bytes] = set()
+        self._directories = directories
+        self._tag = tag
+        self._is_resumed = False
+
+    def slot(self, path: bytes, name: bytes) -> Slot:
+        """A place from which a rename to the path stays on one file system."""
+        place = self._directories.device_root(path)
+        if place not in self.folders:
+            try:
+                self._make(place)
+            except OSError as problem:
+                if problem.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    raise
+                # The top may be closed to us while folders below are open.
+                place = self._directories.nearest(path)
+                if place not in self.folders:
+                    self._make(place)
+        return Slot(self.folders[place], name)
+
+    def write(self, slot: Slot, entry: Entry, read: Read, *, sync: bool) -> None:
+        """Puts a content into its slot, with its mode."""
+        if self._is_resumed:
+            unlink_if_there(slot)
+        if entry.kind == LINK:
+            target = b"".join(read(entry.id))
+            os.symlink(target, slot.name, dir_fd=slot.fd)
+            return
+        fd = os.open(slot.name, NEW_FILE, 0o600, dir_fd=slot.fd)
+        try:
+            for piece in read(entry.id):
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(fd, view) :]
+            os.fchmod(fd, entry.mode)
+            if sync:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync(self, slots: Iterable[Slot]) -> None:
+        """Makes what is in these slots durable; all at once, where that is possible."""
+        done = [sync_file_system(fd) for fd in self.folders.values()]
+        if not all(done):
+            for slot in slots:
+                sync_file(slot.fd, slot.name)
+
+    def sync_devices(self) -> bool:
+        """Syncs every file system on which something was staged; `False` if that cannot be."""
+        done = [sync_file_system(self._directories.open(place)) for place in self.places]
+        return bool(done) and all(done)
+
+    def remove(self, place: bytes) -> None:
+        """Removes a folder that is empty again. Whoever holds it open closes it."""
+        os.rmdir(folder(self._tag), dir_fd=self._directories.open(place))
+        del self.folders[place]
+
+    def _make(self, place: bytes) -> None:
+        parent = self._directories.open(place)
+        try:
+            os.mkdir(folder(self._tag), 0o700, dir_fd=parent)
+        except FileExistsError:
+            self._is_resumed = True
+        self.folders[place] = os.open(folder(self._tag), OPEN_DIRECTORY, dir_fd=parent)
+        self.places.add(place)
+
+
+def unlink_if_there(slot: Slot) -> None:
+    try:
+        os.unlink(slot.name, dir_fd=slot.fd)
+    except FileNotFoundError:
+        pass
+
+
+def sync_file(parent: int, name: bytes) -> None:
+    """Makes a file and its mode durable; one that may not be read cannot be synced by itself."""
+    try:
+        fd = os.open(name, OPEN_FILE, dir_fd=parent)
+    except OSError as problem:
+        # A link is what ELOOP speaks of: it is durable with its folder.
+        if problem.errno in (errno.EACCES, errno.EPERM, errno.ELOOP):
+            return
+        raise
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
