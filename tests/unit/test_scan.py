@@ -23,7 +23,8 @@ from mulligan.core.coverage import Coverage
 from mulligan.core.tree import Tree, decode, join
 from mulligan.files import snapshot
 from mulligan.files.index import Cache
-from mulligan.files.scan import Limits, Scan
+from mulligan.files.names import Limits
+from mulligan.files.scan import Scan
 
 IS_ROOT = os.geteuid() == 0
 

@@ -14,36 +14,25 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from mulligan.core.tree import LINK, join
 from mulligan.files import gitfiles
 from mulligan.files.contents import Contents, Hands, Job, Sink, is_racy
-from mulligan.files.ignore import Reason, Scope, project_scope, root_scope
-from mulligan.files.index import Cache, Left, Node, Seen
-from mulligan.files.reach import OPEN_DIRECTORY, can_see, count_files, opened, read_small
+from mulligan.files.ignore import Scope, project_scope, root_scope
+from mulligan.files.index import Cache, Node, Seen
+from mulligan.files.names import DEEPEST, Limits, Names
+from mulligan.files.reach import OPEN_DIRECTORY, can_see, opened, read_small
 from mulligan.files.wanted import Wanted, tracked_but_left_out
 from mulligan.files.way import Place, Way
 
-DEEPEST = 256
 IGNORE_FILES = (b".gitignore", b".mulliganignore")
-UNSEEN: Seen = (b"", 0, -1, -1, -1, -1, b"")
-NOT_KEPT: Seen = (b"", 0, -2, -2, -2, -2, b"")
 SPECIAL = {
     stat.S_IFSOCK: "is a socket",
     stat.S_IFIFO: "is a named pipe",
     stat.S_IFBLK: "is a block device",
     stat.S_IFCHR: "is a character device",
 }
-
-
-class Limits(NamedTuple):
-    """How much is looked after; the user's settings."""
-
-    file_bytes: int = 100 << 20
-    guard: bool = True
-    guard_bytes: int = 5 << 20
-    guard_total: int = 200 << 20
 
 
 class Watch(Protocol):
@@ -69,19 +58,25 @@ class Scan:
         progress: Callable[[int, int], None] | None = None,
         hands: Callable[[], Hands] | None = None,
     ) -> None:
-        self.coverage_changed = cache.root is None
         self._root = root
         self._cache = cache
         self._sink = sink
         self._started = started
         self._limits = limits
-        self._wanted = Wanted(forced, cache.wanted, hidden)
+        self._names = Names(
+            limits, Wanted(forced, cache.wanted, hidden), coverage_changed=cache.root is None
+        )
         self._watch = watch
         self._contents = Contents(
             root, sink, started=started, limit=limits.file_bytes, progress=progress, hands=hands
         )
         self._sources = gitfiles.git_sources(root)
         self._rules_changed = cache.root is None
+
+    @property
+    def coverage_changed(self) -> bool:
+        """Whether what is covered, and what is left out, may be other than before."""
+        return self._names.coverage_changed
 
     def full(self) -> None:
         """Looks at everything in scope."""
@@ -94,7 +89,8 @@ class Scan:
         wanted = self._left_out_by_mistake(root)
         if wanted != self._cache.wanted:
             self._cache.wanted = wanted
-            self._wanted = Wanted(self._wanted.forced, wanted, self._wanted.hidden)
+            before = self._names.wanted
+            self._names.wanted = Wanted(before.forced, wanted, before.hidden)
             self._list_again(root)
             self._look_at_all(root)
 
@@ -143,7 +139,7 @@ class Scan:
         status = os.fstat(fd)
         self._set_mode(node, status)
         if node.signature != _signature(status) or node.rules != scope.key:
-            self._list(fd, path, node, scope, whole)
+            self._names.sort_all(fd, path, node, scope, whole)
             if node.rules != scope.key:
                 node.rules = scope.key
                 node.touched = self._rules_changed = True
@@ -154,7 +150,7 @@ class Scan:
                 node.touched = True
         if self._compare_files(fd, path, node):
             # A name turned into a directory behind our back: sort the names again.
-            self._list(fd, path, node, scope, whole)
+            self._names.sort_all(fd, path, node, scope, whole)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
 
@@ -163,88 +159,6 @@ class Scan:
         if node.mode != mode:
             node.mode = mode
             node.touched = True
-
-    def _list(self, fd: int, path: bytes, node: Node, scope: Scope, whole: bool) -> None:
-        """Sorts the names of a directory."""
-        try:
-            with os.scandir(fd) as entries:
-                found = {
-                    os.fsencode(entry.name): entry.is_dir(follow_symlinks=False)
-                    for entry in entries
-                }
-        except OSError as problem:
-            self._odd(node, b".", f"cannot be listed: {problem.strerror}")
-            found = {}
-        else:
-            self._not_odd(node, b".")
-        for name, is_directory in found.items():
-            self._sort(fd, path, node, name, is_directory, scope, whole)
-        for known in (node.files, node.guards, node.dirs, node.left, node.odd):
-            for name in [name for name in known if name not in found and name != b"."]:
-                self._gone(node, name)
-        node.repository = bool(path) and b".git" in found
-
-    def _sort(
-        self,
-        fd: int,
-        path: bytes,
-        node: Node,
-        name: bytes,
-        is_directory: bool,
-        scope: Scope,
-        whole: bool,
-    ) -> None:
-        """Puts a name where it belongs: files, guards, directories, or what is left out."""
-        reason = scope.decide(name, is_directory)
-        wanted = self._wanted
-        partial = False
-        if whole or not wanted.nothing:
-            below = join(path, name)
-            reason = wanted.overrule(below, reason, whole)
-            partial = is_directory and bool(reason) and wanted.is_above(below, reason)
-        if is_directory and (partial or not reason):
-            home: dict[bytes, object] = node.dirs  # type: ignore[assignment]
-            child = node.dirs.get(name)
-            if child is None:
-                child = node.dirs[name] = Node()
-                node.changed(name)
-            if child.partial != partial:
-                child.partial = partial
-                child.signature = None
-                child.changed()
-        elif is_directory or (reason and (reason != Reason.GITIGNORE or not self._limits.guard)):
-            home = node.left  # type: ignore[assignment]
-            left = self._count(fd, name, reason, is_directory, node.left.get(name))
-            if node.left.get(name) != left:
-                node.left[name] = left
-                self.coverage_changed = node.touched = True
-        else:
-            known = node.guards if reason else node.files
-            home = known  # type: ignore[assignment]
-            if name not in known:
-                known[name] = UNSEEN
-                node.changed(name)
-                self.coverage_changed |= bool(reason)
-        for other in (node.files, node.guards, node.dirs):
-            if other is not home and name in other:
-                del other[name]
-                node.changed(name)
-                self.coverage_changed = True
-        if home is node.left or home is node.guards:
-            self._not_odd(node, name)
-        if home is not node.left and node.left.pop(name, None) is not None:
-            self.coverage_changed = node.touched = True
-
-    def _gone(self, node: Node, name: bytes) -> None:
-        for known in (node.files, node.guards, node.dirs):
-            if name in known:
-                del known[name]
-                node.changed(name)
-                self.coverage_changed = True
-        for noted in (node.left, node.odd):
-            if name in noted:
-                del noted[name]
-                self.coverage_changed = node.touched = True
 
     def _compare_files(self, fd: int, path: bytes, node: Node) -> bool:
         """Compares every file with the cache; `True` if one became a directory."""
@@ -263,9 +177,9 @@ class Scan:
                     different.append((name, seen, status))
             for name, seen, found in different:
                 if isinstance(found, FileNotFoundError):
-                    self._gone(node, name)
+                    self._names.gone(node, name)
                 elif isinstance(found, OSError):
-                    self._odd(node, name, f"cannot be looked at: {found.strerror}", guard)
+                    self._names.odd(node, name, f"cannot be looked at: {found.strerror}", guard)
                 else:
                     again |= stat.S_ISDIR(found.st_mode)
                     self._changed(fd, path, node, name, seen, found, guard)
@@ -286,21 +200,23 @@ class Scan:
         limit = self._limits.guard_bytes if guard else self._limits.file_bytes
         try:
             if kind == stat.S_IFLNK:
-                self._keep(node, name, self._link(fd, name, status), guard)
+                self._names.keep(node, name, self._link(fd, name, status), guard)
             elif kind == stat.S_IFDIR:
                 return
             elif kind != stat.S_IFREG:
-                self._odd(node, name, SPECIAL.get(kind, "is no ordinary file"), guard)
+                self._names.odd(node, name, SPECIAL.get(kind, "is no ordinary file"), guard)
             elif status.st_size > limit:
                 size = f"{status.st_size / (1 << 20):.1f} MB"
-                self._odd(node, name, f"is larger than the limit ({size})", guard)
+                self._names.odd(node, name, f"is larger than the limit ({size})", guard)
             else:
                 node.changed(name)
                 self._contents.read(Job(path, name, node, status.st_size, seen[6] or None, guard))
         except OSError as problem:
             vanished = problem.errno in (errno.ENOENT, errno.ELOOP)
             reason = f"cannot be read: {problem.strerror}"
-            self._odd(node, name, "vanished while it was looked at" if vanished else reason, guard)
+            self._names.odd(
+                node, name, "vanished while it was looked at" if vanished else reason, guard
+            )
 
     def _link(self, fd: int, name: bytes, status: os.stat_result) -> Seen:
         target = os.readlink(name, dir_fd=fd)
@@ -308,35 +224,13 @@ class Scan:
         id = self._sink.put(target)
         return (LINK, 0, len(target), status.st_mtime_ns, changed, status.st_ino, id)
 
-    def _keep(self, node: Node, name: bytes, seen: Seen, guard: bool) -> None:
-        known = node.guards if guard else node.files
-        if known.get(name) != seen:
-            known[name] = seen
-            node.changed(name)
-        self._not_odd(node, name)
-
-    def _odd(self, node: Node, name: bytes, reason: str, guard: bool = False) -> None:
-        """A name that cannot be covered. What is only guarded is not missed, just not kept."""
-        known = node.guards if guard else node.files
-        if (guard or name in known) and known.get(name) != NOT_KEPT:
-            # It stays among the names, so that the next look tries again.
-            known[name] = NOT_KEPT
-            node.changed(name)
-        if not guard and node.odd.get(name) != reason:
-            node.odd[name] = reason
-            self.coverage_changed = node.touched = True
-
-    def _not_odd(self, node: Node, name: bytes) -> None:
-        if node.odd.pop(name, None) is not None:
-            self.coverage_changed = node.touched = True
-
     def _settle(self, root: Node) -> None:
         """Takes in the contents that were read."""
         for job, seen, problem in self._contents.finish():
             if seen is not None:
-                self._keep(job.node, job.name, seen, job.guard)
+                self._names.keep(job.node, job.name, seen, job.guard)
             else:
-                self._odd(job.node, job.name, problem or "cannot be read", job.guard)
+                self._names.odd(job.node, job.name, problem or "cannot be read", job.guard)
 
     def _descend(
         self,
@@ -358,21 +252,21 @@ class Scan:
                 raise OSError(errno.ELOOP, f"more than {DEEPEST} directories deep")
             child_fd = os.open(name, OPEN_DIRECTORY, dir_fd=fd)
         except OSError as problem:
-            self._gone(node, name)
+            self._names.gone(node, name)
             node.signature = None
             if not isinstance(problem, FileNotFoundError | NotADirectoryError):
-                self._odd(node, name, f"cannot be opened: {problem.strerror}")
+                self._names.odd(node, name, f"cannot be opened: {problem.strerror}")
             return
         try:
             if child.partial:
                 self._look_for_wanted(child_fd, below, child, depth=depth + 1)
             else:
                 inner = self._child_scope(child_fd, below, child, name, scope)
-                whole = whole or below in self._wanted.forced
+                whole = whole or below in self._names.wanted.forced
                 self._look(child_fd, below, child, inner, depth=depth + 1, whole=whole)
         finally:
             os.close(child_fd)
-        self._not_odd(node, name)
+        self._names.not_odd(node, name)
         if child.made is None or child.made_guards is None or mode != child.mode:
             node.changed(name)
 
@@ -402,21 +296,21 @@ class Scan:
             self._watch.add(path)
         self._set_mode(node, os.fstat(fd))
         nothing = root_scope(defaults=False)
-        names = self._wanted.above.get(path, frozenset())
+        names = self._names.wanted.above.get(path, frozenset())
         for name in names:
             try:
                 is_directory = stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
             except OSError:
-                self._gone(node, name)
+                self._names.gone(node, name)
                 continue
             below = join(path, name)
-            if is_directory and below not in self._wanted.forced:
+            if is_directory and below not in self._names.wanted.forced:
                 node.dirs.setdefault(name, Node()).partial = True
             else:
-                self._sort(fd, path, node, name, is_directory, nothing, whole=True)
+                self._names.sort(fd, path, node, name, is_directory, nothing, whole=True)
         for known in (node.files, node.guards, node.dirs, node.left):
             for name in [name for name in known if name not in names]:
-                self._gone(node, name)
+                self._names.gone(node, name)
         self._compare_files(fd, path, node)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, nothing, depth=depth, whole=False)
@@ -456,29 +350,17 @@ class Scan:
         try:
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except OSError:
-            self._gone(node, name)
+            self._names.gone(node, name)
             return
-        whole = any(path == each or path.startswith(each + b"/") for each in self._wanted.forced)
-        self._sort(fd, path, node, name, stat.S_ISDIR(status.st_mode), scope, whole)
+        whole = any(
+            path == each or path.startswith(each + b"/") for each in self._names.wanted.forced
+        )
+        self._names.sort(fd, path, node, name, stat.S_ISDIR(status.st_mode), scope, whole)
         if name in node.dirs:
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
         for known, guard in ((node.files, False), (node.guards, True)):
             if name in known:
                 self._changed(fd, path, node, name, known[name], status, guard)
-
-    def _count(
-        self, fd: int, name: bytes, reason: Reason, is_directory: bool, before: Left | None
-    ) -> Left:
-        """How much is left out; a folder is counted again when the folder itself changed."""
-        if not is_directory or reason == Reason.ALWAYS:
-            return (int(reason), is_directory, int(not is_directory), 0)
-        try:
-            modified = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mtime_ns
-        except OSError:
-            modified = 0
-        if before is not None and before[1] and modified and before[3] == modified:
-            return (int(reason), True, before[2], modified)
-        return (int(reason), True, count_files(fd, name, DEEPEST), modified)
 
     def _left_out_by_mistake(self, root: Node) -> frozenset[bytes]:
         """What git tracks and the rules left out; looked for only when either has changed."""
@@ -501,7 +383,7 @@ class Scan:
         except OSError:
             status = None
         git = (status.st_mtime_ns, status.st_size, status.st_ino) if status is not None else None
-        return (git, tuple(sorted(self._wanted.forced)))
+        return (git, tuple(sorted(self._names.wanted.forced)))
 
 
 class _RulesChanged(Exception):
