@@ -4,7 +4,7 @@ An entry has a parent, so a session is a tree. What can change later is short: w
 compacted, its links to a checkpoint and a plan item, and the state of a running tool call.
 """
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 from typing import Any, Final, NamedTuple
 

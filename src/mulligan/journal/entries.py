@@ -5,7 +5,7 @@ together and a page is a range. An unforked stretch of a session's tree is a bra
 `seq` of its first entry: the path to the root is a short list of branches, however long it is.
 """
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 import json
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ the tree it wants to arrive at, and becomes `applied` when all of it is done. Wh
 that is still planned, with nobody at work on it, finishes it.
 """
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 import json
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 """Sessions: one conversation with one agent about the project, each."""
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 import json
 from collections.abc import Iterable, Mapping

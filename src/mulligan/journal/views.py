@@ -1,6 +1,6 @@
 """Views: where each session stands after each operation. The newest one of a session counts."""
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -12,7 +12,7 @@
 The id of a project comes from its path. A project that was moved is recognised by its inode.
 """
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 import fcntl
 import json
@@ -25,7 +25,9 @@ from typing import Any, NamedTuple
 from mulligan.core.coverage import raw, text
 from mulligan.errors import NotFound, RefusedRoot
 from mulligan.store.durable import make_directories, sync_directory
+from mulligan.workspace import home_path
 
+home_directory = home_path.home_directory
 GET_GENERATION = 0x80087601
 
 
@@ -38,21 +40,6 @@ class Project(NamedTuple):
 
     def path(self, name: str) -> str:
         return os.path.join(self.directory, name)
-
-
-def home_directory(given: str | None = None) -> str:
-    """`MULLIGAN_HOME`, else the platform's directory for a user's data."""
-    if given:
-        return os.path.abspath(given)
-    chosen = os.environ.get("MULLIGAN_HOME")
-    if chosen:
-        return os.path.abspath(chosen)
-    if sys.platform == "darwin":
-        return os.path.expanduser("~/Library/Application Support/mulligan")
-    if os.name == "nt":
-        return os.path.join(os.environ.get("LOCALAPPDATA", os.path.expanduser("~")), "mulligan")
-    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    return os.path.join(data, "mulligan")
 
 
 def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False) -> Project:
