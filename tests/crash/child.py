@@ -287,8 +287,10 @@ class CountingFiles(apsw.VFS):
 class CountingFile(apsw.VFSFile):
     def __init__(self, name, flags) -> None:
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
-        self._new_journal = False
+        # Whoever may have to create a journal syncs its folder, be the journal there or not.
         journal = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
+        creates = bool(flags[0] & apsw.SQLITE_OPEN_CREATE)
+        self._may_be_new = creates and bool(flags[0] & journal)
         if path is None or exists(path):
             super().__init__("unix", name, flags)
         else:
@@ -298,7 +300,6 @@ class CountingFile(apsw.VFSFile):
                     status = os.stat(path)
                     mode = status.st_mode & 0o7777
                     done.append(("create", *place(path), status.st_ino, mode))
-                    self._new_journal = bool(flags[0] & journal)
         self._folder = os.stat(os.path.dirname(path)).st_ino if path else 0
         self._inode = inode(path) if path and exists(path) else 0
 
@@ -317,9 +318,9 @@ class CountingFile(apsw.VFSFile):
             super().xSync(flags)
             done.append(("sync", self._inode))
             # SQLite syncs the folder of a journal with the first sync of the journal itself.
-            if self._new_journal:
+            if self._may_be_new:
                 done.append(("sync", self._folder))
-                self._new_journal = False
+                self._may_be_new = False
 
 
 def stand_between() -> CountingFiles:
@@ -367,9 +368,26 @@ def wrap_sync() -> None:
     sync._call = lambda: counted
 
 
+def say(workspace, session, words):
+    from mulligan.core.entries import NewEntry
+
+    return workspace.append(session, *(NewEntry("user_input", each) for each in words))
+
+
+def take_in(workspace, agent, path):
+    from mulligan.workspace.importing import import_logs
+
+    return import_logs(workspace.home, agent, paths=(path,))
+
+
+VERBS = {"say": say, "take_in": take_in}
+"""Beside those of a workspace: requests are JSON, and cannot hold entries."""
+
+
 def carry_out(request) -> None:
     """Opens the project and does one verb after the other; each that returned is acknowledged."""
     import mulligan
+    from mulligan import Workspace
     from mulligan.files import apply
     from mulligan.store import writer
 
@@ -382,7 +400,8 @@ def carry_out(request) -> None:
     with mulligan.open(request["project"], home=request["home"]) as workspace:
         recorder.log.append(("ack", "open", [each.state for each in workspace.recovered]))
         for verb, named in request["steps"]:
-            value = getattr(workspace, verb)(**named)
+            act = VERBS.get(verb) or getattr(Workspace, verb)
+            value = act(workspace, **named)
             recorder.log.append(("ack", verb, value))
     recorder.active = False
     recorder.save()

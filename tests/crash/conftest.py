@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("harness", "situations")
+pytest.register_assert_rewrite("harness", "situations", "talks")
 
 from harness import Child, Scene  # noqa: E402
 

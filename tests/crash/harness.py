@@ -21,12 +21,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from disk import Disk
+
 import mulligan
 from mulligan import Workspace
 
 CHILD = Path(__file__).with_name("child.py")
 EVERY = os.environ.get("CRASH_TESTS") == "all"
 SYNCS = ("sync", "sync all", "sqlite sync")
+# What becomes of the names, and of the bytes, that were not synced.
+LOSSES = [("none", "none"), ("all", "none"), ("none", "all"), ("some", "some")]
 Found = tuple[str, int, bytes]
 State = dict[bytes, Found]
 
@@ -212,6 +216,38 @@ class Promise:
             for row in workspace.log():
                 wanted -= {(os.fsencode(e.path), e.id) for e in workspace.entries(row.id)}
         assert wanted == set(), f"{note}: lost"
+
+
+def losses(
+    scene: Scene,
+    steps: list[tuple[str, dict[str, Any]]],
+    loss: tuple[str, str],
+    start: str = "start",
+) -> Iterator[tuple[Run, int, int]]:
+    """Cuts the power after each effect of a process, and gives control with what is left on the
+    disk: the run, how many of its records had happened, and how many steps were answered."""
+    scene.reset(start)
+    disk = disk_of(scene)
+    run = scene.run(*steps)
+    seen: set[tuple[int, bytes]] = set()
+    acknowledged = 0
+    for at, record in enumerate(run.log):
+        disk.replay(record)
+        acknowledged += record[0] == "ack" and record[1] != "open"
+        following = run.log[at + 1 : at + 2] or [("effect", "the end")]
+        if following[0][0] not in ("effect", "ack"):
+            continue
+        if not EVERY and at % 3 and following[0][1] == "sqlite write" and loss[1] != "none":
+            continue
+        outcome = (acknowledged, disk.lose_power(*loss, seed=at))
+        if outcome not in seen:
+            seen.add(outcome)
+            yield run, at, acknowledged
+
+
+def disk_of(scene: Scene) -> Disk:
+    """What lies there now, taken as durable."""
+    return Disk(scene.base, (scene.project.name, scene.home.name))
 
 
 def capture(root: Path) -> State:

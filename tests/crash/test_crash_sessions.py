@@ -6,108 +6,21 @@ session's tree they are both where they were, or both where they were to be.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import harness
 import pytest
-from harness import Child, Scene, State, assert_same, lay
+import talks
+from harness import Scene, assert_same, lay
+from talks import Told, look, told
 
-from mulligan import Workspace
-from mulligan.core.entries import NewEntry
 from mulligan.errors import NotFound
 
 Verb = tuple[str, dict[str, Any]]
-PROCESS = """
-    # As `child`, with one more verb: requests are JSON, and cannot hold entries.
-    import sys
-    sys.path.insert(0, {folder!r})
-    import child
-    between = child.stand_between()
-    from mulligan import Workspace
-    from mulligan.core.entries import NewEntry
-
-    def say(self, session, words):
-        return self.append(session, *(NewEntry("user_input", each) for each in words))
-
-    Workspace.say = say
-    child.serve()
-"""
-ONE: dict[str, Any] = {
-    "a.txt": b"one\n",
-    "keep.txt": b"the same all along\n",
-    "gone/deep.txt": b"to be brought back\n",
-    "script.sh": (b"#!/bin/sh\n", 0o755),
-}
-TWO: dict[str, Any] = {
-    "a.txt": b"two\n",
-    "gone": None,
-    "new/file.txt": b"new in the second\n",
-    "script.sh": (b"#!/bin/sh\n", 0o644),
-}
-
-
-class Told(NamedTuple):
-    """What one sees of sessions: each with its conversation, all its entries, and the files."""
-
-    talks: dict[str, tuple[list[str], list[str]]]
-    files: State
-
-
-@pytest.fixture(scope="module")
-def child(_home_of_the_run: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    script = tmp_path_factory.mktemp("child") / "child_of_sessions.py"
-    folder = str(Path(harness.__file__).parent)
-    script.write_text(textwrap.dedent(PROCESS).format(folder=folder))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(harness, "CHILD", script)
-        server = Child()
-    yield server
-    server.close()
 
 
 @pytest.fixture
 def steps(scene: Scene) -> list[str]:
-    """A session of two turns, kept; gives the entries that the turns ended with."""
-    found = []
-    lay(scene.project, ONE)
-    with scene.open() as workspace:
-        session = workspace.new_session(id="talk", agent="test", process=0).id
-        for number, files in enumerate(({"a.txt": b"one and a half\n"}, TWO)):
-            workspace.begin_turn(session, f"message {number}")
-            lay(scene.project, files)
-            workspace.append(session, NewEntry("assistant_output", f"answer {number}"))
-            found.append(workspace.end_turn(session).entry or "")
-        workspace.label(found[0], "first", session)
-    scene.keep()
-    return found
-
-
-def told(scene: Scene, workspace: Workspace) -> Told:
-    talks = {}
-    for session in workspace.sessions(limit=100).sessions:
-        whole = workspace.transcript(session.id, limit=1000, include_compacted=True).entries
-        talks[session.id] = (
-            [f"{e.type} {e.content}" for e in workspace.conversation(session.id)],
-            [f"{e.type} {e.content} {e.is_compacted} {e.label}" for e in whole],
-        )
-    return Told(talks, scene.state())
-
-
-def look(scene: Scene, note: str) -> Told:
-    """Reopens the project as somebody else would; whatever is there must be whole."""
-    with scene.open() as workspace:
-        assert [each for each in workspace.operations() if each.state == "planned"] == [], note
-        assert workspace.verify().problems == (), note
-        assert workspace.journal.rows("PRAGMA foreign_key_check") == [], note
-        for session in workspace.sessions(limit=100).sessions:
-            found = workspace.transcript(session.id, limit=1000, include_compacted=True).entries
-            assert [entry.seq for entry in found] == list(range(1, len(found) + 1)), note
-            times = [entry.created_at for entry in found]
-            assert times == sorted(set(times)), note
-        return told(scene, workspace)
+    return talks.two_turns(scene)
 
 
 def whole_run(scene: Scene, verb: Verb) -> tuple[Told, Told]:
@@ -272,3 +185,16 @@ def test_a_kill_in_the_undo_of_a_goto_moves_both_together(scene: Scene, steps: l
             (old.talks["talk"][0], old.files),
             (new.talks["talk"][0], new.files),
         ), note
+
+
+def test_a_kill_in_an_import_leaves_a_beginning_of_the_log_and_the_next_one_completes_it(
+    scene: Scene, steps: list[str]
+) -> None:
+    taking = talks.importing(scene)
+    outcomes = []
+    for number in scene.kills(taking.verb):
+        note = f"killed before effect {number}"
+        outcomes.append(taking.check(scene, look(scene, note), note))
+        if number % 6 == 1:
+            taking.check_again(scene, note)
+    assert outcomes[-1] and outcomes == sorted(outcomes), "once it is written it stays written"

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import situations
-from disk import Disk
-from harness import EVERY, SYNCS, Promise, Run, Scene, State, assert_one_of, contents
+from harness import (
+    EVERY,
+    LOSSES,
+    SYNCS,
+    Promise,
+    Run,
+    Scene,
+    State,
+    assert_one_of,
+    contents,
+    disk_of,
+    losses,
+)
 
-# What becomes of the names, and of the bytes, that were not synced.
-LOSSES = [("none", "none"), ("all", "none"), ("none", "all"), ("some", "some")]
 Step = tuple[str, dict]
 
 
@@ -25,7 +32,7 @@ def test_power_lost_during_restore_and_undo_leaves_all_old_or_all_new(
     states = _states_after(scene, steps)
     assert states == [promise.old, promise.old, promise.new, promise.old, promise.new]
     checked = 0
-    for run, at, acknowledged in _losses(scene, steps, loss):
+    for run, at, acknowledged in losses(scene, steps, loss):
         note = f"power lost at record {at}, {acknowledged} verbs answered"
         promise.checkpoints |= _taken(run, at, states)
         _check(promise, states[acknowledged : acknowledged + 2], note, deep=at % 10 == 0)
@@ -37,7 +44,7 @@ def test_power_lost_during_restore_and_undo_leaves_all_old_or_all_new(
 def test_power_lost_during_the_first_checkpoint(scene: Scene, loss: tuple[str, str]) -> None:
     """Nothing of the project is touched, and once it was answered for, the checkpoint is there."""
     promise, verb = situations.first_checkpoint(scene)
-    for run, at, _acknowledged in _losses(scene, [verb], loss):
+    for run, at, _acknowledged in losses(scene, [verb], loss):
         promise.checkpoints = _taken(run, at, [promise.old] * 2)
         _check(promise, [promise.old], f"power lost at record {at}", deep=at % 10 == 0)
 
@@ -48,7 +55,7 @@ def test_power_lost_during_a_checkpoint_across_packs(scene: Scene, loss: tuple[s
     situations.lay(scene.project, {"more.bin": situations.CHUNKED[:70_000], "b.txt": b"b\n" * 90})
     scene.keep()
     promise.old = scene.state()
-    for run, at, _acknowledged in _losses(scene, [("checkpoint", {})], loss):
+    for run, at, _acknowledged in losses(scene, [("checkpoint", {})], loss):
         promise.checkpoints |= _taken(run, at, [promise.old] * 2)
         _check(promise, [promise.old], f"power lost at record {at}", deep=at % 10 == 0)
 
@@ -58,7 +65,7 @@ def test_power_lost_during_gc_loses_nothing_that_is_needed(
     scene: Scene, loss: tuple[str, str]
 ) -> None:
     promise, verb = situations.collection(scene)
-    for _run, at, _acknowledged in _losses(scene, [verb], loss):
+    for _run, at, _acknowledged in losses(scene, [verb], loss):
         note = f"power lost at record {at}"
         _check(promise, [promise.old], note)
         with scene.open() as workspace:
@@ -70,7 +77,7 @@ def test_power_lost_during_gc_loses_nothing_that_is_needed(
 def test_modes_that_were_answered_for_are_durable(scene: Scene) -> None:
     promise, verb = situations.modes_only(scene)
     scene.reset()
-    disk = _disk(scene)
+    disk = disk_of(scene)
     for record in scene.run(verb).log:
         disk.replay(record)
     disk.lose_power("none", "none")
@@ -91,7 +98,7 @@ def test_a_checkpoint_of_what_a_killed_process_had_written_survives_a_loss_of_po
         if number > 1 and effects[number - 2] in SYNCS:
             continue
         scene.reset()
-        disk = _disk(scene)
+        disk = disk_of(scene)
         for run in (scene.run(verb, kill_at=number), done := scene.run(verb)):
             for record in run.log:
                 disk.replay(record)
@@ -114,33 +121,9 @@ def test_power_lost_during_recovery(scene: Scene) -> None:
         assert scene.run(verb, kill_at=number).killed
         scene.keep("killed")
         for loss in LOSSES[0], LOSSES[3]:
-            for _run, at, _acknowledged in _losses(scene, [], loss, start="killed"):
+            for _run, at, _acknowledged in losses(scene, [], loss, start="killed"):
                 note = f"killed before effect {number}, power lost at {at} of the recovery, {loss}"
                 _check(promise, [promise.old, promise.new], note)
-
-
-def _losses(
-    scene: Scene, steps: list[Step], loss: tuple[str, str], start: str = "start"
-) -> Iterator[tuple[Run, int, int]]:
-    """Cuts the power after each effect of a process, and gives control with what is left on the
-    disk: the run, how many of its records had happened, and how many steps were answered."""
-    scene.reset(start)
-    disk = _disk(scene)
-    run = scene.run(*steps)
-    seen: set[tuple[int, bytes]] = set()
-    acknowledged = 0
-    for at, record in enumerate(run.log):
-        disk.replay(record)
-        acknowledged += record[0] == "ack" and record[1] != "open"
-        following = run.log[at + 1 : at + 2] or [("effect", "the end")]
-        if following[0][0] not in ("effect", "ack"):
-            continue
-        if not EVERY and at % 3 and following[0][1] == "sqlite write" and loss[1] != "none":
-            continue
-        outcome = (acknowledged, disk.lose_power(*loss, seed=at))
-        if outcome not in seen:
-            seen.add(outcome)
-            yield run, at, acknowledged
 
 
 def _check(promise: Promise, allowed: list[State], note: str, *, deep: bool = False) -> None:
@@ -178,7 +161,3 @@ def _states_after(scene: Scene, steps: list[Step]) -> list[State]:
         scene.run(*steps[:count])
         states.append(scene.state())
     return states
-
-
-def _disk(scene: Scene) -> Disk:
-    return Disk(scene.base, (scene.project.name, scene.home.name))

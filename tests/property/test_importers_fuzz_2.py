@@ -1,4 +1,4 @@
-"""Logs of pi, OpenCode, Aider and YAAI with anything in any place: read to the end, and sound.
+"""Logs of pi, OpenCode, Aider, AgentSmithy and YAAI with anything in them: read on, and sound.
 
 Whatever a log holds, reading raises nothing, and what comes out can be kept: entries belong to a
 session that was named, hang below entries that came before them, have ids of their own, and can
@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mulligan.core.entries import FILE_OPERATIONS, TYPES, NewEntry
-from mulligan.importers import aider, opencode, pi, yaai
+from mulligan.importers import agentsmithy, aider, opencode, pi, yaai
 from mulligan.importers.records import (
     Compacted,
     Ended,
@@ -27,6 +27,7 @@ from mulligan.importers.records import (
     Problem,
     Record,
     Session,
+    Snapshot,
     Source,
 )
 
@@ -61,6 +62,10 @@ def check(importer: Importer, source: Source) -> list[Record]:
                 assert (record.before if isinstance(record, Compacted) else record.id) in here
             case Ended():
                 assert record.status in ("success", "error")
+            case Snapshot():
+                assert record.id and record.place
+                assert record.entry in here
+                assert all(held.path for held in record.files)
             case Problem():
                 assert record.reason
         json.dumps(record, allow_nan=False).encode()
@@ -300,6 +305,41 @@ def test_aider(lines: list[str], tail: bytes) -> None:
         records = check(aider.IMPORTER, Source(str(path)))
     said = "\n".join(entry.content for entry in records if isinstance(entry, NewEntry))
     assert {line for line in lines if line.startswith("text")} <= {*said.split("\n")}
+
+
+MESSAGES = holding(
+    type=one_of("human", "ai", "ai", "tool", "tool", "system"),
+    data=holding(
+        content=st.lists(BLOCKS, max_size=2) | st.text(max_size=8),
+        additional_kwargs=holding(checkpoint=IDS, session=one_of("session_1")),
+        tool_calls=st.lists(holding(name=st.text(max_size=4), args=VALUES, id=IDS), max_size=2),
+        tool_call_id=IDS,
+        name=one_of("edit", "read"),
+        status=one_of("success", "error"),
+    ),
+)
+
+
+@given(
+    st.lists(MESSAGES | VALUES, max_size=6),
+    st.lists(st.tuples(st.none() | PATHS, st.none() | st.binary(max_size=8), st.integers(-1, 6))),
+)
+def test_agentsmithy(messages: list[Any], edits: list[Any]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, ".agentsmithy", "dialogs", "d", "journal.sqlite")
+        path.parent.mkdir(parents=True)
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("CREATE TABLE message_store (id INTEGER PRIMARY KEY, session_id, message)")
+            db.execute(
+                "CREATE TABLE dialog_file_edits (id INTEGER PRIMARY KEY, file, diff, "
+                "message_index, dialog_id DEFAULT 'd')"
+            )
+            for message in messages:
+                row = ("d", json.dumps(message))
+                db.execute("INSERT INTO message_store VALUES (NULL, ?, ?)", row)
+            rows = "INSERT INTO dialog_file_edits (file, diff, message_index) VALUES (?, ?, ?)"
+            db.executemany(rows, edits)
+        check(agentsmithy.IMPORTER, Source(str(path)))
 
 
 YAAI_LINES = holding(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mulligan.core.entries import NewEntry
-from mulligan.importers.records import Ended, Problem, Record, Session, Source
+from mulligan.importers.records import Ended, Held, Problem, Record, Session, Snapshot, Source
+from mulligan.importers.shapes import Untakeable
 from mulligan.importers.yaai import IMPORTER
 
 AT = "2026-01-02T10:00:00.000Z"
@@ -96,9 +98,13 @@ def test_tool_calls_keep_their_state_and_results_end_running_ones(tmp_path: Path
 
 
 @pytest.mark.parametrize("place", ["manifests", "snapshots/manifests", "sessions/s1/manifests"])
-def test_restore_points_come_beside_the_entry_they_belong_to(tmp_path: Path, place: str) -> None:
-    path = transcript(tmp_path, line("a", "user_input"), line("b", "user_input"))
-    files = [{"path": "x", "hash": "h", "mode": 420, "size": 3}, {"hash": "nameless"}]
+def test_restore_points_are_snapshots_of_the_entry_they_belong_to(
+    tmp_path: Path, place: str
+) -> None:
+    path = transcript(
+        tmp_path, line("a", "user_input"), line("b", "user_input", restorePointId="r4")
+    )
+    files = [{"path": "x", "hash": "AB", "mode": 33188, "size": 3}, {"hash": "nameless"}, 5]
     point = {
         "id": "r1",
         "sessionId": "s1",
@@ -113,15 +119,33 @@ def test_restore_points_come_beside_the_entry_they_belong_to(tmp_path: Path, pla
     put(folder / "1.json", point)
     put(folder / "2.json", {**point, "id": "r2", "sessionId": "another"})
     put(folder / "3.json", "{half")
+    put(folder / "4.json", {**point, "id": "r4", "files": [], "transcriptEntryId": "gone"})
+    put(folder / "5.json", point)
+    put(folder / "6.json", {**point, "id": "r6", "files": {}})
     records = read(path)
-    found = entries(records)[-1]
-    assert (found.type, found.content, found.id) == ("system_message", "before", "r1")
-    assert (found.parent, found.aside, found.created_at) == ("a", True, AT)
-    assert found.data == {
-        "restore_point": {"id": "r1", "files": files[:1], "fileCount": 1, "totalSize": 3}
-    }
-    assert len(entries(records)) == 3
-    assert [problem.path for problem in problems(records)] == [str(folder / "3.json")]
+    first, second = [record for record in records if isinstance(record, Snapshot)]
+    held = (Held("x", "ab", 33188),)
+    assert first == Snapshot("r1", "before", AT, "a", held, str(folder / "1.json"))
+    assert (second.id, second.entry, second.files) == ("r4", "b", ())
+    assert len(entries(records)) == 2
+    named = [Path(problem.path).name for problem in problems(records)]
+    assert named == ["1.json", "1.json", "2.json", "3.json", "4.json", "5.json", "6.json"]
+
+
+def test_a_content_is_given_in_pieces_and_only_if_it_is_what_it_should_be(tmp_path: Path) -> None:
+    path = transcript(tmp_path)
+    assert IMPORTER.contents is not None
+    content = IMPORTER.contents(Source(str(path)))
+    whole = bytes(3 << 20)
+    name = sha256(whole).hexdigest()
+    objects = tmp_path / ".yaai" / "snapshots" / "objects" / name[:2]
+    objects.mkdir(parents=True)
+    (objects / name).write_bytes(whole)
+    assert [len(piece) for piece in content(name)] == [1 << 20] * 3
+    (objects / name).write_bytes(whole[1:])
+    for wrong in (name, "0" * 64, "../sessions/s1/session.json", ""):
+        with pytest.raises(Untakeable):
+            list(content(wrong))
 
 
 def test_what_cannot_be_taken_is_named_with_its_line(tmp_path: Path) -> None:

@@ -207,7 +207,8 @@ def call_of(workspace: Workspace) -> dict[str, Any]:
 
 
 def test_every_importer_has_its_story_here_or_below() -> None:
-    assert {*LINES, "opencode", "aider", "mulligan"} == set(IMPORTERS)
+    # AgentSmithy's needs a repository: tests/conformance/test_import_as_22_dialogs.py has it.
+    assert {*LINES, "opencode", "aider", "mulligan", "agentsmithy"} == set(IMPORTERS)
 
 
 def test_a_log_becomes_a_session_of_its_project(

@@ -20,6 +20,7 @@ mulligan import all                  those of every agent that is known
 mulligan import codex --watch        keep following Codex's logs
 mulligan import pi session.jsonl     one log
 mulligan import yaai ~/old-folder    a folder of logs
+mulligan import agentsmithy          the dialogs of the project here
 """,
 )
 @click.argument("agent", type=click.Choice([*IMPORTERS, "all"]))
@@ -32,7 +33,8 @@ def import_command(
     """Take in the sessions that other agents wrote down.
 
     Without PATHS it finds the user's logs by itself. Each session goes to the project that it is
-    about; nothing of the project or of the logs is changed. To run it again adds only what is new.
+    about, and checkpoints with it, where the logs have any; nothing of the project or of the logs
+    is changed. To run it again adds only what is new.
     """
     home = home_directory()
     named = tuple(out.paths(paths))
@@ -57,9 +59,9 @@ def import_command(
 
 def _follow(out: output.Output, done: Imported) -> bool:
     if out.as_json:
-        if done.entries or done.problems:
+        if done.entries or done.checkpoints or done.problems:
             out.data(done.as_json())
-    elif done.entries or done.problems:
+    elif done.entries or done.checkpoints or done.problems:
         _tell(out, done)
     return True
 
@@ -71,7 +73,8 @@ def _tell(out: output.Output, done: Imported) -> None:
     out.line(
         f"{done.agent}: {output.plural(done.entries, 'new entry').replace('entrys', 'entries')} in "
         f"{output.plural(done.sessions, 'session')}, "
-        f"{output.plural(done.logs, 'log')} ({done.unchanged} unchanged)"
+        + (f"{output.plural(done.checkpoints, 'checkpoint')}, " if done.checkpoints else "")
+        + f"{output.plural(done.logs, 'log')} ({done.unchanged} unchanged)"
     )
     for problem in done.problems[:SHOWN]:
         place = f"{problem.path}:{problem.line}" if problem.line else problem.path

@@ -1,6 +1,6 @@
 """What a checkpoint holds and, by name, what it does not."""
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 import json
 from collections.abc import Iterable
@@ -23,7 +23,11 @@ class Excluded(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """`complete` says that everything that is in scope is in the checkpoint."""
+    """`complete` says that everything that is in scope is in the checkpoint.
+
+    Where the project itself was skipped (an empty path), it holds some files and says nothing
+    about all others.
+    """
 
     skipped: tuple[Skipped, ...] = ()
     excluded: tuple[Excluded, ...] = ()
@@ -33,11 +37,16 @@ class Coverage(NamedTuple):
     def complete(self) -> bool:
         return not self.skipped
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether nothing follows from a path that it does not hold."""
+        return any(not path for path, _reason in self.skipped)
+
     def reason_for(self, path: bytes) -> str | None:
         """Why a path, or a folder above it, was skipped."""
-        for skipped in self.skipped:
-            if path == skipped.path or path.startswith(skipped.path + b"/"):
-                return skipped.reason
+        for skipped, reason in self.skipped:
+            if not skipped or path == skipped or path.startswith(skipped + b"/"):
+                return reason
         return None
 
     def as_json(self) -> dict[str, Any]:
@@ -56,7 +65,7 @@ class Coverage(NamedTuple):
         return json.dumps(self.as_json(), sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
-    def decode(cls, data: bytes) -> Coverage:
+    def decode(cls, data: bytes) -> "Coverage":
         found = json.loads(data)
         return cls(
             tuple(Skipped(raw(each["path"]), each["reason"]) for each in found["skipped"]),
@@ -86,6 +95,11 @@ def text(path: bytes) -> str:
 def raw(path: str) -> bytes:
     """The reverse of `text`."""
     return path.encode("utf-8", "surrogateescape")
+
+
+def legible(content: bytes) -> str:
+    """What a file holds, for JSON and for reading; bytes that are not UTF-8 become marks."""
+    return content.decode("utf-8", "replace")
 
 
 def words(given: str) -> str:

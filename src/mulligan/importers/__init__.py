@@ -1,4 +1,4 @@
-"""Importers: what other agents wrote down about their sessions, as sessions and entries of ours.
+"""Importers: what other agents wrote down, as sessions and entries of ours, and as snapshots.
 
 One file an agent. This room reads foreign logs and nothing else: it never writes to them, and
 what it yields is kept by whoever asked. What is always true: reading is streaming, so a log may

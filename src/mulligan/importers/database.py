@@ -87,6 +87,11 @@ def rows(
         yield dict(zip(columns, row, strict=True))
 
 
+def decoded(value: Value) -> str:
+    """A text as it is stored, or the empty one."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else ""
+
+
 @contextmanager
 def _connected(path: str) -> Iterator[apsw.Connection]:
     if _is_shared(path) or not _is_wal(path):

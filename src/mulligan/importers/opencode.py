@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import apsw
 
-from mulligan.importers.database import Unreadable, Value, is_read_in_place, opened, rows
+from mulligan.importers.database import Unreadable, Value, decoded, is_read_in_place, opened, rows
 from mulligan.importers.folders import files_below, files_in, given
 from mulligan.importers.lines import json_file, mapping, moment, parse, string
 from mulligan.importers.opencode_entries import Conversation
@@ -52,7 +52,7 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
                 listed = [
                     (moment(row.get("time_created")) or "", path, id)
                     for row in rows(connection, "session", ("id", "time_created"), "TRUE")
-                    if (id := _text(row.get("id")))
+                    if (id := decoded(row.get("id")))
                 ]
         except (OSError, Unreadable):
             whole.append(path)
@@ -93,18 +93,18 @@ IMPORTER: Final = Importer("opencode", find, read, "~/.local/share/opencode")
 
 
 def _read_rows(connection: apsw.Connection, path: str, row: dict[str, Value]) -> Iterator[Record]:
-    id = _text(row.get("id"))
+    id = decoded(row.get("id"))
     if not id:
         yield Problem(path, 0, "A session has no id.")
         return
     model = mapping(_object(row.get("model")))
     session = _session(
         id,
-        directory=_text(row.get("directory")),
-        title=_text(row.get("title")),
+        directory=decoded(row.get("directory")),
+        title=decoded(row.get("title")),
         model=string(model.get("id")),
-        mode=_text(row.get("agent")),
-        parent=_text(row.get("parent_id")),
+        mode=decoded(row.get("agent")),
+        parent=decoded(row.get("parent_id")),
         times=(row.get("time_created"), row.get("time_updated")),
     )
     yield session
@@ -118,14 +118,14 @@ def _read_rows(connection: apsw.Connection, path: str, row: dict[str, Value]) ->
         if isinstance(info, Problem):
             yield info
             continue
-        yield from conversation.begin(_text(message.get("id")), info, message.get("time_created"))
-        parts = rows(connection, "part", ROW, by_message, _text(message.get("id")))
+        yield from conversation.begin(decoded(message.get("id")), info, message.get("time_created"))
+        parts = rows(connection, "part", ROW, by_message, decoded(message.get("id")))
         for part in parts:
             data = _taken(path, "part", part)
             if isinstance(data, Problem):
                 yield data
                 continue
-            own, time = _text(part.get("id")), part.get("time_created")
+            own, time = decoded(part.get("id")), part.get("time_created")
             for record in conversation.part(own, data, time):
                 yield Problem(path, 0, record) if isinstance(record, str) else record
         for record in conversation.end():
@@ -209,7 +209,7 @@ def _session(
 
 
 def _taken(path: str, table: str, row: dict[str, Value]) -> dict[str, Any] | Problem:
-    id, data = _text(row.get("id")), row.get("data")
+    id, data = decoded(row.get("id")), row.get("data")
     if not id:
         return Problem(path, 0, f"A row of the table {table!r} has no id.")
     if not isinstance(data, bytes):
@@ -257,7 +257,3 @@ def _stem(path: str) -> str:
 
 def _object(value: Value) -> object:
     return parse(value) if isinstance(value, bytes) else None
-
-
-def _text(value: Value) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else ""

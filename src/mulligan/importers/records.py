@@ -67,6 +67,29 @@ class Label(NamedTuple):
     label: str
 
 
+class Held(NamedTuple):
+    """A file as a log kept it. `content` is the name by which the log knows its bytes."""
+
+    path: str
+    content: str
+    mode: int = 0o644
+    is_link: bool = False
+
+
+class Snapshot(NamedTuple):
+    """How some files of the project were at a moment, for a checkpoint to be made of.
+
+    `entry` is the entry, seen before, that it belongs to. `place` is where the log has it.
+    """
+
+    id: str
+    message: str
+    created_at: str | None
+    entry: str | None
+    files: tuple[Held, ...]
+    place: str
+
+
 class Problem(NamedTuple):
     """A line that could not be taken, and why. The rest is read on."""
 
@@ -75,7 +98,7 @@ class Problem(NamedTuple):
     reason: str
 
 
-Record = Session | NewEntry | Ended | Compacted | Leaf | Kept | Label | Problem
+Record = Session | NewEntry | Ended | Compacted | Leaf | Kept | Label | Snapshot | Problem
 
 Find = Callable[[str, Mapping[str, str]], Iterator[Source]]
 """Finds the logs of a user, given the home directory and the environment."""
@@ -84,10 +107,21 @@ Read = Callable[[Source], Iterator[Record]]
 """Reads one log from its beginning."""
 
 
+Content = Callable[[str], Iterator[bytes]]
+"""Gives the bytes of a file that a log kept, in pieces, by the name that the log has for them.
+
+Raises `Untakeable` or OSError if they are not there, or are not what they should be.
+"""
+
+
 class Importer(NamedTuple):
-    """An agent whose logs can be read. `agent` is the name that its sessions bear."""
+    """An agent whose logs can be read. `agent` is the name that its sessions bear.
+
+    `contents` is there for logs that hold snapshots, and gives access to their bytes.
+    """
 
     agent: str
     find: Find
     read: Read
     where: str
+    contents: Callable[[Source], Content] | None = None

@@ -1,16 +1,17 @@
 """YAAI: folders of its first versions, `sessions/<id>/session.json` and `transcript.jsonl`.
 
 Entries there have the types that ours have, and no parents: each is below the one before. What
-YAAI calls a restore point is a manifest, a list of files and the hashes of their contents. It
-comes as a system_message beside the conversation, below the entry that it was made for, with the
-list as its data.
+YAAI calls a restore point is a manifest, a list of files and the hashes of their contents, which
+lie in `snapshots/objects`, each in a file that is called by its SHA-256.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 from mulligan.core.entries import (
@@ -20,18 +21,38 @@ from mulligan.core.entries import (
     FILE_OPERATIONS,
     PENDING,
     SUCCESS,
-    SYSTEM_MESSAGE,
     TYPES,
     NewEntry,
 )
 from mulligan.importers.folders import files_below, folders_in, given
-from mulligan.importers.lines import json_file, json_lines, mapping, moment, sequence, string
-from mulligan.importers.records import Ended, Importer, Problem, Record, Session, Source
+from mulligan.importers.lines import (
+    json_file,
+    json_lines,
+    mapping,
+    moment,
+    open_log,
+    string,
+)
+from mulligan.importers.records import (
+    Content,
+    Ended,
+    Held,
+    Importer,
+    Problem,
+    Record,
+    Session,
+    Snapshot,
+    Source,
+)
 from mulligan.importers.shapes import Untakeable, filled, number, present
 
+SESSIONS: Final = "sessions"
 SESSION: Final = "session.json"
 TRANSCRIPT: Final = "transcript.jsonl"
 MANIFESTS: Final = ("manifests", os.path.join("snapshots", "manifests"))
+OBJECTS: Final = (os.path.join("snapshots", "objects"), "objects")
+PIECE: Final = 1 << 20
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
@@ -45,7 +66,7 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     places += [project, os.path.join(project, ".yaai")] if project else []
     found: list[tuple[str, str]] = []
     for place in dict.fromkeys(places):
-        for folder in folders_in(os.path.join(place, "sessions")):
+        for folder in folders_in(os.path.join(place, SESSIONS)):
             for name in (TRANSCRIPT, SESSION):
                 path = os.path.join(folder, name)
                 if os.path.isfile(path) and not os.path.islink(path):
@@ -59,14 +80,14 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
 
 def read(source: Source) -> Iterator[Record]:
     """One session. The source is its transcript, its `session.json`, or the folder of both."""
-    is_folder = stat.S_ISDIR(os.stat(source.path).st_mode)
-    folder = source.path if is_folder else os.path.dirname(source.path)
+    folder = _folder(source)
     name = os.path.basename(os.path.abspath(folder))
     info = _info(folder)
     if isinstance(info, Problem):
         yield info
         info = {}
-    transcript = _Transcript(filled(info.get("id")) or name, name)
+    others = map(os.path.basename, folders_in(os.path.join(_place(folder), SESSIONS)))
+    transcript = _Transcript(filled(info.get("id")) or name, name, frozenset(others))
     yield Session(
         transcript.session,
         directory=filled(info.get("projectPath")),
@@ -85,24 +106,49 @@ def read(source: Source) -> Iterator[Record]:
                 yield Problem(path, count, str(reason))
     for path in _manifests(folder):
         try:
-            yield from transcript.restore_point(json_file(path))
+            yield from transcript.restore_point(path, json_file(path))
         except Untakeable as reason:
             yield Problem(path, 1, str(reason))
         except OSError as error:
             yield Problem(path, 1, f"The file cannot be read: {error.strerror}.")
 
 
-IMPORTER: Final = Importer("yaai", find, read, "sessions/ in ~/.yaai or in the project")
+def contents(source: Source) -> Content:
+    """The contents of restore points, by their hashes."""
+    place = _place(_folder(source))
+
+    def content(name: str) -> Iterator[bytes]:
+        if not _HASH.fullmatch(name):
+            raise Untakeable("Its hash is not a SHA-256.")
+        paths = [os.path.join(place, objects, name[:2], name) for objects in OBJECTS]
+        path = next(filter(os.path.exists, paths), None)
+        if path is None:
+            raise Untakeable("Its content is not among the objects of YAAI.")
+        whole = sha256()
+        with open_log(path) as file:
+            while piece := file.read(PIECE):
+                whole.update(piece)
+                yield piece
+        if whole.hexdigest() != name:
+            raise Untakeable("Its content is damaged: it has another hash.")
+
+    return content
+
+
+IMPORTER: Final = Importer("yaai", find, read, "sessions/ in ~/.yaai or in the project", contents)
 
 
 class _Transcript:
     """One session as far as it was read."""
 
-    def __init__(self, session: str, name: str) -> None:
+    def __init__(self, session: str, name: str, others: frozenset[str]) -> None:
         self.session = session
         self._names = {session, name, ""}
+        self._others = others
         self._ids: set[str] = set()
+        self._taken: set[str] = set()  # restore points
         self._last: str | None = None
+        self._points: dict[str, str] = {}  # entries that name their restore point, by its id
         self._call: tuple[str, bool] | None = None  # the latest, and whether it has ended
 
     def take(self, line: dict[str, Any]) -> Iterator[Record]:
@@ -119,6 +165,7 @@ class _Transcript:
         data, ended = self._data(id, type, content, line)
         data |= present(restorePointId=filled(line.get("restorePointId")))
         self._ids.add(id)
+        self._points.setdefault(string(data.get("restorePointId")), id)
         yield NewEntry(
             type,
             content,
@@ -133,39 +180,41 @@ class _Transcript:
         if ended is not None:
             yield ended
 
-    def restore_point(self, manifest: dict[str, Any] | Problem) -> Iterator[Record]:
+    def restore_point(self, path: str, manifest: dict[str, Any] | Problem) -> Iterator[Record]:
         """Nothing for one of another session: the manifests of all lie in one folder."""
         if isinstance(manifest, Problem):
             yield manifest
             return
-        if string(manifest.get("sessionId")) not in self._names - {""}:
+        session = string(manifest.get("sessionId"))
+        if session not in self._names - {""}:
+            if session not in self._others:
+                raise Untakeable(f"The session of the restore point, {session!r}, is not there.")
             return
         id = filled(manifest.get("id"))
-        if id is None or id in self._ids:
+        if id is None or id in self._taken:
             raise Untakeable("The restore point has no id, or one that was given before.")
-        files = [
-            present(
-                path=file["path"],
-                hash=string(file.get("hash")),
-                mode=number(file.get("mode")),
-                size=number(file.get("size")),
-            )
-            for file in map(mapping, sequence(manifest.get("files")))
-            if filled(file.get("path"))
-        ]
-        about = {"id": id, "files": files, "fileCount": len(files)}
-        about |= present(totalSize=number(manifest.get("totalSize")))
-        entry = string(manifest.get("transcriptEntryId"))
-        parent = entry if entry in self._ids else self._last
-        self._ids.add(id)
-        yield NewEntry(
-            SYSTEM_MESSAGE,
-            string(manifest.get("description")),
-            {"restore_point": about},
+        if not isinstance(manifest.get("files"), list):
+            raise Untakeable("The restore point does not list its files.")
+        self._taken.add(id)
+        files = []
+        for count, file in enumerate(map(mapping, manifest["files"]), 1):
+            name, mode = string(file.get("path")), number(file.get("mode"))
+            if name:
+                files.append(Held(name, string(file.get("hash")).lower(), int(mode or 0o644)))
+            else:
+                yield Problem(path, 1, f"File {count} of the restore point has no path.")
+        announced = number(manifest.get("fileCount"))
+        if announced is not None and announced > len(files):
+            reason = f"It lists {len(files)} of the {announced:g} files that it counts."
+            yield Problem(path, 1, reason)
+        entry = filled(manifest.get("transcriptEntryId"))
+        yield Snapshot(
             id,
-            parent,
+            string(manifest.get("description")),
             moment(manifest.get("timestamp")),
-            aside=True,
+            entry if entry in self._ids else self._points.get(id),
+            tuple(files),
+            path,
         )
 
     def _data(
@@ -227,9 +276,19 @@ def _info(folder: str) -> dict[str, Any] | Problem:
         return Problem(path, 1, f"The file cannot be read: {error.strerror}.")
 
 
+def _folder(source: Source) -> str:
+    """The session's folder, be it named itself or by a file in it."""
+    is_folder = stat.S_ISDIR(os.stat(source.path).st_mode)
+    return source.path if is_folder else os.path.dirname(source.path)
+
+
+def _place(folder: str) -> str:
+    """Where the folder lies that holds all sessions."""
+    return os.path.dirname(os.path.dirname(os.path.abspath(folder)))
+
+
 def _manifests(folder: str) -> list[str]:
     """Manifests in the session's folder, or beside the folder that holds all sessions."""
-    place = os.path.dirname(os.path.dirname(os.path.abspath(folder)))
     folders = [os.path.join(folder, MANIFESTS[0])]
-    folders += [os.path.join(place, name) for name in MANIFESTS]
+    folders += [os.path.join(_place(folder), name) for name in MANIFESTS]
     return [path for each in folders for path in sorted(files_below(each, ".json"))]

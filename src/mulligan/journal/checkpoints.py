@@ -1,6 +1,6 @@
 """Checkpoints: trees with a name, a kind and a time."""
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 from typing import Any, NamedTuple
 
@@ -10,9 +10,10 @@ from mulligan.errors import Ambiguous, NotFound
 from mulligan.journal.db import Database
 
 Id = bytes
+IMPORTED = "imported"
 MADE_BY_RESTORE = ("safety", "restored")
-MADE_ON_THE_WAY = (*MADE_BY_RESTORE, "step")
-TAKEN = "kind NOT IN ('safety', 'restored', 'step')"
+NOT_TAKEN = (*MADE_BY_RESTORE, "step", IMPORTED)
+TAKEN = f"kind NOT IN {NOT_TAKEN}"
 COLUMNS = (
     "id, tree, guarded, coverage, complete, kind, message, created_at, files, bytes, session, entry"
 )
@@ -41,15 +42,35 @@ def insert(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
     db.execute(f"INSERT INTO checkpoints ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", values)
 
 
+def insert_at_its_time(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
+    """Adds a checkpoint of the past before those that are later, inside the caller's transaction.
+
+    Nobody keeps a `seq`: the later ones move up by one.
+    """
+    sql = "SELECT seq FROM checkpoints WHERE created_at > ? ORDER BY seq LIMIT 1"
+    row = db.execute(sql, (checkpoint.created_at,)).fetchone()
+    if row is None:
+        insert(db, checkpoint)
+        return
+    later = row[0]
+    # In two steps, for a number must be free before it is given away.
+    db.execute("UPDATE checkpoints SET seq = -seq WHERE seq >= ?", (later,))
+    insert(db, checkpoint)
+    db.execute("UPDATE checkpoints SET seq = ? WHERE id = ?", (later, checkpoint.id))
+    db.execute("UPDATE checkpoints SET seq = 1 - seq WHERE seq < 0")
+
+
 def latest(db: Database) -> CheckpointRow | None:
-    return _one(db.row(f"SELECT {COLUMNS} FROM checkpoints ORDER BY seq DESC LIMIT 1"))
+    """The last that was made here; an imported one says nothing about the disk."""
+    sql = f"SELECT {COLUMNS} FROM checkpoints WHERE kind != ? ORDER BY seq DESC LIMIT 1"
+    return _one(db.row(sql, IMPORTED))
 
 
 def last_taken(db: Database, back: int = 0) -> CheckpointRow | None:
     """The latest checkpoint that somebody took, or so many before it.
 
     Those that are made on the way do not count: what was there before a restore, what it arrived
-    at, and what a turn arrived at.
+    at, and what a turn arrived at. Nor do those that were imported.
     """
     sql = f"SELECT {COLUMNS} FROM checkpoints WHERE {TAKEN} ORDER BY seq DESC LIMIT 1 OFFSET ?"
     return _one(db.row(sql, back))
@@ -119,7 +140,8 @@ def _back(db: Database, name: str) -> CheckpointRow:
         total = int(db.row(f"SELECT count(*) FROM checkpoints WHERE {TAKEN}")[0])
         if not total:
             raise NotFound("There is no checkpoint yet; `mulligan checkpoint` takes one.")
-        raise NotFound(f"Only {total} checkpoints were taken; {name} is too far back.")
+        oldest = f"@{total - 1}" if total > 1 else "@"
+        raise NotFound(f"{name} is too far back: the oldest checkpoint is {oldest}.")
     return found
 
 

@@ -13,12 +13,16 @@ import apsw
 from mulligan.errors import Busy, Corrupt, NewerFormat, out_of_space_or_failed
 
 BUSY_MILLISECONDS = 10_000
+PAGE_BYTES = 1024
+"""Of a new file: a checkpoint adds a few small rows, and each page of them is logged."""
 
 
 class Database:
     """One SQLite file. Safe to use from several threads; transactions may not interleave."""
 
-    def __init__(self, path: str, migrations: Sequence[str]) -> None:
+    def __init__(
+        self, path: str, migrations: Sequence[str], *, page_bytes: int = PAGE_BYTES
+    ) -> None:
         self.path = path
         self._lock = RLock()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -27,8 +31,7 @@ class Database:
             self._db.set_busy_timeout(BUSY_MILLISECONDS)
             # Before anything else: what a later Mulligan wrote is not touched at all.
             self._refuse_newer(len(migrations))
-            # For a new file: a checkpoint adds a few small rows, and each page of them is logged.
-            self._db.execute("PRAGMA page_size = 1024")
+            self._db.execute(f"PRAGMA page_size = {page_bytes}")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA wal_autocheckpoint = 500")

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 from mulligan.core.entries import TOOL_CALL
-from mulligan.errors import Corrupt, NewerFormat
+from mulligan.errors import Busy, Corrupt, MulliganError, OutOfSpace
 from mulligan.journal.db import Database
 from mulligan.journal.texts import Columns, columns_of, kind
 
@@ -42,11 +40,12 @@ WEIGHTS = "10.0, 2.0, 4.0, 1.0, 0.0"
 RANKED = 10_000
 """So many of the newest matches are ranked: a word that is in every entry says little anyway."""
 
-SCANNED = 10_000
-"""So many of the newest entries are looked at for text without a word in it, such as `=>`."""
-
-BATCH_ENTRIES = 2_000
+BATCH_ENTRIES = 10_000
 BATCH_BYTES = 16 << 20
+PAGE_BYTES = 4096
+"""Large parts are written at a time, and none of them alone: larger pages than the journal's."""
+
+LOGGED_PAGES = 4_000
 
 Progress = Callable[[str, int, int | None], None]
 Alone = Callable[[], AbstractContextManager[None]]
@@ -61,28 +60,11 @@ class State(NamedTuple):
     walked: int | None
 
 
-def with_index(path: str, alone: Alone, work: Callable[[Index], Answer]) -> Answer:
-    """Does some work with the index at a path; one that turns out damaged is made again first.
-
-    `alone` holds whatever keeps other processes from opening or replacing it at the same time.
-    """
-    index = Index(path, alone)
-    try:
-        try:
-            return work(index)
-        except _Damaged:
-            index.replace()
-            return work(index)
-    except _Damaged as problem:
-        raise Corrupt(f"{path} was damaged twice in a row ({problem}); look at the disk.") from None
-    finally:
-        index.close()
-
-
 class Index:
-    """The index of one journal, opened."""
+    """The index of one journal, opened. Use it from one thread at a time."""
 
     def __init__(self, path: str, alone: Alone) -> None:
+        """`alone` keeps other processes from opening or replacing it at the same time."""
         self.path, self._alone = path, alone
         with alone():
             self._open()
@@ -90,11 +72,29 @@ class Index:
     def close(self) -> None:
         self._db.close()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether it is still the one at its path: another process may have made it anew."""
+        return _inode(self.path) == self._inode
+
+    def use(self, work: Callable[[Index], Answer]) -> Answer:
+        """Does some work with it; an index that turns out damaged is made again first."""
+        try:
+            try:
+                return work(self)
+            except _Damaged:
+                self.replace()
+                return work(self)
+        except _Damaged as problem:
+            raise Corrupt(
+                f"{self.path} was damaged twice in a row ({problem}); look at the disk."
+            ) from None
+
     def replace(self) -> None:
         """Makes the index anew, unless another process has done so since this one opened it."""
         with self._alone():
             self._db.close()
-            if _inode(self.path) == self._inode:
+            if self.is_current:
                 _remove(self.path)
             self._open()
 
@@ -135,7 +135,7 @@ class Index:
     def matches(
         self, expression: str, sessions: Mapping[int, tuple[int, int]] | None
     ) -> list[tuple[int, float]] | None:
-        """The newest entries that match, each with its score: more is better.
+        """The entries that match, the last first, each with its score: more is better.
 
         `sessions` limits them to some sessions, and there to numbers from one to before another.
         `None` if somebody has begun to make the index anew since it caught up.
@@ -161,12 +161,17 @@ class Index:
                 rows = self._db.rows(sql, expression, *values, RANKED) if whole else []
             finally:
                 self._db.rows("ROLLBACK")
-        return [(number, score) for number, score in rows] if whole else None
+        return rows if whole else None
 
     def _open(self) -> None:
+        if os.path.exists(self.path) and not os.path.getsize(self.path):
+            # Somebody has cut it; for who still has it open it would stay in use.
+            _remove(self.path)
         try:
             self._db = _opened(self.path)
-        except (Corrupt, NewerFormat, apsw.SQLError):
+        except (Busy, OutOfSpace):
+            raise
+        except (MulliganError, apsw.SQLError):
             _remove(self.path)
             self._db = _opened(self.path)
         self._inode = _inode(self.path)
@@ -174,6 +179,8 @@ class Index:
     def _state(self) -> State:
         with self._own():
             row = self._db.row("SELECT event, mark, walked FROM state")
+        if row is None:
+            raise _Damaged("it does not say how far it is")
         return State(*row)
 
     def _begin(self, journal: Database, before: State) -> None:
@@ -226,88 +233,17 @@ class Index:
         """Tells damage to the index from damage to the journal, which is not ours to mend."""
         try:
             yield
-        except (Corrupt, apsw.SQLError) as problem:
+        except (Busy, OutOfSpace):
+            raise
+        except (MulliganError, apsw.SQLError) as problem:
             raise _Damaged(str(problem)) from problem
 
 
-def containing(
-    journal: Database, literal: str, sessions: Mapping[int, tuple[int, int]] | None
-) -> list[tuple[int, float]]:
-    """The newest entries that hold exactly this text; for text that has no word to look up."""
-    escaped = json.dumps(literal)[1:-1]
-    sql = (
-        "SELECT number, instr(content, ?) OR instr(data, ?) FROM entries "
-        "WHERE number >= ? AND number < ? ORDER BY number DESC LIMIT ?"
-    )
-    found: list[tuple[int, float]] = []
-    limits = [(0, 1 << 62)] if sessions is None else sorted(sessions.values(), reverse=True)
-    left = SCANNED
-    for low, high in limits:
-        rows = journal.rows(sql, literal, escaped, low, high, left)
-        found += [(number, 0.0) for number, matches in rows if matches]
-        left -= len(rows)
-        if left <= 0:
-            break
-    return found
-
-
-def first_at(journal: Database, session: int, moment: str) -> int:
-    """The number of a session's first entry that is not before a moment."""
-    sql = (
-        "SELECT number, created_at FROM entries WHERE number >= ? AND number < ? "
-        "ORDER BY number LIMIT 1"
-    )
-    last = journal.row("SELECT max(number) FROM entries WHERE number < ?", (session + 1) << 32)[0]
-    low, high = session << 32, last + 1
-    while low < high:
-        middle = (low + high) // 2
-        row = journal.row(sql, middle, high)
-        if row is None or row[1] >= moment:
-            high = middle
-        else:
-            low = row[0] + 1
-    return low
-
-
-class Returns:
-    """The checkpoints of some sessions' entries, and which of them is nearest to an entry."""
-
-    def __init__(self, journal: Database, chosen: set[int]) -> None:
-        self._journal = journal
-        # By the index of checkpoints alone: most entries have none.
-        sql = (
-            "SELECT number, branch, checkpoint FROM entries INDEXED BY entries_checkpoint "
-            "WHERE checkpoint IS NOT NULL AND number >> 32 IN (SELECT value FROM json_each(?))"
-        )
-        self._branches: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
-        for number, branch, checkpoint in journal.rows(sql, json.dumps(sorted(chosen))):
-            self._branches[number >> 32, branch].append((number & 0xFFFFFFFF, checkpoint))
-        for marks in self._branches.values():
-            marks.sort()
-        self._sessions = {session for session, _ in self._branches}
-
-    def nearest(self, session: int, branch: int, seq: int) -> str | None:
-        """The checkpoint of the entry itself, or of the nearest one before it on its path."""
-        sql = (
-            "SELECT p.branch, p.seq FROM entries f "
-            "JOIN entries p ON p.number = (f.session << 32) | f.parent WHERE f.number = ?"
-        )
-        while session in self._sessions:
-            marks = self._branches.get((session, branch), [])
-            place = bisect_right(marks, seq, key=lambda mark: mark[0])
-            if place:
-                return marks[place - 1][1]
-            above = self._journal.row(sql, (session << 32) | branch)
-            if above is None:
-                return None
-            branch, seq = above
-        return None
-
-
 def _opened(path: str) -> Database:
-    db = Database(path, (SCHEMA,))
+    db = Database(path, (SCHEMA,), page_bytes=PAGE_BYTES)
     # Nothing is lost with the last commits: the journal still has what they were made from.
     db.rows("PRAGMA synchronous = NORMAL")
+    db.rows(f"PRAGMA wal_autocheckpoint = {LOGGED_PAGES}")
     row = db.row("SELECT format FROM state")
     if row is None or row[0] != FORMAT:
         db.close()

@@ -29,13 +29,16 @@ class Columns(NamedTuple):
 
 def columns_of(type: str, content: str, data: Mapping[str, Any] | None) -> Columns:
     """The texts of an entry: what was said, what tools were given and gave, paths, differences."""
-    data = data or {}
+    is_tool = type in (TOOL_CALL, TOOL_RESULT)
+    if not data:
+        return Columns(tool=clean(content)) if is_tool else Columns(clean(content))
     said, tool = [content], []
-    if type in (TOOL_CALL, TOOL_RESULT):
+    if is_tool:
         said, tool = [], [content, *_strings([data.get(name) for name in TOOL_DATA])]
     said += _strings(data.get("summary"))
-    texts = (said, tool, paths_of(data), _strings(data.get("diff")))
-    return Columns(*(clean("\n".join(each for each in text if each)) for text in texts))
+    return Columns(
+        _joined(said), _joined(tool), _joined(paths_of(data)), _joined(_strings(data.get("diff")))
+    )
 
 
 def paths_of(data: Mapping[str, Any] | None) -> list[str]:
@@ -73,8 +76,14 @@ def kind(type: str) -> str:
     return f"mulliganentry{type.replace('_', '')}"
 
 
+def _joined(texts: list[str]) -> str:
+    return clean("\n".join(filter(None, texts))) if texts else ""
+
+
 def _strings(value: Any) -> list[str]:
     """Every text and number in a value, however deep."""
+    if value is None:
+        return []
     found: list[str] = []
     left = [value]
     while left:

@@ -24,6 +24,7 @@ from mulligan.core.times import just_after
 from mulligan.errors import UsageError
 from mulligan.importers.records import (
     Compacted,
+    Content,
     Ended,
     Kept,
     Label,
@@ -31,6 +32,7 @@ from mulligan.importers.records import (
     Problem,
     Record,
     Session,
+    Snapshot,
     Source,
 )
 from mulligan.journal import append, checkpoints, sessions
@@ -39,6 +41,7 @@ from mulligan.journal.db import Database
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.entries import appending
 from mulligan.workspace.home import Project
+from mulligan.workspace.import_snapshots import Snapshots, Taken
 from mulligan.workspace.turns import shortened
 
 OWN = "mulligan"
@@ -51,7 +54,7 @@ class Target:
     def __init__(
         self, journal: Database, project: Project, source: Source, record: Session, agent: str
     ) -> None:
-        self._journal, self._project, self._source = journal, project, source
+        self._journal, self.project, self._source = journal, project, source
         self._agent = agent
         self.session = record.id
         self.entries = 0
@@ -72,6 +75,10 @@ class Target:
                 except UsageError as problem:
                     self.problems.append(Problem(self._source.path, 0, str(problem)))
             appender.finish()
+
+    def take(self, snapshot: Snapshot, into: Snapshots, content: Content) -> Taken:
+        """Makes a checkpoint of what the log kept of the files."""
+        return into.take(snapshot, self._row, content, self._path)
 
     def _one(self, db: apsw.Connection, appender: Appender, record: Record) -> None:
         number = self._row.number
@@ -286,7 +293,7 @@ class Target:
         return entry._replace(data=data)
 
     def _path(self, path: str) -> str:
-        root = text(self._project.root)
+        root = text(self.project.root)
         base = self._row.directory or root
         full = os.path.normpath(os.path.join(base, path))
         start = root.rstrip("/") + "/"

@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mulligan.core.coverage import text
 from mulligan.errors import MulliganError, NotFound
 from mulligan.importers.records import (
+    Content,
     Importer,
     Problem,
     Record,
     Session,
+    Snapshot,
     Source,
 )
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.workspace.home import Project, project_of_log, register
+from mulligan.workspace.import_snapshots import Snapshots
 from mulligan.workspace.import_target import Target, clean
 from mulligan.workspace.lock import locked
 from mulligan.workspace.results import Progress, plain
@@ -39,6 +42,7 @@ IMPORTERS = {
     "opencode": "opencode",
     "pi": "pi",
     "aider": "aider",
+    "agentsmithy": "agentsmithy",
     "yaai": "yaai",
     "mulligan": "mulligan_jsonl",
 }
@@ -58,7 +62,10 @@ SEEN = (
 
 
 class Imported(NamedTuple):
-    """What an import did. `problems` names every line that could not be taken."""
+    """What an import did. `problems` names every line that could not be taken.
+
+    `checkpoints` were made of what the logs kept of files.
+    """
 
     agent: str
     logs: int
@@ -67,6 +74,7 @@ class Imported(NamedTuple):
     entries: int
     problems: tuple[Problem, ...]
     projects: tuple[str, ...] = ()
+    checkpoints: int = 0
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)
@@ -100,7 +108,7 @@ def import_logs(
     sources = list(_sources(reader, paths, user_home, environment))
     os.makedirs(home, mode=0o700, exist_ok=True)
     seen = Database(os.path.join(home, "imports.sqlite"), SEEN)
-    work = _Work(home, reader.agent)
+    work = _Work(home, reader)
     unchanged = 0
     try:
         for done, source in enumerate(sources):
@@ -108,9 +116,12 @@ def import_logs(
             if not again and looks is not None and _known(seen, source) == looks:
                 unchanged += 1
                 continue
-            work.take(source, reader.read)
+            whole = work.take(source)
             if progress is not None:
                 progress("importing", done + 1, len(sources))
+            if not whole:
+                # It was held, or there was no space: next time it may go better.
+                continue
             with seen.writing() as db:
                 db.execute(
                     "INSERT OR REPLACE INTO sources VALUES (?, ?, ?)",
@@ -125,8 +136,9 @@ def import_logs(
         unchanged,
         len(work.touched),
         work.entries,
-        tuple(work.problems),
+        tuple(dict.fromkeys(work.problems)),
         tuple(sorted(work.roots)),
+        work.checkpoints,
     )
 
 
@@ -138,10 +150,9 @@ def complete(workspace: Workspace, agent: str, path: str, part: str, session: st
     """
     if not os.path.exists(path):
         return False
-    reader = importer(agent)
-    work = _Work(workspace.home, reader.agent)
+    work = _Work(workspace.home, importer(agent))
     work.use(workspace.project.id, workspace.journal, workspace.project)
-    work.take(Source(path, part), reader.read, only=session)
+    work.take(Source(path, part), only=session)
     return True
 
 
@@ -161,16 +172,20 @@ def follow(
 class _Work:
     """An import under way: the journals it has open, and what it has done so far."""
 
-    def __init__(self, home: str, agent: str) -> None:
-        self._home, self._agent = home, agent
+    def __init__(self, home: str, reader: Importer) -> None:
+        self._home, self._reader = home, reader
         self._journals: dict[str, Database] = {}
+        self._snapshots: dict[str, Snapshots] = {}
         self._project: Project | None = None
         self.entries = 0
+        self.checkpoints = 0
         self.touched: set[str] = set()
         self.roots: set[str] = set()
         self.problems: list[Problem] = []
 
     def close(self) -> None:
+        for snapshots in self._snapshots.values():
+            snapshots.close()
         for journal in self._journals.values():
             journal.close()
 
@@ -179,21 +194,17 @@ class _Work:
         self._journals[id] = journal
         self._project = project
 
-    def take(
-        self,
-        source: Source,
-        read: Callable[[Source], Iterator[Record]],
-        *,
-        only: str | None = None,
-    ) -> None:
+    def take(self, source: Source, *, only: str | None = None) -> bool:
         """Reads one log, some records a transaction; what cannot be taken is named.
 
-        `only` names the one session that is wanted of it.
+        `only` names the one session that is wanted of it. Gives whether it was read to its end.
         """
         target: Target | None = None
         batch: list[Record] = []
+        contents = self._reader.contents
         try:
-            for record in read(source):
+            content = contents(source) if contents is not None else None
+            for record in self._reader.read(source):
                 if isinstance(record, Problem):
                     self.problems.append(record)
                 elif isinstance(record, Session) and only is not None and record.id != only:
@@ -207,6 +218,9 @@ class _Work:
                 elif target is None:
                     if only is None:
                         self.problems.append(Problem(source.path, 0, NO_SESSION))
+                elif isinstance(record, Snapshot) and content is not None:
+                    self._flush(target, batch)
+                    self._take_snapshot(target, record, content)
                 else:
                     batch.append(record)
                     if len(batch) >= BATCH:
@@ -214,6 +228,17 @@ class _Work:
             self._flush(target, batch)
         except (OSError, MulliganError) as problem:
             self.problems.append(Problem(source.path, 0, str(problem)))
+            return False
+        return True
+
+    def _take_snapshot(self, target: Target, record: Snapshot, content: Content) -> None:
+        id = target.project.id
+        if id not in self._snapshots:
+            self._snapshots[id] = Snapshots(self._journals[id], target.project)
+        taken = target.take(record, self._snapshots[id], content)
+        self.checkpoints += taken.is_new
+        self.problems += (Problem(record.place, 0, each) for each in taken.problems)
+        self.touched.add(target.session)
 
     def _flush(self, target: Target | None, batch: list[Record]) -> None:
         if target is not None and batch:
@@ -234,7 +259,7 @@ class _Work:
         if journal is None:
             journal = self._journals[project.id] = _open(project)
         self.roots.add(text(project.root))
-        return Target(journal, project, source, record, self._agent)
+        return Target(journal, project, source, record, self._reader.agent)
 
 
 def _sources(
