@@ -9,7 +9,8 @@ import pytest
 
 from mulligan.server.openapi import document
 
-SOURCE = (Path(__file__).resolve().parents[2] / "ui/src/api.ts").read_text("utf-8")
+SOURCES = Path(__file__).resolve().parents[2] / "ui/src"
+SOURCE = "".join((SOURCES / name).read_text("utf-8") for name in ("api.ts", "types.ts"))
 CALL = re.compile(r"\b(get|post|put|patch|remove|text)(?:<[^;(]*?>)?\(\s*\"(/[^\"]+)\"", re.DOTALL)
 METHODS = {"remove": "delete", "text": "get"}
 INTERFACE = re.compile(r"export interface (\w+)(?: extends (\w+))? \{(.*?)\n\}", re.DOTALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from browsing import Served
+from browsing import SECONDS, Served
 from playwright.sync_api import expect
 
 FILES = 2000
@@ -25,7 +25,7 @@ def test_two_thousand_files_are_reviewed_with_few_elements(
         workspace.end_turn(session)
     tab = open_tab(fresh, f"/p/{fresh.project}/review")
     place = tab.locator(".stepper-place")
-    expect(place).to_have_text(f"Change 1 of {FILES}")
+    expect(place).to_have_text(f"Change 1 of {FILES}", timeout=SECONDS * 1000)
     assert tab.evaluate("document.querySelectorAll('*').length") < DRAWN
     tab.keyboard.press("k")
     expect(place).to_have_text(f"Change {FILES} of {FILES}")

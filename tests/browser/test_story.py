@@ -172,3 +172,27 @@ def test_a_session_is_renamed_and_deleted(served: Served, open_tab: Callable[...
     tab.get_by_role("button", name="Delete it").click()
     expect(tab.locator(".session-row")).to_have_count(5)
     expect(tab.get_by_text("Syncing, one day")).to_have_count(0)
+
+
+def test_what_an_agent_may_do_without_asking_is_set_for_a_session(
+    served: Served, open_tab: Callable[..., Any]
+) -> None:
+    session = served.session("Due dates for tasks")
+    tab = open_tab(served, f"/p/{served.project}/session?id={session}")
+    tab.get_by_role("button", name="Approvals…").click()
+    dialog = tab.get_by_role("dialog")
+    dialog.get_by_label("Run commands").check()
+    dialog.get_by_label("Pattern", exact=True).fill("**/*.md")
+    dialog.get_by_role("button", name="Add").click()
+    dialog.get_by_label("Pattern", exact=True).fill("**/.env*")
+    dialog.get_by_role("button", name="Add").click()
+    first = dialog.locator(".patterns li").first
+    first.get_by_role("button", name="Do not ask").click()
+    expect(first.get_by_role("button", name="Do not ask")).to_have_attribute("aria-pressed", "true")
+    dialog.get_by_role("button", name="Done").click()
+    found = served.get(f"/projects/{served.project}/sessions/{session}")
+    assert found["auto_approve_commands"] is True
+    assert found["auto_approve_sensitive_edits"] is False
+    assert list(found["sensitive_file_patterns"].items()) == [
+        ("**/*.md", True), ("**/.env*", False),
+    ]  # fmt: skip

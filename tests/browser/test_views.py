@@ -81,8 +81,7 @@ def test_the_conversation_shows_messages_calls_edits_and_checkpoints(
     expect(tab.locator(".entry-step_snapshot").first).to_contain_text("Checkpoint")
     expect(tab.locator(".edit .path").first).to_be_visible()
     call = tab.locator(".call").filter(has_text="Bash").first
-    expect(call.locator("pre")).to_have_count(2)
-    expect(call.locator("pre").first).to_be_hidden()
+    expect(call.locator("pre")).to_have_count(0)
     call.locator("summary").click()
     expect(call.locator("pre").first).to_be_visible()
     # The branch that was left is drawn, but not as a part of the way.
@@ -99,6 +98,27 @@ def test_a_branch_that_was_left_can_be_looked_at(
     expect(tab.locator(".entry.is-target")).to_contain_text("Go ahead")
     tab.get_by_role("link", name="Back to where it stands").click()
     expect(tab.get_by_text("This branch was left.")).to_be_hidden()
+
+
+def test_in_a_narrow_window_the_branches_are_in_a_drawer(
+    looked_at: Served, open_tab: Callable[..., Any]
+) -> None:
+    tab = open_tab(
+        looked_at, paths(looked_at)["session"], viewport={"width": 600, "height": 800}
+    )  # fmt: skip
+    tree = tab.locator(".tree-row").first
+    button = tab.get_by_role("button", name="Branches")
+    expect(button).to_be_visible()
+    expect(tree).to_be_hidden()
+    button.click()
+    expect(tree).to_be_visible()
+    tab.keyboard.press("Escape")
+    expect(tree).to_be_hidden()
+    expect(button).to_be_focused()
+    button.click()
+    tab.locator(".tree-row").filter(has_text="Go ahead").click()
+    expect(tree).to_be_hidden()
+    expect(tab.locator(".entry.is-target")).to_contain_text("Go ahead")
 
 
 def test_checkpoints_are_compared_looked_into_and_opened(

@@ -10,8 +10,15 @@ import pytest
 
 import mulligan
 from mulligan.errors import UsageError
-from mulligan.files.scan import Limits
-from mulligan.workspace.settings import parse_size, read_settings
+from mulligan.files.names import Limits
+from mulligan.workspace.settings import (
+    SECTIONS,
+    Retention,
+    change_settings,
+    origins,
+    parse_size,
+    read_settings,
+)
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 
@@ -183,3 +190,50 @@ def test_guards_can_be_switched_off(project: Path) -> None:
     with mulligan.open(project) as workspace:
         taken = workspace.checkpoint()
         assert ".env" not in [each.path for each in workspace.entries(taken.id)]
+
+
+def test_where_each_setting_comes_from_is_known(project: Path, mulligan_home: Path) -> None:
+    directory = mulligan_home / "data"
+    write(mulligan_home / "config.toml", "[retention]\nkeep_last = 10\nkeep_days = 30\n")
+    write(
+        directory / "settings.toml", "[retention]\nkeep_days = 60\n[checkpoints]\nguard = false\n"
+    )
+    write(project / ".mulligan.toml", "[checkpoints]\nguard = true\n")
+    places = (str(mulligan_home), str(project).encode(), str(directory))
+    assert origins(*places) == {"keep_last": "home", "keep_days": "set", "guard": "project"}
+    found = read_settings(*places)
+    assert found.retention == Retention(keep_last=10, keep_days=60)
+    assert found.limits.guard is True
+
+
+def test_what_was_set_can_be_taken_back(project: Path, mulligan_home: Path) -> None:
+    places = (str(mulligan_home), str(project).encode(), str(mulligan_home))
+    mulligan_home.mkdir(exist_ok=True)
+    change_settings(str(mulligan_home), {"retention": {"keep_last": 5, "keep_size": "2 GB"}})
+    assert read_settings(*places).retention == Retention(keep_last=5, keep_size=2 * GB)
+    change_settings(str(mulligan_home), {"retention": {"keep_last": None}})
+    assert read_settings(*places).retention == Retention(keep_size=2 * GB)
+    for value in (-1, "many", True, 1.5):
+        with pytest.raises(UsageError, match="whole number"):
+            change_settings(str(mulligan_home), {"retention": {"keep_days": value}})
+    assert read_settings(*places).retention == Retention(keep_size=2 * GB)
+
+
+def test_every_setting_is_in_the_json(project: Path, mulligan_home: Path) -> None:
+    known = {name for inside in SECTIONS.values() for name in inside}
+    assert set(read_settings(str(mulligan_home), str(project).encode()).as_json()) == known
+
+
+def test_what_is_written_while_a_project_is_open_counts_at_once(
+    project: Path, mulligan_home: Path
+) -> None:
+    with mulligan.open(project) as workspace:
+        assert workspace.settings.keep_on_commit
+        (project / ".mulligan.toml").write_text("[review]\nkeep_on_commit = false\n")
+        assert not workspace.settings.keep_on_commit
+        (project / ".mulligan.toml").write_text("[review]\nkeep_on_commit = 7\n")
+        with pytest.raises(UsageError):
+            workspace.checkpoint()
+        (project / ".mulligan.toml").unlink()
+        assert workspace.settings.keep_on_commit
+        workspace.checkpoint()

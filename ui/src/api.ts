@@ -1,359 +1,44 @@
 /**
- * The one way to the server: every request that the page makes, with the types of its answers.
+ * The one way to the server: every request that the page makes.
  *
- * Names of types and paths are those of the OpenAPI document; a test compares them.
+ * Paths are those of the OpenAPI document; a test compares them.
  */
 
-export interface Health {
-  ok: boolean;
-  version: string;
-  pid: number;
-  home: string;
-  started_at: string;
-}
+import type {
+  Approved,
+  Checkpoint,
+  Checkpoints,
+  Conversation,
+  Discarded,
+  Entry,
+  EntryPage,
+  Excludes,
+  FileChange,
+  Finding,
+  Found,
+  Health,
+  HomeSizes,
+  JobRow,
+  Kept,
+  Navigation,
+  Operation,
+  ProjectRow,
+  ProjectSizes,
+  Reset,
+  RestoreResult,
+  Review,
+  Round,
+  RoundStatus,
+  Session,
+  Sessions,
+  SettingsRow,
+  Stats,
+  Tree,
+  TreeEntry,
+  TurnStatus,
+} from "./types";
 
-export interface PendingStats {
-  additions: number;
-  deletions: number;
-  files: number;
-}
-
-export interface ProjectRow {
-  project: string;
-  root: string;
-  name: string;
-  exists: boolean;
-  imported: boolean;
-  sessions: number;
-  checkpoints: number;
-  updated_at: string | null;
-  problem: string | null;
-  pending?: Record<string, PendingStats>;
-}
-
-export interface Session {
-  session: string;
-  agent: string;
-  title: string;
-  model: string | null;
-  mode: string | null;
-  status: string;
-  leaf: string | null;
-  forked_from: string | null;
-  source: string | null;
-  created_at: string;
-  updated_at: string;
-  pending?: PendingStats | null;
-}
-
-export interface Sessions {
-  sessions: Session[];
-  has_more: boolean;
-  next_cursor: string | null;
-  next_offset: number | null;
-}
-
-export interface Entry {
-  entry: string;
-  session: string;
-  seq: number;
-  parent: string | null;
-  type: string;
-  created_at: string;
-  content: string;
-  data: Record<string, unknown> | null;
-  model: string | null;
-  checkpoint: string | null;
-  is_compacted: boolean;
-  aside: boolean;
-  label: string | null;
-  branch: number;
-}
-
-export interface EntryPage {
-  entries: Entry[];
-  has_more: boolean;
-  next_seq: number | null;
-}
-
-export interface Conversation {
-  entries: Entry[];
-  has_more: boolean;
-  next_before: number | null;
-}
-
-export interface Branch {
-  first: Entry;
-  last: Entry;
-  springs_from: string | null;
-  entries: number;
-  active: boolean;
-}
-
-export interface Tree {
-  branches: Branch[];
-  leaf: string | null;
-}
-
-export interface Skip {
-  path: string;
-  reason: string;
-}
-
-export interface RestorePlan {
-  target: string | null;
-  restored: string[];
-  deleted: string[];
-  skipped: Skip[];
-  dirty: string[];
-  preview?: boolean;
-}
-
-export interface RestoreResult extends RestorePlan {
-  kind: string;
-  operation: number | null;
-  safety_checkpoint: string | null;
-  new_checkpoint: string | null;
-  undoes: number | null;
-  rescued: string[];
-  verified: boolean;
-}
-
-export interface Navigation {
-  session: string;
-  old_leaf: string | null;
-  new_leaf: string | null;
-  text: string | null;
-  summary_entry: string | null;
-  skip_files: boolean;
-  preview: boolean;
-  files: RestoreResult | null;
-}
-
-export interface TurnFile {
-  path: string;
-  action: string;
-  status: string;
-  additions: number;
-  deletions: number;
-}
-
-export interface TurnStatus {
-  session: string;
-  turn: number;
-  operation: number;
-  checkpoint: string | null;
-  status: string;
-  files: TurnFile[];
-}
-
-export interface RoundStatus {
-  session: string;
-  round: string;
-  has_unapproved: boolean;
-  last_approved_at: string | null;
-  changed_files: FileChange[];
-}
-
-export interface Round {
-  name: string;
-  status: string;
-  created_at: string;
-  closed_at: string | null;
-  approved_checkpoint: string | null;
-  checkpoints: number;
-}
-
-export interface Approved {
-  session: string;
-  approved_checkpoint: string;
-  new_round: string;
-  checkpoints: number;
-  operation: number;
-}
-
-export interface Reset {
-  session: string;
-  reset_to: string | null;
-  new_round: string;
-  safety_checkpoint: string | null;
-  files: RestoreResult;
-}
-
-export interface PendingHunk {
-  hunk: string;
-  session: string;
-  path: string;
-  kind: string;
-  old_start: number;
-  new_start: number;
-  old_lines: string[];
-  new_lines: string[];
-  mixed: boolean;
-  turns: number[];
-  additions: number;
-  deletions: number;
-}
-
-export interface PendingFile {
-  session: string;
-  path: string;
-  status: string;
-  is_binary: boolean;
-  is_too_large: boolean;
-  old_mode: string | null;
-  new_mode: string | null;
-  hunks: PendingHunk[];
-  additions: number;
-  deletions: number;
-}
-
-export interface Review {
-  files: PendingFile[];
-  total: number;
-  additions: number;
-  deletions: number;
-}
-
-export interface Kept {
-  operations: number[];
-  hunks: string[];
-  files: string[];
-}
-
-export interface Discarded {
-  hunks: string[];
-  conflicts: string[];
-  results: RestoreResult[];
-}
-
-export interface Operation {
-  operation: number;
-  kind: string;
-  state: string;
-  changed: boolean;
-  created_at: string;
-  session: string | null;
-  undoes: number | null;
-}
-
-export interface Coverage {
-  complete: boolean;
-  skipped: Skip[];
-  excluded: { path: string; files: number; reason: string }[];
-  guarded: number;
-}
-
-export interface Changes {
-  added: number;
-  modified: number;
-  deleted: number;
-}
-
-export interface Checkpoint {
-  checkpoint: string;
-  tree: string;
-  kind: string;
-  message: string;
-  created_at: string;
-  files: number;
-  bytes: number;
-  session: string | null;
-  entry: string | null;
-  coverage: Coverage;
-  changes?: Changes | null;
-}
-
-export interface Checkpoints {
-  checkpoints: Checkpoint[];
-  has_more: boolean;
-  next_before: string | null;
-}
-
-export interface TreeEntry {
-  path: string;
-  kind: string;
-  mode: string;
-  size: number;
-  id: string;
-  guarded: boolean;
-}
-
-export interface FileChange {
-  path: string;
-  status: string;
-  additions: number;
-  deletions: number;
-  diff: string | null;
-  base_content: string | null;
-  is_binary: boolean;
-  is_too_large: boolean;
-  old_path: string | null;
-  old_mode: string | null;
-  new_mode: string | null;
-  patch?: string;
-}
-
-export interface Hit {
-  project: string;
-  session: string;
-  title: string;
-  agent: string;
-  entry: string;
-  seq: number;
-  type: string;
-  created_at: string;
-  checkpoint: string | null;
-  score: number;
-  snippet: string;
-}
-
-export interface Found {
-  query: string;
-  hits: Hit[];
-  total: number | null;
-  problems: string[];
-}
-
-export interface StatsRow {
-  calls: number;
-  success: number;
-  failure: number;
-  unknown: number;
-  success_rate: number | null;
-  average_ms: number | null;
-  p95_ms: number | null;
-}
-
-export type StatsKeyed = StatsRow & Record<string, string>;
-
-export interface Stats {
-  by: string[];
-  rows: StatsKeyed[];
-  total: StatsRow;
-  problems: string[];
-}
-
-export interface Finding {
-  level: string;
-  subject: string;
-  message: string;
-  mend: string | null;
-}
-
-export type SettingsRow = Record<string, number | boolean | string>;
-
-export interface JobRow {
-  job: string;
-  kind: string;
-  project: string | null;
-  state: "running" | "done" | "failed" | "cancelled";
-  stage: string;
-  done: number;
-  total: number | null;
-  result: unknown;
-  error: { code: string; message: string } | null;
-}
+export type * from "./types";
 
 /** What the server refused, or that it could not be reached (`code` is then `unreachable`). */
 export class Problem extends Error {
@@ -378,6 +63,9 @@ export interface Choice {
   all?: boolean;
 }
 
+/** What to set; `take_back` names what is to be as if it had never been set here. */
+export type SettingsChange = Partial<Omit<SettingsRow, "origins">> & { take_back?: string[] };
+
 export interface SearchQuery extends Given {
   q: string;
   project?: string;
@@ -397,7 +85,7 @@ export const api = {
     get<Sessions>("/projects/{project}/sessions", { project }, query),
   session: (project: string, session: string) =>
     get<Session>("/projects/{project}/sessions/{session}", { project, session }),
-  changeSession: (project: string, session: string, body: Given) =>
+  changeSession: (project: string, session: string, body: Partial<Session>) =>
     patch<Session>("/projects/{project}/sessions/{session}", { project, session }, body),
   deleteSession: (project: string, session: string) =>
     remove<Session>("/projects/{project}/sessions/{session}", { project, session }),
@@ -488,8 +176,13 @@ export const api = {
   doctor: (project: string) =>
     get<{ findings: Finding[] }>("/projects/{project}/doctor", { project }),
   settings: (project: string) => get<SettingsRow>("/projects/{project}/settings", { project }),
-  changeSettings: (project: string, body: SettingsRow) =>
+  changeSettings: (project: string, body: SettingsChange) =>
     patch<SettingsRow>("/projects/{project}/settings", { project }, body),
+  excludes: (project: string) => get<Excludes>("/projects/{project}/excludes", { project }),
+  writeExcludes: (project: string, body: { text: string; version: string | null }) =>
+    put<RestoreResult>("/projects/{project}/excludes", { project }, body),
+  sizes: () => get<HomeSizes>("/sizes"),
+  projectSizes: (project: string) => get<ProjectSizes>("/projects/{project}/sizes", { project }),
   verify: (project: string, body: { repair?: boolean }) =>
     post<{ job: string }>("/projects/{project}/verify", { project }, body),
   gc: (project: string, body: { dry_run?: boolean }) =>

@@ -17,6 +17,9 @@ export const project = computed<ProjectRow | null>(() => {
   return all.find((each) => each.project === wanted) ?? all[0] ?? null;
 });
 
+/** Its id, which the address may tell before the projects are known. */
+export const projectId = computed(() => place.value.project ?? project.value?.project ?? null);
+
 effect(() => {
   const { project } = place.value;
   if (project && project !== lastProject.peek()) {

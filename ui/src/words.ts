@@ -35,16 +35,33 @@ export function day(moment: string): string {
   return date.toLocaleDateString(undefined, { weekday: "long", day: "numeric", month: "long" });
 }
 
-export function count(number: number, word: string, many = `${word}s`): string {
-  return `${number.toLocaleString("en")} ${number === 1 ? word : many}`;
+const grouped = new Intl.NumberFormat("en");
+
+export function figure(number: number): string {
+  return number < 1000 && Number.isInteger(number) ? String(number) : grouped.format(number);
 }
 
+export function count(number: number, word: string, many = `${word}s`): string {
+  return `${figure(number)} ${number === 1 ? word : many}`;
+}
+
+const SIZES = ["B", "KB", "MB", "GB", "TB"];
+
 export function size(bytes: number): string {
-  for (const unit of ["B", "KB", "MB", "GB"]) {
-    if (bytes < 1024) return `${unit === "B" ? bytes : bytes.toFixed(1)} ${unit}`;
+  let unit = 0;
+  while (bytes >= 1024 && unit < SIZES.length - 1) {
     bytes /= 1024;
+    unit++;
   }
-  return `${bytes.toFixed(1)} TB`;
+  return `${figure(Number(bytes.toFixed(bytes < 100 ? 1 : 0)))} ${SIZES[unit]}`;
+}
+
+/** The bytes that a text such as `1.5 GB` means; nothing if it means none. */
+export function parseSize(text: string): number | null {
+  const found = /^\s*([\d,]+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$/i.exec(text);
+  if (!found) return null;
+  const unit = SIZES.indexOf(`${found[2]!.toUpperCase()}B`);
+  return Math.round(Number(found[1]!.replaceAll(",", "")) * 1024 ** unit);
 }
 
 export function duration(milliseconds: number): string {
@@ -75,6 +92,11 @@ const STATUSES: Record<string, string> = {
 
 export function status(name: string): string {
   return STATUSES[name] ?? name;
+}
+
+/** On the wire rounds are `session_1`, `session_2`, … */
+export function roundName(name: string): string {
+  return name.replace(/^session_/, "Round ");
 }
 
 function startOfDay(date: Date): number {

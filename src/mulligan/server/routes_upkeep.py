@@ -1,4 +1,4 @@
-"""Looking after projects: doctor, settings; and verify, gc, forget and import, which take long."""
+"""Looking after projects: doctor; and verify, gc, forget and import, which take long."""
 
 from __future__ import annotations
 
@@ -11,37 +11,13 @@ from mulligan.server.hub import Hub
 from mulligan.server.shapes import LARGEST, About
 from mulligan.workspace.importing import Imported, import_logs, importer
 from mulligan.workspace.results import Finding, Progress
-from mulligan.workspace.settings import section_of
 from mulligan.workspace.workspace import Workspace
 
 section = Section("upkeep")
-Count = Annotated[int | None, About("", 0, LARGEST)]
 
 
 class Findings(TypedDict):
     findings: list[Finding]
-
-
-class SettingsRow(TypedDict):
-    """What is in force: from the home's config.toml, what was set here, and .mulligan.toml."""
-
-    max_file_size: int
-    guard: bool
-    guard_file_size: int
-    guard_total_size: int
-    keep_on_commit: bool
-    tell_rejections: bool
-    strict: bool
-
-
-class SettingsBody(NamedTuple):
-    max_file_size: Count = None
-    guard: bool | None = None
-    guard_file_size: Count = None
-    guard_total_size: Count = None
-    keep_on_commit: bool | None = None
-    tell_rejections: bool | None = None
-    strict: bool | None = None
 
 
 class VerifyBody(NamedTuple):
@@ -73,30 +49,6 @@ class Begun(TypedDict):
 @section.get("/projects/{project}/doctor", "What is wrong here, and how to mend it")
 def doctor(workspace: Workspace) -> Findings:
     return {"findings": workspace.doctor()}
-
-
-@section.get("/projects/{project}/settings", "The settings that are in force")
-def settings(workspace: Workspace) -> SettingsRow:
-    found = workspace.settings
-    return {
-        "max_file_size": found.limits.file_bytes,
-        "guard": found.limits.guard,
-        "guard_file_size": found.limits.guard_bytes,
-        "guard_total_size": found.limits.guard_total,
-        "keep_on_commit": found.keep_on_commit,
-        "tell_rejections": found.tell_rejections,
-        "strict": found.strict,
-    }
-
-
-@section.on("PATCH", "/projects/{project}/settings", "Change settings")
-def change_settings(workspace: Workspace, body: SettingsBody) -> SettingsRow:
-    values: dict[str, dict[str, Any]] = {}
-    for name, value in body._asdict().items():
-        if value is not None:
-            values.setdefault(section_of(name), {})[name] = value
-    workspace.change_settings(values)
-    return settings(workspace)
 
 
 @section.post("/projects/{project}/verify", "Re-read and re-hash everything", status=202)

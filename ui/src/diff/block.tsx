@@ -5,7 +5,7 @@ import { count } from "../words";
 import { useColumns } from "./columns";
 import { colouring } from "./colours";
 import { DiffLine } from "./lines";
-import { hunkRows, type Line } from "./model";
+import { hunkRows, sameRow, type Line } from "./model";
 import { parsePatch } from "./patch";
 
 const FIRST = 14;
@@ -20,28 +20,15 @@ export function DiffBlock({ patch, path }: { patch: string; path: string }) {
   const rows = useMemo(() => {
     const shape = { columns, split: false };
     return hunks.flatMap((hunk) => {
-      const old = hunk.before.length;
-      const before = hunk.before.map((text, at) =>
-        same(
-          text,
-          hunk.old_start - old + at,
-          hunk.new_start - old + at,
-          hunk.id,
-          `b${at}`,
-          columns,
-        ),
-      );
+      const [old, now] = [hunk.old_start, hunk.new_start];
+      const before = hunk.before.map((text, at) => {
+        const above = hunk.before.length - at;
+        return sameRow(path, shape, text, now - above, old - above);
+      });
       const after = hunk.after.map((text, at) =>
-        same(
-          text,
-          hunk.old_start + hunk.old_lines.length + at,
-          hunk.new_start + hunk.new_lines.length + at,
-          hunk.id,
-          `a${at}`,
-          columns,
-        ),
+        sameRow(path, shape, text, now + hunk.new_lines.length + at, old + hunk.old_lines.length + at),
       );
-      return [...before, ...(hunkRows(path, hunk, shape) as Line[]), ...after];
+      return [...before, ...hunkRows(path, hunk, shape), ...after] as Line[];
     });
   }, [hunks, columns]);
   const colours = useMemo(
@@ -66,29 +53,4 @@ export function DiffBlock({ patch, path }: { patch: string; path: string }) {
       )}
     </div>
   );
-}
-
-function same(
-  text: string,
-  old: number,
-  now: number,
-  hunk: string,
-  key: string,
-  columns: number,
-): Line {
-  const height = Math.max(1, Math.ceil(text.length / columns)) * 20;
-  return {
-    kind: "line",
-    key: `${hunk} ${key}`,
-    height,
-    sign: " ",
-    file: "",
-    hunk,
-    old,
-    new: now,
-    at: 0,
-    text,
-    mark: null,
-    cut: 0,
-  };
 }

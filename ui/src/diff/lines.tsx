@@ -31,19 +31,19 @@ export function DiffLine(given: {
     return (
       <div class={`diff-line diff-${SIGNS[row.sign]}${active}`} style={style}>
         <span class="diff-number">{row.old ?? ""}</span>
-        <span class="diff-number">{row.new ?? ""}</span>
+        <span class="diff-number">{row.now ?? ""}</span>
         <Text line={row} tokens={tokens} />
       </div>
     );
   return (
     <div class={`diff-pair${active}`} style={style}>
       <Half line={row.left} side="old" tokens={tokens} />
-      <Half line={row.right} side="new" tokens={tokens} />
+      <Half line={row.right} side="now" tokens={tokens} />
     </div>
   );
 }
 
-function Half(given: { line: Line | null; side: "old" | "new"; tokens: TokensOf }) {
+function Half(given: { line: Line | null; side: "old" | "now"; tokens: TokensOf }) {
   const { line, side } = given;
   if (!line) return <div class="diff-half diff-none" />;
   return (

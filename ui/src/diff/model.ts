@@ -15,27 +15,51 @@ export interface Hunk {
   new_lines: readonly string[];
 }
 
-export interface Line extends Row {
-  kind: "line";
-  sign: " " | "+" | "-";
-  file: string;
-  hunk: string;
-  old: number | null;
-  new: number | null;
-  /** Where its text is: in the hunk's old or new lines, or in the file. */
-  at: number;
-  text: string;
-  /** What is different within the line. */
-  mark: [number, number] | null;
-  cut: number;
+/** One line of a file. There may be very many of these, so the key is made when it is asked for. */
+export class Line implements Row {
+  readonly kind = "line";
+
+  constructor(
+    readonly file: string,
+    readonly hunk: string,
+    readonly sign: " " | "+" | "-",
+    readonly old: number | null,
+    readonly now: number | null,
+    /** Where its text is: in the hunk's old or new lines, or in the file. */
+    readonly at: number,
+    readonly text: string,
+    readonly height: number,
+    /** What is different within the line. */
+    readonly mark: [number, number] | null = null,
+    /** How many characters of it are not shown. */
+    readonly cut = 0,
+  ) {}
+
+  get key(): string {
+    return this.sign === " "
+      ? `${this.file} ${this.now}`
+      : `${this.file} ${this.hunk} ${this.sign} ${this.at}`;
+  }
 }
 
-export interface Pair extends Row {
-  kind: "pair";
-  file: string;
-  hunk: string;
-  left: Line | null;
-  right: Line | null;
+/** Two lines side by side, of which one may be missing. */
+export class Pair implements Row {
+  readonly kind = "pair";
+  readonly height: number;
+
+  constructor(
+    readonly file: string,
+    readonly hunk: string,
+    readonly left: Line | null,
+    readonly right: Line | null,
+  ) {
+    this.height = Math.max(left?.height ?? 0, right?.height ?? 0);
+  }
+
+  get key(): string {
+    if (this.left === this.right) return this.left!.key;
+    return `${this.left?.key ?? ""} ${this.right?.key ?? ""}`;
+  }
 }
 
 export interface Gap extends Row {
@@ -72,8 +96,21 @@ export function hunkRows(file: string, hunk: Hunk, shape: Shape): (Line | Pair)[
   );
   if (!shape.split) return [...removed, ...added];
   return Array.from({ length: Math.max(removed.length, added.length) }, (_, at) =>
-    pair(file, hunk.id, removed[at] ?? null, added[at] ?? null, at),
+    new Pair(file, hunk.id, removed[at] ?? null, added[at] ?? null),
   );
+}
+
+/** A line that is the same on both sides. */
+export function sameRow(
+  file: string,
+  shape: Shape,
+  text: string,
+  number: number,
+  old: number,
+  hunk = "",
+): Line | Pair {
+  const made = line(shape, file, hunk, " ", old, number, number - 1, text, null);
+  return shape.split ? new Pair(file, hunk, made, made) : made;
 }
 
 /** The lines around hunks that did not change, and gaps where there are more of them. */
@@ -94,14 +131,8 @@ export function contextRows(
   const show = (start: number, stop: number) =>
     Array.from({ length: Math.max(0, stop - start) }, (_, each) => {
       const number = start + each;
-      return context(
-        shape,
-        file,
-        number,
-        number + shift,
-        lines?.[number - 1] ?? "",
-        !before ? after!.id : before.id,
-      );
+      const text = lines?.[number - 1] ?? "";
+      return sameRow(file, shape, text, number, number + shift, (before ?? after)!.id);
     });
   const head = before ? CONTEXT : 0;
   const tail = after ? CONTEXT : 0;
@@ -119,25 +150,6 @@ export function contextRows(
   return [...show(from, from + head), gap, ...show(end - tail, end)];
 }
 
-function context(
-  shape: Shape,
-  file: string,
-  number: number,
-  old: number,
-  text: string,
-  hunk: string,
-): Line | Pair {
-  const made = line(shape, file, hunk, " ", old, number, number - 1, text, null);
-  made.key = `${file} ${number}`;
-  if (!shape.split) return made;
-  return { kind: "pair", key: made.key, height: made.height, file, hunk, left: made, right: made };
-}
-
-function pair(file: string, hunk: string, left: Line | null, right: Line | null, at: number): Pair {
-  const height = Math.max(left?.height ?? 0, right?.height ?? 0);
-  return { kind: "pair", key: `${file} ${hunk} ${at}`, height, file, hunk, left, right };
-}
-
 function line(
   shape: Shape,
   file: string,
@@ -149,27 +161,18 @@ function line(
   text: string,
   mark: [number, number] | null,
 ): Line {
-  const bare = text.replace(/\r?\n$/, "");
+  const bare = text.endsWith("\n") ? text.slice(0, text.endsWith("\r\n") ? -2 : -1) : text;
   const shown = bare.length > LONGEST ? bare.slice(0, LONGEST) : bare;
   const rows = Math.max(1, Math.ceil(width(shown) / shape.columns));
-  return {
-    kind: "line",
-    key: `${file} ${hunk} ${sign} ${at}`,
-    height: rows * LINE,
-    sign,
-    file,
-    hunk,
-    old,
-    new: number,
-    at,
-    text: shown,
-    mark,
-    cut: bare.length - shown.length,
-  };
+  const cut = bare.length - shown.length;
+  return new Line(file, hunk, sign, old, number, at, shown, rows * LINE, mark, cut);
 }
+
+const PLAIN = /^[ -~]*$/;
 
 /** How many columns a text takes; wide characters take two. */
 function width(text: string): number {
+  if (PLAIN.test(text)) return text.length;
   let columns = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);

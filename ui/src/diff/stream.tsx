@@ -8,7 +8,7 @@ import { Virtual, type Row } from "../parts/virtual";
 import { useColumns } from "./columns";
 import { colouring } from "./colours";
 import { DiffLine } from "./lines";
-import { hunkRows, LINE, type Line, type Pair } from "./model";
+import { hunkRows, sameRow, type Line, type Pair } from "./model";
 import { parsePatch } from "./patch";
 import type { Token } from "./syntax";
 
@@ -111,45 +111,17 @@ function rowsOf(change: FileChange, columns: number, split: boolean, folded: boo
     if (end && first > end && hunk.before.length)
       rows.push({ kind: "space", key: `space ${change.path} ${first}`, height: 12 });
     const shift = hunk.old_start - hunk.new_start;
-    const same = (text: string, number: number, old: number) => ({
-      ...context(text, change.path, number, old, columns, split),
-      change,
-    });
+    const same = (text: string, number: number, old: number) =>
+      Object.assign(sameRow(change.path, shape, text, number, old), { change });
     hunk.before.forEach((text, at) => rows.push(same(text, first + at, first + at + shift)));
-    for (const row of hunkRows(change.path, hunk, shape)) rows.push({ ...row, change });
+    for (const row of hunkRows(change.path, hunk, shape))
+      rows.push(Object.assign(row, { change }));
     const after = hunk.new_start + hunk.new_lines.length;
     const afterOld = hunk.old_start + hunk.old_lines.length;
     hunk.after.forEach((text, at) => rows.push(same(text, after + at, afterOld + at)));
     end = after + hunk.after.length;
   }
   return rows;
-}
-
-function context(
-  text: string,
-  file: string,
-  number: number,
-  old: number,
-  columns: number,
-  split: boolean,
-): Line | Pair {
-  const height = Math.max(1, Math.ceil(text.length / columns)) * LINE;
-  const key = `${file} ${number} same`;
-  const line: Line = {
-    kind: "line",
-    key,
-    height,
-    sign: " ",
-    file,
-    hunk: "",
-    old,
-    new: number,
-    at: 0,
-    text,
-    mark: null,
-    cut: 0,
-  };
-  return split ? { kind: "pair", key, height, file, hunk: "", left: line, right: line } : line;
 }
 
 function noteOf(change: FileChange): string {

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { PendingStats } from "../api";
-import { ago, count, parted, when } from "../words";
+import { ago, count, figure, parted, when } from "../words";
 import { Icon } from "./icons";
 
 const now = signal(Date.now());
@@ -29,12 +29,12 @@ export function Counts({ additions, deletions }: { additions: number; deletions:
     <span class="counts">
       {additions > 0 && (
         <span class="plus" title={`${count(additions, "line")} added`}>
-          +{additions.toLocaleString("en")}
+          +{figure(additions)}
         </span>
       )}
       {deletions > 0 && (
         <span class="minus" title={`${count(deletions, "line")} deleted`}>
-          −{deletions.toLocaleString("en")}
+          −{figure(deletions)}
         </span>
       )}
     </span>
@@ -101,9 +101,14 @@ export function Trouble({ problem, retry }: { problem: Error; retry?: () => void
 }
 
 /** The shape of what is to come, so that nothing jumps when it is there. */
-export function Skeleton({ lines = 6, height = 44 }: { lines?: number; height?: number }) {
+export function Skeleton(given: { lines?: number; height?: number; flush?: boolean }) {
+  const { lines = 6, height = 44, flush } = given;
   return (
-    <div class="skeleton" aria-busy="true" aria-label="Loading">
+    <div
+      class={flush ? "skeleton skeleton-flush" : "skeleton"}
+      aria-busy="true"
+      aria-label="Loading"
+    >
       {Array.from({ length: lines }, (_, each) => (
         <div key={each} class="skeleton-line" style={{ height: `${height}px` }} />
       ))}

@@ -7,6 +7,7 @@
 
 import type { ComponentChildren, Ref } from "preact";
 import { useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { indexAt, topsOf } from "./heights";
 
 export interface Row {
   key: string;
@@ -32,16 +33,25 @@ interface Given<R extends Row> {
   inset?: number;
 }
 
+/** Where the reader was, and among which rows. */
+interface Anchor<R> {
+  rows: R[];
+  tops: Float64Array;
+  index: number;
+  top: number;
+}
+
 const EXTRA = 400;
 const NEAR_END = 800;
+const LOOKED_BELOW = 200;
 
 export function Virtual<R extends Row>(given: Given<R>) {
   const { rows } = given;
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
-  const tops = useMemo(() => topsOf(rows), [rows]);
+  const tops = useMemo(() => topsOf(rows, (row) => row.height), [rows]);
   const total = tops[rows.length] ?? 0;
-  const anchor = useRef<{ key: string; index: number; offset: number } | null>(null);
+  const anchor = useRef<Anchor<R> | null>(null);
   const keys = useMemo(() => {
     let made: Map<string, number> | null = null;
     return () => (made ??= new Map(rows.map((row, index) => [row.key, index])));
@@ -60,11 +70,17 @@ export function Virtual<R extends Row>(given: Given<R>) {
     const element = box.current!;
     const kept = anchor.current;
     if (!kept) return;
-    // Mostly it is where it was; only else is it worth looking everywhere.
-    const index = rows[kept.index]?.key === kept.key ? kept.index : keys().get(kept.key);
-    if (index === undefined) return;
-    const wanted = tops[index]! + kept.offset;
-    if (Math.abs(element.scrollTop - wanted) > 1) element.scrollTop = wanted;
+    // Mostly it is where it was; only else is it worth looking everywhere. If the row itself is
+    // gone, the next one below it that is still there stays in its place.
+    const last = Math.min(kept.rows.length, kept.index + LOOKED_BELOW);
+    for (let each = kept.index; each < last; each++) {
+      const { key } = kept.rows[each]!;
+      const index = rows[each]?.key === key ? each : keys().get(key);
+      if (index === undefined) continue;
+      const wanted = tops[index]! + kept.top - kept.tops[each]!;
+      if (Math.abs(element.scrollTop - wanted) > 1) element.scrollTop = wanted;
+      return;
+    }
   }, [tops]);
 
   useImperativeHandle(given.handle ?? null, () => ({
@@ -90,7 +106,7 @@ export function Virtual<R extends Row>(given: Given<R>) {
   function remember(top: number): void {
     const index = indexAt(tops, top + (given.inset ?? 0));
     const row = rows[index];
-    anchor.current = row ? { key: row.key, index, offset: top - tops[index]! } : null;
+    anchor.current = row ? { rows, tops, index, top } : null;
     if (row) given.seen?.(row, index);
   }
 
@@ -123,22 +139,4 @@ export function Virtual<R extends Row>(given: Given<R>) {
       </div>
     </div>
   );
-}
-
-function topsOf(rows: Row[]): Float64Array {
-  const tops = new Float64Array(rows.length + 1);
-  for (let each = 0; each < rows.length; each++) tops[each + 1] = tops[each]! + rows[each]!.height;
-  return tops;
-}
-
-/** The row that covers a height. */
-function indexAt(tops: Float64Array, top: number): number {
-  let low = 0;
-  let high = Math.max(0, tops.length - 2);
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (tops[middle]! <= top) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }

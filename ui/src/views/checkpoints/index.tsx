@@ -5,10 +5,12 @@ import { api, type Checkpoint, type Coverage as CoverageOf, type FileChange } fr
 import { DiffStream } from "../../diff/stream";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
+import { Select } from "../../parts/select";
 import { Counts, Empty, Path, Segments, Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
 import { place, setQuery, to } from "../../router";
-import { complain, project as chosenProject, say, store, stored } from "../../state";
+import { NoProject } from "../../shell/noproject";
+import { complain, projectId, say, store, stored } from "../../state";
 import { count, gist, size, time, when } from "../../words";
 import { Files } from "./files";
 import { CheckpointList, KINDS } from "./list";
@@ -18,16 +20,14 @@ import { Restore } from "./restore";
 type Part = "changes" | "files" | "coverage";
 
 export default function Checkpoints() {
-  const project = chosenProject.value;
+  const project = projectId.value;
   if (!project)
     return (
-      <Empty icon="checkpoints" title="No checkpoints yet">
-        <p>
-          Run <code>mulligan up</code> in a project, and its first checkpoint is taken.
-        </p>
-      </Empty>
+      <NoProject icon="checkpoints" title="No checkpoints yet">
+        Run <code>mulligan up</code> in a project, and its first checkpoint is taken.
+      </NoProject>
     );
-  return <CheckpointsOf key={project.project} project={project.project} />;
+  return <CheckpointsOf key={project} project={project} />;
 }
 
 function CheckpointsOf({ project }: { project: string }) {
@@ -234,24 +234,23 @@ function Detail(given: {
         />
         {part === "changes" && (
           <>
-            <label class="field compare">
-              <span>from</span>
-              <select
-                value={base}
-                onChange={(event) => setQuery({ base: event.currentTarget.value })}
-              >
-                {before && <option value={before.checkpoint}>the one before</option>}
-                {!before && <option value="">nothing: it is the first</option>}
-                <option value="disk">here to the disk now</option>
-                {all
+            <Select
+              label="Compared with"
+              lead="from"
+              class="compare"
+              value={base}
+              choose={(value) => setQuery({ base: value })}
+              options={[
+                before ? [before.checkpoint, "the one before"] : ["", "nothing: it is the first"],
+                ["disk", "here to the disk now"],
+                ...all
                   .filter((each) => each !== one && each !== before)
-                  .map((each) => (
-                    <option key={each.checkpoint} value={each.checkpoint}>
-                      {time(each.created_at)} {gist(each.message, 40)}
-                    </option>
-                  ))}
-              </select>
-            </label>
+                  .map((each): [string, string] => [
+                    each.checkpoint,
+                    `${time(each.created_at)} ${gist(each.message, 40)}`,
+                  ]),
+              ]}
+            />
             {found.data && <Total files={found.data.files} />}
             <span class="bar-space" />
             <Segments

@@ -230,9 +230,6 @@ function List({ shown, many }: { shown: Found[]; many: boolean }) {
                   {each.model && <span>{each.model}</span>}
                   {each.status !== "stopped" && <span>{status(each.status)}</span>}
                 </span>
-                <span class="session-when">
-                  <Moment at={each.updated_at} />
-                </span>
               </a>
               {each.pending && each.pending.files > 0 && (
                 <a
@@ -245,6 +242,9 @@ function List({ shown, many }: { shown: Found[]; many: boolean }) {
                   <Badge of={each.pending} />
                 </a>
               )}
+              <span class="session-when">
+                <Moment at={each.updated_at} />
+              </span>
             </div>
           </li>
         );

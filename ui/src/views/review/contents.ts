@@ -5,7 +5,9 @@ import { api } from "../../api";
 import { listen } from "../../live";
 
 const LARGEST = 2_000_000;
-const TOGETHER = 40;
+const TOGETHER = 20;
+const FIRST = 5;
+const PATIENCE = 300;
 
 export interface Contents {
   lines: (path: string) => readonly string[] | null;
@@ -64,4 +66,21 @@ export function useContents(project: string): Contents {
 
   const lines = useCallback((path: string) => known.current.get(path) ?? null, []);
   return { lines, want, version };
+}
+
+/**
+ * Whether the first of these files are there, or have been waited for long enough: what is seen
+ * first should not move when the lines around it come.
+ */
+export function useFirst(contents: Contents, paths: string[] | null): boolean {
+  const [waited, setWaited] = useState(false);
+  const first = useRef<string[] | null>(null);
+  first.current ??= paths?.slice(0, FIRST) ?? null;
+  useEffect(() => {
+    if (!first.current) return undefined;
+    first.current.forEach(contents.want);
+    const timer = window.setTimeout(() => setWaited(true), PATIENCE);
+    return () => clearTimeout(timer);
+  }, [first.current]);
+  return waited || Boolean(first.current?.every(contents.lines));
 }

@@ -30,9 +30,10 @@ export function FileList(given: {
       ]),
     [groups],
   );
-  const here = current
-    ? rows.find((row): row is FileRow => "part" in row && row.part.hunks.includes(current))
-    : undefined;
+  const here = useMemo(
+    () => current && rows.find((row) => "part" in row && row.part.hunks.includes(current)),
+    [rows, current],
+  );
   useEffect(() => {
     if (here) list.current?.show(here.key);
   }, [here?.key]);

@@ -5,14 +5,15 @@ import { api, Problem, type PendingHunk, type Session } from "../../api";
 import { useColumns } from "../../diff/columns";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
-import { Counts, Empty, Segments, Skeleton, Trouble } from "../../parts/small";
+import { Counts, Segments, Skeleton, Trouble } from "../../parts/small";
 import { Virtual, type VirtualHandle } from "../../parts/virtual";
 import { useResource } from "../../resource";
 import { place, setQuery } from "../../router";
-import { complain, project as chosenProject, say, store, stored } from "../../state";
+import { NoProject } from "../../shell/noproject";
+import { complain, projectId, say, store, stored } from "../../state";
 import { takeBack } from "../../takeback";
 import { count } from "../../words";
-import { useContents } from "./contents";
+import { useContents, useFirst } from "./contents";
 import { FileList } from "./files";
 import { ConfirmAll, Nothing } from "./dialogs";
 import { fitting, versionOf } from "./fitting";
@@ -25,16 +26,14 @@ const MOST_ABOVE = FILE_HEIGHT + 80;
 const NUMBERS = { unified: 116, split: 76 };
 
 export default function Review() {
-  const project = chosenProject.value;
+  const project = projectId.value;
   if (!project)
     return (
-      <Empty icon="review" title="Nothing to review yet">
-        <p>
-          Run <code>mulligan up</code> in a project; what agents do there appears here.
-        </p>
-      </Empty>
+      <NoProject icon="review" title="Nothing to review yet">
+        Run <code>mulligan up</code> in a project; what agents do there appears here.
+      </NoProject>
     );
-  return <ReviewOf key={project.project} project={project.project} />;
+  return <ReviewOf key={project} project={project} />;
 }
 
 function ReviewOf({ project }: { project: string }) {
@@ -71,6 +70,8 @@ function ReviewOf({ project }: { project: string }) {
     [found.data, by, sessions, decided],
   );
   const hunks = useMemo(() => hunksOf(groups), [groups]);
+  const modified = found.data?.files.filter((file) => file.status === "modified") ?? null;
+  const isReady = useFirst(contents, modified && modified.map((file) => file.path));
   const linesOf = (part: Part) => fitting(part, contents.lines(part.file.path));
   const version = groups.flatMap((group) => group.parts.map(linesOf));
   const { rows, places, numbers } = useMemo(
@@ -332,7 +333,7 @@ function ReviewOf({ project }: { project: string }) {
           loading={!found.data && found.loading}
         />
         <div class="review-pane" ref={pane}>
-          {!found.data && found.loading ? (
+          {(!found.data && found.loading) || (found.data && !isReady) ? (
             <Skeleton lines={14} height={26} />
           ) : !hunks.length ? (
             <Nothing />

@@ -4,7 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import type { PendingHunk } from "../../api";
 import { colouring } from "../../diff/colours";
 import { DiffLine } from "../../diff/lines";
-import type { Line } from "../../diff/model";
+import type { Line, Pair } from "../../diff/model";
 import type { Colours, Token } from "../../diff/syntax";
 import { Icon } from "../../parts/icons";
 import { Counts, Letter, Path } from "../../parts/small";
@@ -61,13 +61,13 @@ export function RowView(given: { row: ReviewRow; current: PendingHunk | null; ac
         <Lines
           row={row}
           act={act}
-          active={row.kind !== "gap" && row.hunk === current?.hunk && isChange(row)}
+          active={isChange(row) && row.hunk === current?.hunk}
         />
       );
   }
 }
 
-function isChange(row: ReviewRow): boolean {
+function isChange(row: ReviewRow): row is (Line | Pair) & { part: Part } {
   if (row.kind === "line") return row.sign !== " ";
   return row.kind === "pair" && (row.left?.sign !== " " || row.right?.sign !== " ");
 }

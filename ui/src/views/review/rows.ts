@@ -48,8 +48,8 @@ interface Known {
   rows: ReviewRow[];
 }
 
-/** The rows of a part that has not changed are not made again. */
-const cache = new WeakMap<Part, Known>();
+/** The rows of a part that has not changed are not made again: in one column, and in two. */
+const caches = { unified: new WeakMap<Part, Known>(), split: new WeakMap<Part, Known>() };
 
 export function draw(
   groups: Group[],
@@ -61,7 +61,8 @@ export function draw(
   const rows: ReviewRow[] = [];
   const places = new Map<string, string>();
   const numbers = new Map<string, number>();
-  const shaped = `${shape.columns} ${shape.split} ${[...opened].join()}`;
+  const cache = shape.split ? caches.split : caches.unified;
+  const shaped = `${shape.columns} ${[...opened].join()}`;
   for (const group of groups) {
     if (group.title)
       rows.push({ kind: "group", key: `group ${group.key}`, height: GROUP_HEIGHT, group });
@@ -106,18 +107,18 @@ function rowsOf(
     const before = at > 0 ? hunks[at - 1]! : null;
     if (!alone)
       for (const row of contextRows(part.key, shape, { before, after: hunk }, lines, isOpen))
-        rows.push({ ...row, part });
+        rows.push(Object.assign(row, { part }));
     const key = `hunk ${hunk.hunk}`;
     rows.push({ kind: "hunk", key, height: HUNK_HEIGHT, part, hunk: part.hunks[at]! });
     const note = noteOf(part, hunk.kind);
     if (note)
       rows.push({ kind: "note", key: `note ${hunk.hunk}`, height: NOTE_HEIGHT, text: note });
-    for (const row of hunkRows(part.key, hunk, shape)) rows.push({ ...row, part });
+    for (const row of hunkRows(part.key, hunk, shape)) rows.push(Object.assign(row, { part }));
   });
   const last = hunks.at(-1);
   if (last && !alone)
     for (const row of contextRows(part.key, shape, { before: last, after: null }, lines, isOpen))
-      rows.push({ ...row, part });
+      rows.push(Object.assign(row, { part }));
   return rows;
 }
 

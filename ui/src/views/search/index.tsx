@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Found, type Hit } from "../../api";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
+import { Select } from "../../parts/select";
 import { Empty, Key, Marked, Moment, Skeleton, Trouble } from "../../parts/small";
 import { go, place, setQuery, to } from "../../router";
 import { projects } from "../../state";
@@ -33,6 +34,8 @@ const NAMES: Record<string, string> = {
   file_edit: "edit",
   branch_summary: "summary",
 };
+
+const CODE = ["tool_call", "tool_result", "file_edit"];
 
 export default function Search() {
   const { query } = place.value;
@@ -99,7 +102,7 @@ export default function Search() {
             {label}
           </button>
         ))}
-        <Choose
+        <Select
           label="Project"
           value={asked.project}
           choose={(value) => setQuery({ in: value })}
@@ -108,7 +111,7 @@ export default function Search() {
             ...(projects.value ?? []).map((each): [string, string] => [each.project, each.name]),
           ]}
         />
-        <Choose
+        <Select
           label="Time"
           value={asked.days}
           choose={(value) => setQuery({ days: value })}
@@ -174,8 +177,8 @@ export default function Search() {
                         {hit.agent} · <Moment at={hit.created_at} />
                       </span>
                     </span>
-                    <span class="hit-text">
-                      <Marked text={hit.snippet} />
+                    <span class={CODE.includes(hit.type) ? "hit-text hit-code" : "hit-text"}>
+                      <Marked text={hit.snippet.replace(/\n\s*\n/g, "\n")} />
                     </span>
                   </a>
                 </li>
@@ -190,26 +193,6 @@ export default function Search() {
         </div>
       </div>
     </div>
-  );
-}
-
-function Choose(given: {
-  label: string;
-  value: string;
-  options: [string, string][];
-  choose: (value: string) => void;
-}) {
-  return (
-    <label class="field field-small">
-      <span class="unseen">{given.label}</span>
-      <select value={given.value} onChange={(event) => given.choose(event.currentTarget.value)}>
-        {given.options.map(([value, label]) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 

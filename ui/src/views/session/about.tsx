@@ -1,4 +1,4 @@
-/** About the session itself, below its branches: its rounds, its name, and an end to it. */
+/** About the session itself, below its branches: its rounds, approvals, name, and an end to it. */
 
 import { useState } from "preact/hooks";
 import { api, type Session } from "../../api";
@@ -8,7 +8,8 @@ import { Moment } from "../../parts/small";
 import { useResource } from "../../resource";
 import { go, to } from "../../router";
 import { complain, say } from "../../state";
-import { count } from "../../words";
+import { count, roundName } from "../../words";
+import { Approvals } from "./approvals";
 
 const STATES: Record<string, string> = {
   active: "going on",
@@ -16,23 +17,25 @@ const STATES: Record<string, string> = {
   abandoned: "reset",
 };
 
+const MOST_ROUNDS = 6;
+
 export function About({ project, session }: { project: string; session: Session }) {
-  const [naming, setNaming] = useState(false);
-  const [deleting, setDeleting] = useState(false);
+  const [asked, setAsked] = useState<"approvals" | "name" | "delete" | null>(null);
+  const close = () => setAsked(null);
   const rounds = useResource(
     () => api.rounds(project, session.session),
     [project, session.session],
     (event) => event.project === project && event.kind.startsWith("operation"),
   );
   return (
-    <>
+    <section class="about">
       <h2>Rounds</h2>
       <ol class="rounds">
-        {(rounds.data?.rounds ?? []).map((round, at) => (
+        {(rounds.data?.rounds ?? []).slice(-MOST_ROUNDS).map((round) => (
           <li key={round.name}>
             <span class={`state state-${round.status === "active" ? "running" : "stopped"}`} />
             <span>
-              Round {at + 1}: {STATES[round.status] ?? round.status}
+              {roundName(round.name)}: {STATES[round.status] ?? round.status}
             </span>
             <span class="faint">
               <Moment at={round.closed_at ?? round.created_at} />
@@ -41,16 +44,20 @@ export function About({ project, session }: { project: string; session: Session 
         ))}
       </ol>
       <div class="session-acts">
-        <button type="button" class="small" onClick={() => setNaming(true)}>
-          Rename
+        <button type="button" class="small" onClick={() => setAsked("approvals")}>
+          Approvals…
         </button>
-        <button type="button" class="small" onClick={() => setDeleting(true)}>
+        <button type="button" class="small" onClick={() => setAsked("name")}>
+          Rename…
+        </button>
+        <button type="button" class="small" onClick={() => setAsked("delete")}>
           Delete…
         </button>
       </div>
-      {naming && <Rename project={project} session={session} close={() => setNaming(false)} />}
-      {deleting && <Delete project={project} session={session} close={() => setDeleting(false)} />}
-    </>
+      {asked === "approvals" && <Approvals project={project} session={session} close={close} />}
+      {asked === "name" && <Rename project={project} session={session} close={close} />}
+      {asked === "delete" && <Delete project={project} session={session} close={close} />}
+    </section>
   );
 }
 

@@ -16,19 +16,21 @@ export interface Act {
   label: (entry: Entry) => void;
   project: string;
   target: string | null;
+  /** What became of a turn, by the entry that it ended with. */
   turns: Map<string, TurnStatus>;
+  /** The result of a call, by the call's entry. */
   results: Map<string, Entry>;
+  /** Which calls are unfolded; they stay so while they are out of sight. */
+  unfolded: Set<string>;
 }
 
 export function EntryView({ entry, act }: { entry: Entry; act: Act }) {
-  const inside = content(entry, act);
-  if (!inside) return null;
   const classes = ["entry", `entry-${entry.type}`];
   if (entry.entry === act.target) classes.push("is-target");
   if (entry.is_compacted) classes.push("is-compacted");
   return (
-    <li id={`e-${entry.entry}`} class={classes.join(" ")}>
-      {inside}
+    <li data-key={entry.entry} class={classes.join(" ")}>
+      {content(entry, act)}
     </li>
   );
 }
@@ -38,14 +40,11 @@ function content(entry: Entry, act: Act): ComponentChildren {
     case "user_input":
       return <Asked entry={entry} act={act} />;
     case "assistant_output":
-      return entry.content.trim() ? <Markdown text={entry.content} /> : null;
+      return <Markdown text={entry.content} />;
     case "tool_call":
-      return <Call entry={entry} result={act.results.get(String(entry.data?.call ?? ""))} />;
+      return <Call entry={entry} result={act.results.get(entry.entry)} act={act} />;
     case "tool_result":
-      return act.results.get(String(entry.data?.call ?? "")) === entry &&
-        entry.data?.matched ? null : (
-        <Loose entry={entry} />
-      );
+      return <Loose entry={entry} act={act} />;
     case "file_edit":
       return <Edit entry={entry} />;
     case "step_snapshot":
@@ -65,7 +64,7 @@ function content(entry: Entry, act: Act): ComponentChildren {
         </Mark>
       );
     case "system_message":
-      return entry.content ? <Mark icon="session">{gist(entry.content, 240)}</Mark> : null;
+      return <Mark icon="session">{gist(entry.content, 240)}</Mark>;
     default:
       return null;
   }
@@ -107,7 +106,7 @@ const ICONS: Record<string, string> = {
   grep: "search",
 };
 
-function Call({ entry, result }: { entry: Entry; result: Entry | undefined }) {
+function Call({ entry, result, act }: { entry: Entry; result: Entry | undefined; act: Act }) {
   const data = entry.data ?? {};
   const name = String(data.name ?? "tool");
   const failed = data.status === "error" || result?.data?.is_error === true;
@@ -115,25 +114,55 @@ function Call({ entry, result }: { entry: Entry; result: Entry | undefined }) {
   const output = String(data.output ?? result?.content ?? "");
   const input = (data.input ?? {}) as Record<string, unknown>;
   return (
-    <details class="call">
-      <summary>
-        <Icon name={ICONS[name.toLowerCase()] ?? "tool"} size={14} />
-        <span class="call-name">{name}</span>
-        <span class="call-gist">{callGist(input)}</span>
-        {failed && <span class="tag call-failed">failed</span>}
-        {running && <span class="tag">running</span>}
-        {typeof data.duration === "number" && (
-          <span class="call-time">{duration(data.duration)}</span>
-        )}
-      </summary>
-      <div class="call-inside">
-        {Object.keys(input).length > 0 && (
-          <pre class="code" tabIndex={0} role="region" aria-label="What it was given">
-            {JSON.stringify(input, null, 2)}
-          </pre>
-        )}
-        {output ? <Output text={output} /> : <p class="faint">No output.</p>}
-      </div>
+    <Folded
+      entry={entry}
+      act={act}
+      summary={
+        <>
+          <Icon name={ICONS[name.toLowerCase()] ?? "tool"} size={14} />
+          <span class="call-name">{name}</span>
+          <span class="call-gist">{callGist(input)}</span>
+          {failed && <span class="tag call-failed">failed</span>}
+          {running && <span class="tag">running</span>}
+          {typeof data.duration === "number" && (
+            <span class="call-time">{duration(data.duration)}</span>
+          )}
+        </>
+      }
+    >
+      {Object.keys(input).length > 0 && (
+        <pre class="code" tabIndex={0} role="region" aria-label="What it was given">
+          {JSON.stringify(input, null, 2)}
+        </pre>
+      )}
+      {output ? <Output text={output} /> : <p class="faint">No output.</p>}
+    </Folded>
+  );
+}
+
+/** Something that is drawn when it is unfolded, and stays unfolded when it is drawn again. */
+function Folded(given: {
+  entry: Entry;
+  act: Act;
+  summary: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  const { unfolded } = given.act;
+  const id = given.entry.entry;
+  const [open, setOpen] = useState(unfolded.has(id));
+  return (
+    <details
+      class="call"
+      open={open}
+      onToggle={(event) => {
+        const now = event.currentTarget.open;
+        if (now) unfolded.add(id);
+        else unfolded.delete(id);
+        setOpen(now);
+      }}
+    >
+      <summary>{given.summary}</summary>
+      {open && <div class="call-inside">{given.children}</div>}
     </details>
   );
 }
@@ -164,18 +193,18 @@ function Output({ text }: { text: string }) {
   );
 }
 
-function Loose({ entry }: { entry: Entry }) {
+function Loose({ entry, act }: { entry: Entry; act: Act }) {
+  const summary = (
+    <>
+      <Icon name="tool" size={14} />
+      <span class="call-name">Result</span>
+      <span class="call-gist">{gist(entry.content, 140)}</span>
+    </>
+  );
   return (
-    <details class="call">
-      <summary>
-        <Icon name="tool" size={14} />
-        <span class="call-name">Result</span>
-        <span class="call-gist">{gist(entry.content, 140)}</span>
-      </summary>
-      <div class="call-inside">
-        <Output text={entry.content} />
-      </div>
-    </details>
+    <Folded entry={entry} act={act} summary={summary}>
+      <Output text={entry.content} />
+    </Folded>
   );
 }
 
@@ -200,7 +229,7 @@ function Step({ entry, act }: { entry: Entry; act: Act }) {
   const parts = ["added", "modified", "deleted"]
     .filter((each) => diff[each]?.length)
     .map((each) => `${diff[each]!.length} ${each}`);
-  const turn = act.turns.get(entry.checkpoint ?? "");
+  const turn = act.turns.get(entry.entry);
   return (
     <div class="step">
       <span class="step-mark" aria-hidden="true" />

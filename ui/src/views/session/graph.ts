@@ -1,6 +1,8 @@
 /** The tree of a session as a drawing: a row a message, a lane a branch. */
 
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, type Branch, type Entry } from "../../api";
+import { listen } from "../../live";
 
 export interface Node {
   entry: Entry;
@@ -24,7 +26,7 @@ export interface Graph {
   here: string | null;
 }
 
-export interface Loaded {
+interface Loaded {
   branches: Branch[];
   messages: Entry[];
   /** The entries that branches spring from, and the leaf, by id. */
@@ -32,18 +34,69 @@ export interface Loaded {
   leaf: string | null;
 }
 
-const MOST = 1000;
+const PAGE = 1000;
+const QUIET = 400;
 
-export async function loadGraph(project: string, session: string): Promise<Loaded> {
-  const query = { type: ["user_input"], limit: MOST, include_compacted: true };
-  const [tree, page] = await Promise.all([
+/** The tree of a session, as it grows: messages that are known are not asked for again. */
+export function useGraph(project: string, session: string) {
+  const [loaded, setLoaded] = useState<Loaded | null>(null);
+  const [problem, setProblem] = useState<Error | null>(null);
+  const messages = useRef<Entry[]>([]);
+  const round = useRef(0);
+
+  const load = useCallback(
+    async (known: Entry[]) => {
+      const mine = ++round.current;
+      try {
+        const found = await loadGraph(project, session, known);
+        if (mine !== round.current) return;
+        messages.current = found.messages;
+        setLoaded(found);
+        setProblem(null);
+      } catch (why) {
+        if (mine === round.current && !messages.current.length) setProblem(why as Error);
+      }
+    },
+    [project, session],
+  );
+  const reload = useCallback(() => load([]), [load]);
+
+  useEffect(() => {
+    messages.current = [];
+    void reload();
+    let timer: number | undefined;
+    let anew = false;
+    const stop = listen((event) => {
+      const mine = event.project === project && (!event.session || event.session === session);
+      const other = !mine || event.kind === "files" || event.kind === "job";
+      if (event.kind !== "reconnected" && other) return;
+      // What is only added leaves the messages before it as they are.
+      anew ||= event.kind === "reconnected";
+      timer ??= window.setTimeout(() => {
+        timer = undefined;
+        void load(anew ? [] : messages.current);
+        anew = false;
+      }, QUIET);
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+      round.current++;
+    };
+  }, [load]);
+
+  const drawn = useMemo(() => loaded && drawGraph(loaded), [loaded]);
+  return { drawn, problem, reload };
+}
+
+async function loadGraph(project: string, session: string, known: Entry[]): Promise<Loaded> {
+  const [tree, messages] = await Promise.all([
     api.tree(project, session),
-    api.entries(project, session, query),
+    messagesAfter(project, session, known),
   ]);
   const branches = tree.branches.filter((branch) => !branch.first.aside);
-  const messages = page.entries.filter((entry) => !entry.aside);
-  const known = [...messages, ...branches.flatMap((branch) => [branch.first, branch.last])];
-  const points = new Map(known.map((entry) => [entry.entry, entry]));
+  const ends = branches.flatMap((branch) => [branch.first, branch.last]);
+  const points = new Map([...messages, ...ends].map((entry) => [entry.entry, entry]));
   const wanted = [...branches.map((branch) => branch.springs_from), tree.leaf];
   const missing = wanted.filter((each): each is string => each !== null && !points.has(each));
   await Promise.all(
@@ -55,7 +108,22 @@ export async function loadGraph(project: string, session: string): Promise<Loade
   return { branches, messages, points, leaf: tree.leaf };
 }
 
-export function drawGraph({ branches, messages, points, leaf }: Loaded): Graph {
+/** The messages that are known, and all that came after them. */
+async function messagesAfter(project: string, session: string, known: Entry[]): Promise<Entry[]> {
+  const found = [...known];
+  let more = true;
+  let since = known.at(-1)?.seq ?? 0;
+  while (more) {
+    const query = { type: ["user_input"], limit: PAGE, since, include_compacted: true };
+    const page = await api.entries(project, session, query);
+    found.push(...page.entries.filter((entry) => !entry.aside));
+    more = page.has_more && page.entries.length > 0;
+    since = page.entries.at(-1)?.seq ?? since;
+  }
+  return found;
+}
+
+function drawGraph({ branches, messages, points, leaf }: Loaded): Graph {
   const bySeq = new Map(branches.map((branch) => [branch.first.seq, branch]));
   const active = activePath(bySeq, points, leaf);
   const lanes = new Map<number, number>();

@@ -1,12 +1,14 @@
 /**
  * The part of a session that is shown: the conversation where it stands, or another moment of it.
  *
- * Pages are added at either end. What arrives while one reads is joined to what is there.
+ * Pages are added at either end as one reads on. What happens meanwhile is joined to what is there:
+ * an entry's parent never changes, so what went on from an entry still does.
  */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { api, Problem, type Entry } from "../../api";
-import { listen } from "../../live";
+import { listen, type LiveEvent } from "../../live";
+import { complain } from "../../state";
 
 export interface Shown {
   entries: Entry[];
@@ -19,6 +21,8 @@ export interface Shown {
 
 const PAGE = 120;
 const AFTER = 40;
+const AT_ONCE = 1000;
+const QUIET = 120;
 
 export interface Moment {
   entry: string | null;
@@ -29,41 +33,83 @@ export function usePath(project: string, session: string, moment: Moment) {
   const [shown, setShown] = useState<Shown | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
   const round = useRef(0);
+  const latest = useRef<Shown | null>(null);
+  const working = useRef({ earlier: false, later: false });
   const key = `${project} ${session} ${moment.entry ?? ""}`;
 
-  const load = useCallback(
-    async (fresh: boolean) => {
-      const mine = ++round.current;
+  const put = (change: (old: Shown | null) => Shown | null) => {
+    latest.current = change(latest.current);
+    setShown(latest.current);
+  };
+
+  /** Runs something whose answer counts only while the same moment is shown. */
+  const ask = useCallback(
+    async (work: () => Promise<(old: Shown | null) => Shown | null>) => {
+      const mine = round.current;
       try {
-        const found = moment.entry
-          ? await around(project, session, moment)
-          : await newest(project, session);
+        const change = await work();
         if (mine !== round.current) return;
         setProblem(null);
-        setShown((old) => (fresh || !old ? found : joined(old, found)));
+        put(change);
       } catch (why) {
-        if (mine === round.current && !isGone(why)) setProblem(why as Error);
+        if (mine !== round.current || isGone(why)) return;
+        if (latest.current) complain(why);
+        else setProblem(why as Error);
       }
     },
     [key],
   );
 
+  const load = useCallback(
+    () =>
+      ask(async () => {
+        const found = moment.entry
+          ? await around(project, session, moment)
+          : await newest(project, session);
+        return (old) => (old && found.entries.length ? joined(old, found) : found);
+      }),
+    [ask],
+  );
+
   useEffect(() => {
-    setShown(null);
-    void load(true);
+    put(() => null);
+    void load();
+    const changed = new Set<number>();
+    let [moved, more] = [false, false];
     let timer: number | undefined;
-    let fresh = false;
+
+    const follow = async () => {
+      const seqs = [...changed];
+      const [mayHaveMoved, hasMore] = [moved, more];
+      changed.clear();
+      timer = undefined;
+      [moved, more] = [false, false];
+      if (seqs.length) await ask(() => again(project, session, seqs));
+      const old = latest.current;
+      const last = old?.entries.at(-1);
+      if (!old || !last || (mayHaveMoved && (await isAway(project, session, old, last))))
+        return load();
+      // Where the end is not shown, what is added there can wait until one reads on.
+      if ((hasMore || mayHaveMoved) && !old.later && !old.elsewhere) await goOn(last);
+    };
+    const goOn = async (last: Entry) => {
+      let away = false;
+      await ask(async () => {
+        const found = await onwards(project, session, last, AT_ONCE);
+        away = !found;
+        return (old) => (old && found ? joined(old, found) : old);
+      });
+      if (away) await load();
+    };
     const stop = listen((event) => {
-      const mine = event.project === project && (!event.session || event.session === session);
-      if (event.kind !== "reconnected" && (!mine || event.kind === "files" || event.kind === "job"))
-        return;
-      // An operation may have moved the session: then nothing of the old path is sure to be on it.
-      fresh ||= event.kind.startsWith("operation") || event.kind === "reconnected";
-      timer ??= window.setTimeout(() => {
-        timer = undefined;
-        void load(fresh);
-        fresh = false;
-      }, 120);
+      if (!concerns(event, project, session)) return;
+      if (event.kind === "entry_changed") changed.add(Number(event.seq));
+      else if (event.kind === "entry") more = true;
+      else moved = true;
+      timer ??= window.setTimeout(
+        () => void follow().catch((why) => isGone(why) || complain(why)),
+        QUIET,
+      );
     });
     return () => {
       stop();
@@ -72,19 +118,39 @@ export function usePath(project: string, session: string, moment: Moment) {
     };
   }, [load]);
 
-  const earlier = useCallback(async () => {
-    const before = shown?.earlier;
-    if (!before) return;
-    const leaf = shown.elsewhere ? moment.entry : null;
-    const page = await api.conversation(project, session, { before, limit: PAGE, leaf });
-    setShown((old) =>
-      old && old.earlier === before
-        ? { ...old, entries: [...page.entries, ...old.entries], earlier: page.next_before }
-        : old,
-    );
-  }, [shown, key]);
+  const once = async (end: "earlier" | "later", work: () => Promise<void>) => {
+    if (working.current[end]) return;
+    working.current[end] = true;
+    await work().finally(() => (working.current[end] = false));
+  };
 
-  return { shown, problem, earlier, reload: () => load(true) };
+  const earlier = () =>
+    once("earlier", () =>
+      ask(async () => {
+        const before = latest.current?.earlier;
+        if (!before) return (old) => old;
+        const leaf = latest.current!.elsewhere ? moment.entry : null;
+        const page = await api.conversation(project, session, { before, limit: PAGE, leaf });
+        return (old) =>
+          old && old.earlier === before
+            ? { ...old, entries: [...page.entries, ...old.entries], earlier: page.next_before }
+            : old;
+      }),
+    );
+
+  const later = () =>
+    once("later", () =>
+      ask(async () => {
+        const last = latest.current?.later ? latest.current.entries.at(-1) : undefined;
+        const found = last && (await onwards(project, session, last, PAGE));
+        return (old) => (old && found ? joined(old, found) : old);
+      }),
+    );
+
+  /** Puts an entry in the place of its older self. */
+  const replace = (entry: Entry) => put((old) => old && replaced(old, [entry]));
+
+  return { shown, problem, earlier, later, reload: load, replace };
 }
 
 /** That the server is gone is said once, above all views. */
@@ -92,17 +158,70 @@ function isGone(why: unknown): boolean {
   return why instanceof Problem && why.code === "unreachable";
 }
 
+function concerns(event: LiveEvent, project: string, session: string): boolean {
+  if (event.kind === "reconnected") return true;
+  const mine = event.project === project && (!event.session || event.session === session);
+  return mine && event.kind !== "files" && event.kind !== "job";
+}
+
 async function newest(project: string, session: string): Promise<Shown> {
   const page = await api.conversation(project, session, { limit: PAGE });
   return { entries: page.entries, earlier: page.next_before, later: false, elsewhere: false };
 }
 
+/** Whether the session's path has left what is shown; or come to it, where it was a branch. */
+async function isAway(
+  project: string,
+  session: string,
+  shown: Shown,
+  last: Entry,
+): Promise<boolean> {
+  const page = await api.conversation(project, session, { before: last.seq + 1, limit: 1 });
+  return (page.entries.at(-1)?.entry === last.entry) === shown.elsewhere;
+}
+
+/** What follows on an entry, on the session's path; nothing if the path leads elsewhere now. */
+async function onwards(
+  project: string,
+  session: string,
+  last: Entry,
+  limit: number,
+): Promise<Shown | null> {
+  const query = { since: last.seq, limit, newest: false };
+  const page = await api.conversation(project, session, query);
+  const first = page.entries[0];
+  if (first && first.parent !== last.entry) return null;
+  return { entries: page.entries, earlier: null, later: page.has_more, elsewhere: false };
+}
+
+/** Entries that have changed, as they are now. */
+async function again(project: string, session: string, seqs: number[]) {
+  const [least, most] = [Math.min(...seqs), Math.max(...seqs)];
+  const page = await api.entries(project, session, {
+    since: least - 1,
+    limit: Math.min(AT_ONCE, most - least + 1),
+    include_compacted: true,
+  });
+  return (old: Shown | null) => old && replaced(old, page.entries);
+}
+
+function replaced(old: Shown, entries: Entry[]): Shown {
+  const now = new Map(entries.map((entry) => [entry.entry, entry]));
+  return { ...old, entries: old.entries.map((entry) => now.get(entry.entry) ?? entry) };
+}
+
 /** The neighbourhood of an entry: on the path of the session, else on the branch it is on. */
-async function around(project: string, session: string, { entry, seq }: Moment): Promise<Shown> {
-  const top = seq === null ? null : seq + AFTER;
-  const page = await api.conversation(project, session, { before: top, limit: PAGE });
+async function around(project: string, session: string, moment: Moment): Promise<Shown> {
+  const { entry } = moment;
+  const itself = { leaf: entry, limit: 1 };
+  const seq =
+    moment.seq ?? (await api.conversation(project, session, itself)).entries.at(-1)?.seq ?? 0;
+  const query = { before: seq + AFTER, limit: PAGE };
+  const [page, last] = await Promise.all([
+    api.conversation(project, session, query),
+    api.conversation(project, session, { limit: 1 }),
+  ]);
   if (page.entries.some((each) => each.entry === entry)) {
-    const last = await api.conversation(project, session, { limit: 1 });
     const later = last.entries.at(-1)?.entry !== page.entries.at(-1)?.entry;
     return { entries: page.entries, earlier: page.next_before, later, elsewhere: false };
   }
@@ -110,11 +229,11 @@ async function around(project: string, session: string, { entry, seq }: Moment):
   return { entries: branch.entries, earlier: branch.next_before, later: false, elsewhere: true };
 }
 
-/** The old pages before a new one, where the new one goes on from them. */
+/** What was found, after what was there before it, where the one goes on from the other. */
 function joined(old: Shown, found: Shown): Shown {
-  const first = found.entries[0]?.seq ?? 0;
-  const kept = old.entries.filter((each) => each.seq < first);
-  const goesOn = kept.length > 0 && kept.at(-1)!.entry === found.entries[0]?.parent;
-  if (!goesOn) return found;
-  return { ...found, entries: [...kept, ...found.entries], earlier: old.earlier };
+  const first = found.entries[0];
+  if (!first) return { ...old, later: found.later };
+  const before = old.entries.filter((each) => each.seq < first.seq);
+  if (before.at(-1)?.entry !== first.parent) return found;
+  return { ...found, entries: [...before, ...found.entries], earlier: old.earlier };
 }

@@ -1,53 +1,63 @@
-/** The tree of branches, beside the conversation. */
+/** The tree of branches, beside the conversation. Only what can be seen of it is drawn. */
 
-import type { Graph, Node } from "./graph";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { Edge, Graph, Node } from "./graph";
 import { Moment } from "../../parts/small";
+import { Virtual, type Row, type VirtualHandle } from "../../parts/virtual";
 import { to } from "../../router";
 import { gist } from "../../words";
 
 const ROW = 52;
 const LANE = 16;
 const LEFT = 14;
+const MIDDLE = 18;
+const MOST_LANES = 8;
+
+interface TreeRow extends Row {
+  node: Node;
+  /** The edges that pass through this row, begin in it or end there. */
+  edges: Edge[];
+}
 
 export function Tree(given: {
   graph: Graph;
   project: string;
   session: string;
   selected: string | null;
+  chosen: () => void;
 }) {
   const { graph } = given;
-  const width = LEFT * 2 + Math.min(graph.lanes, 8) * LANE - LANE;
+  const list = useRef<VirtualHandle>(null);
+  const width = LEFT * 2 + (Math.min(graph.lanes, MOST_LANES) - 1) * LANE;
+  const rows = useMemo(() => rowsOf(graph), [graph]);
+  const wanted = given.selected ?? graph.here;
+  useEffect(() => {
+    if (wanted) list.current?.show(wanted);
+  }, [wanted, rows.length]);
   return (
-    <div class="tree">
-      <svg
-        class="tree-lines"
-        width={width}
-        height={graph.nodes.length * ROW}
-        role="img"
-        aria-label={`A tree of ${graph.nodes.length} messages on ${graph.lanes} branches`}
-      >
-        {[...graph.edges]
-          .sort((a, b) => Number(a.active) - Number(b.active))
-          .map((edge) => (
-            <path
-              key={`${edge.from.row} ${edge.to.row}`}
-              class={edge.active ? "tree-edge is-active" : "tree-edge"}
-              d={curve(edge.from, edge.to)}
-            />
-          ))}
-        {graph.nodes.map((node) => (
-          <circle
-            key={node.entry.entry}
-            class={nodeClass(node, graph)}
-            cx={x(node.lane)}
-            cy={y(node.row)}
-            r={node.entry.entry === graph.here ? 5.5 : 4}
-          />
-        ))}
-      </svg>
-      <ol class="tree-rows" style={{ paddingLeft: `${width}px` }}>
-        {graph.nodes.map((node) => (
-          <li key={node.entry.entry} style={{ height: `${ROW}px` }}>
+    <div class="tree" style={{ flexBasis: `${rows.length * ROW}px` }}>
+      <Virtual
+        rows={rows}
+        label={`A tree of ${rows.length} messages on ${graph.lanes} branches`}
+        handle={list}
+        role="list"
+        render={({ key, node, edges }) => (
+          <div key={key} class="tree-item" role="listitem" style={{ height: `${ROW}px` }}>
+            <svg class="tree-lines" width={width} height={ROW} aria-hidden="true">
+              {edges.map((edge) => (
+                <path
+                  key={`${edge.from.row} ${edge.to.row}`}
+                  class={edge.active ? "tree-edge is-active" : "tree-edge"}
+                  d={curve(edge.from, edge.to, node.row)}
+                />
+              ))}
+              <circle
+                class={nodeClass(node, graph)}
+                cx={x(node.lane)}
+                cy={MIDDLE}
+                r={node.entry.entry === graph.here ? 5.5 : 4}
+              />
+            </svg>
             <a
               class={node.active ? "tree-row is-active" : "tree-row"}
               aria-current={node.entry.entry === given.selected ? "true" : undefined}
@@ -56,6 +66,7 @@ export function Tree(given: {
                 entry: node.entry.entry,
                 seq: node.entry.seq,
               })}
+              onClick={given.chosen}
             >
               <span class="tree-text">{gist(node.entry.content, 80) || "A message"}</span>
               <span class="tree-facts">
@@ -64,11 +75,24 @@ export function Tree(given: {
                 {node.entry.label && <span class="tag">{node.entry.label}</span>}
               </span>
             </a>
-          </li>
-        ))}
-      </ol>
+          </div>
+        )}
+      />
     </div>
   );
+}
+
+function rowsOf(graph: Graph): TreeRow[] {
+  const rows = graph.nodes.map((node): TreeRow => ({
+    key: node.entry.entry,
+    height: ROW,
+    node,
+    edges: [],
+  }));
+  // The way to where the session stands is drawn over the others.
+  for (const edge of [...graph.edges].sort((a, b) => Number(a.active) - Number(b.active)))
+    for (let row = edge.from.row; row <= edge.to.row; row++) rows[row]!.edges.push(edge);
+  return rows;
 }
 
 function nodeClass(node: Node, graph: Graph): string {
@@ -77,16 +101,14 @@ function nodeClass(node: Node, graph: Graph): string {
 }
 
 function x(lane: number): number {
-  return LEFT + Math.min(lane, 7) * LANE;
+  return LEFT + Math.min(lane, MOST_LANES - 1) * LANE;
 }
 
-function y(row: number): number {
-  return row * ROW + 18;
-}
-
-function curve(from: { lane: number; row: number }, to: { lane: number; row: number }): string {
+/** The part of an edge that is within a row; what is beyond it is cut off. */
+function curve(from: Edge["from"], to: Edge["to"], row: number): string {
+  const y = (each: number) => (each - row) * ROW + MIDDLE;
   const [ax, ay, bx, by] = [x(from.lane), y(from.row), x(to.lane), y(to.row)];
-  if (ax === bx) return `M${ax} ${ay}V${by}`;
+  if (ax === bx) return `M${ax} ${Math.max(ay, -ROW)}V${Math.min(by, 2 * ROW)}`;
   // Sideways soon after the message that was gone back to, then down beside what was left.
   const turn = ay + 20;
   return `M${ax} ${ay}C${ax} ${turn} ${bx} ${ay + 6} ${bx} ${turn + 8}V${by}`;

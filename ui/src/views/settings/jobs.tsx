@@ -4,6 +4,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { api, type JobRow } from "../../api";
 import { listen } from "../../live";
 import { complain } from "../../state";
+import { figure } from "../../words";
 
 const ASK_EVERY = 1500;
 
@@ -46,8 +47,8 @@ export function Progress({ job, told }: { job: JobRow | null; told: (result: unk
           aria-label={job.stage || "Working"}
         />
         <span class="faint">
-          {job.stage || "working"} {job.done ? job.done.toLocaleString("en") : ""}
-          {job.total ? ` of ${job.total.toLocaleString("en")}` : ""}
+          {job.stage || "working"} {job.done ? figure(job.done) : ""}
+          {job.total ? ` of ${figure(job.total)}` : ""}
         </span>
         <button
           type="button"

@@ -2,12 +2,13 @@
 
 import { useMemo } from "preact/hooks";
 import { api, type Stats, type StatsKeyed, type StatsRow } from "../../api";
+import { Select } from "../../parts/select";
 import { Empty, Segments, Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
-import { place, setQuery } from "../../router";
+import { place, setQuery, to } from "../../router";
 import { project as chosenProject, projects } from "../../state";
-import { count, duration, size } from "../../words";
-import { Area, Bars, Share, type Series } from "./plots";
+import { count, duration, figure, size } from "../../words";
+import { Area, Bars, Share, type Series } from "../../parts/plots";
 
 const RANGES = [
   { value: "7", label: "Week" },
@@ -45,17 +46,15 @@ export default function Statistics() {
       <header class="bar">
         <h1>Statistics</h1>
         <span class="bar-space" />
-        <label class="field field-small">
-          <span class="unseen">Project</span>
-          <select value={project} onChange={(event) => setQuery({ in: event.currentTarget.value })}>
-            <option value="">All projects</option>
-            {(projects.value ?? []).map((each) => (
-              <option key={each.project} value={each.project}>
-                {each.name}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Select
+          label="Project"
+          value={project}
+          choose={(value) => setQuery({ in: value })}
+          options={[
+            ["", "All projects"],
+            ...(projects.value ?? []).map((each): [string, string] => [each.project, each.name]),
+          ]}
+        />
         <Segments
           label="Range"
           value={days}
@@ -101,7 +100,7 @@ export default function Statistics() {
 
 function Tiles({ total, tools, agents }: { total: StatsRow; tools: Stats; agents: Stats }) {
   const facts: [string, string][] = [
-    [total.calls.toLocaleString("en"), "tool calls"],
+    [figure(total.calls), "tool calls"],
     [rate(total.success_rate), "succeeded"],
     [total.average_ms === null ? "—" : duration(total.average_ms), "on average"],
     [total.p95_ms === null ? "—" : duration(total.p95_ms), "95th percentile"],
@@ -205,7 +204,7 @@ function Table({ name, stats }: { name: "tool" | "agent"; stats: Stats }) {
               <td class="figures-bar">
                 <Share part={row.calls} of={most} />
               </td>
-              <td class="number">{row.calls.toLocaleString("en")}</td>
+              <td class="number">{figure(row.calls)}</td>
               <td class="number">{rate(row.success_rate)}</td>
               <td class="number">{row.average_ms === null ? "—" : duration(row.average_ms)}</td>
               <td class="number">{row.p95_ms === null ? "—" : duration(row.p95_ms)}</td>
@@ -221,20 +220,17 @@ function StorePanel({ project }: { project: string }) {
   const found = useResource(
     async () => {
       if (!project) return null;
-      const [page, doctor] = await Promise.all([
+      const [page, stored] = await Promise.all([
         api.checkpoints(project, { limit: 200 }),
-        api.doctor(project),
+        api.projectSizes(project),
       ]);
-      return {
-        checkpoints: page.checkpoints,
-        store: doctor.findings.find((each) => each.subject === "store")?.message ?? "",
-      };
+      return { checkpoints: page.checkpoints, stored };
     },
     [project],
     (event) => event.project === project && event.kind === "operation",
   );
   if (!found.data?.checkpoints.length) return null;
-  const { checkpoints, store } = found.data;
+  const { checkpoints, stored } = found.data;
   const points = [...checkpoints]
     .reverse()
     .map((each) => ({ at: each.created_at, value: each.bytes }));
@@ -244,8 +240,9 @@ function StorePanel({ project }: { project: string }) {
     <section class="panel">
       <h2>Size of {name} at each checkpoint</h2>
       <p class="faint">
-        The last {count(checkpoints.length, "checkpoint")} hold {size(held)} of files; stored are{" "}
-        {store}.
+        The last {count(checkpoints.length, "checkpoint")} hold {size(held)} of files; what differs
+        in them is stored in {size(stored.sizes.contents)}.{" "}
+        <a href={to("settings", project)}>What takes the room</a>
       </p>
       <Area title="Size of the project" points={points} shown={size} />
     </section>

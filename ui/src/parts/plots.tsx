@@ -1,6 +1,7 @@
 /** Small plots, drawn by hand: no more than what they show. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { figure } from "../words";
 
 export interface Series {
   name: string;
@@ -10,7 +11,7 @@ export interface Series {
 const HEIGHT = 180;
 const BOTTOM = 22;
 const LEFT = 34;
-const SHADES = 5;
+const SHADES = 6;
 
 /** Bars over time, one on top of the other. */
 export function Bars({
@@ -140,13 +141,70 @@ export function Legend({ names }: { names: string[] }) {
     <ul class="legend">
       {names.map((name, at) => (
         <li key={name}>
-          <svg width="10" height="10" aria-hidden="true">
-            <rect class={`shade shade-${at % SHADES}`} width="10" height="10" rx="3" />
-          </svg>
+          <Swatch shade={at} />
           {name}
         </li>
       ))}
     </ul>
+  );
+}
+
+/** What something is made of, as one bar; parts that are nothing are left out. */
+export function Parts({
+  parts,
+  title,
+  shown,
+}: {
+  parts: { name: string; value: number }[];
+  title: string;
+  shown: (value: number) => string;
+}) {
+  const all = parts.reduce((sum, each) => sum + each.value, 0);
+  let before = 0;
+  const drawn = parts.map(({ name, value }, at) => {
+    const part = { name, value, at, from: (100 * before) / all };
+    before += value;
+    return part;
+  });
+  const words = parts.map(({ name, value }) => `${name} ${shown(value)}`).join(", ");
+  return (
+    <div class="parts">
+      <svg class="parts-bar" width="100%" height="14" role="img" aria-label={`${title}: ${words}`}>
+        {drawn.map(
+          ({ name, value, at, from }) =>
+            value > 0 && (
+              <rect
+                key={name}
+                class={`shade shade-${at % SHADES}`}
+                x={`${from}%`}
+                width={`${(100 * value) / all}%`}
+                height="14"
+              >
+                <title>
+                  {name}: {shown(value)}
+                </title>
+              </rect>
+            ),
+        )}
+      </svg>
+      <dl class="parts-legend">
+        {drawn.map(({ name, value, at }) => (
+          <div key={name}>
+            <Swatch shade={at} />
+            <dt>{name}</dt>
+            <dd>{shown(value)}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+function Swatch({ shade }: { shade: number }) {
+  return (
+    <svg width="10" height="10" aria-hidden="true">
+      <rect class={`shade shade-${shade % SHADES}`} width="10" height="10" rx="3" />
+    </svg>
   );
 }
 
@@ -184,5 +242,5 @@ function nice(value: number): number {
 }
 
 function short(value: number): string {
-  return value >= 1000 ? `${(value / 1000).toLocaleString("en")}k` : value.toLocaleString("en");
+  return value >= 1000 ? `${figure(value / 1000)}k` : figure(value);
 }

@@ -1,0 +1,166 @@
+"""What is left out of checkpoints: the default excludes, and the project's `.mulliganignore`.
+
+The file is the user's. When he has Mulligan write it, that is an operation like a restore: what
+it held is in the store first, and one undo brings it back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mulligan.core.coverage import raw, text
+from mulligan.core.tree import file_entry, find
+from mulligan.errors import NotFound, UsageError, WouldLoseWork
+from mulligan.files.ignore import DEFAULT_EXCLUDES, Reason
+from mulligan.files.rules import Rules
+from mulligan.files.snapshot import WHY
+from mulligan.journal import checkpoints
+from mulligan.store.writer import Writer
+from mulligan.workspace.checkpoints import coverage, read_disk
+from mulligan.workspace.observe import Observation
+from mulligan.workspace.restore import perform
+from mulligan.workspace.results import RestoreResult, plain
+from mulligan.workspace.wish import Wish, settled
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+FILE = b".mulliganignore"
+NEW_MODE = 0o644
+NOTES: dict[str, tuple[str, ...]] = {
+    "Installed JavaScript packages": ("node_modules/",),
+    "Python environments": (".venv/", "venv/", "env/", ".env/"),
+    "Compiled Python": ("__pycache__/", "*.pyc", "*.pyo", "*.pyd"),
+    "What Python's tools keep for themselves": (
+        *(".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".tox/", ".nox/", ".hypothesis/"),
+        *(".benchmarks/", ".ipynb_checkpoints/", "*.egg-info/", ".eggs/"),
+    ),
+    "Packages and programs that were built": ("dist/", "build/", "out/", "target/"),
+    "Web pages that were built, and caches for that": (
+        *(".next/", ".nuxt/", ".output/", ".svelte-kit/"),
+        *(".cache/", ".parcel-cache/", ".turbo/"),
+    ),
+    "Compiled code and libraries": (
+        *("*.o", "*.a", "*.so", "*.dylib", "*.dll", "*.exe"),
+        *("*.class", "*.jar", "*.war"),
+    ),
+    "Dependencies that were copied or downloaded": ("vendor/", ".gradle/", ".terraform/"),
+    "Reports of test coverage": (".coverage", "coverage/", "htmlcov/", ".nyc_output/"),
+    "Logs": ("*.log", "logs/", "npm-debug.log*", "yarn-debug.log*"),
+    "Settings and swap files of editors": (".idea/", ".vscode/", "*.swp", "*.swo"),
+    "Leftovers of operating systems": (".DS_Store", "Thumbs.db", "desktop.ini"),
+    "Other version control, and data of other agents": (
+        *(".svn/", ".hg/", ".jj/", ".agentsmithy/", "chroma_db/"),
+    ),
+}
+"""What the default excludes leave out, in words."""
+
+
+class DefaultExclude(NamedTuple):
+    """`files` are those in folders that it leaves out of the latest checkpoint."""
+
+    pattern: str
+    note: str
+    left_out: bool
+    files: int
+
+
+class Excludes(NamedTuple):
+    """`version` stands for the present content of `.mulliganignore`, and is null without one.
+
+    `single_files` are those that default excludes leave out one by one, such as `*.log`.
+    """
+
+    text: str
+    version: str | None
+    defaults: tuple[DefaultExclude, ...]
+    single_files: int
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
+
+
+def excludes(workspace: Workspace) -> Excludes:
+    """What is left out, and by which rule."""
+    content = _content(workspace)
+    own = Rules.parse(content or b"")
+    folders, single = _counted(workspace)
+    return Excludes(
+        text(content or b""),
+        _version(content),
+        tuple(
+            DefaultExclude(pattern, note, _verdict(own, pattern) is not False, folders[pattern])
+            for note, patterns in NOTES.items()
+            for pattern in patterns
+        ),
+        single,
+    )
+
+
+def write_excludes(workspace: Workspace, wanted: str, version: str | None) -> RestoreResult:
+    """Writes `.mulliganignore`, and deletes it when there is nothing to say any more.
+
+    Raises `WouldLoseWork` if it is no longer the `version` that the caller has read.
+    """
+    new = raw(wanted)
+    with workspace.locked():
+        if _version(_content(workspace)) != version:
+            raise WouldLoseWork(
+                f"{text(FILE)} was changed meanwhile, and was left as it is; look at it again."
+            )
+        with Writer(workspace.store) as writer:
+            id = writer.put(new)
+            writer.commit()
+
+        def wishing(now: Observation) -> Wish:
+            present = find(now.seen.tree, FILE, workspace.load)
+            mode = present.mode if present is not None else NEW_MODE
+            entry = file_entry(FILE, mode, len(new), id) if new else None
+            wish = Wish("excludes", None, {FILE: entry}, {}, {})
+            return settled(workspace, now.seen, wish)
+
+        return perform(workspace, wishing)
+
+
+def _content(workspace: Workspace) -> bytes | None:
+    try:
+        return read_disk(workspace, FILE)
+    except NotFound:
+        if os.path.lexists(os.path.join(workspace.project.root, FILE)):
+            raise UsageError(
+                f"{text(FILE)} is not an ordinary file here; edit what it leads to by hand."
+            ) from None
+        return None
+
+
+def _version(content: bytes | None) -> str | None:
+    return None if content is None else sha256(content).hexdigest()
+
+
+def _verdict(rules: Rules, pattern: str) -> bool | None:
+    """What rules say of a name that a default exclude leaves out; a pattern matches itself."""
+    return rules.match(raw(pattern).rstrip(b"/"), pattern.endswith("/"))
+
+
+def _counted(workspace: Workspace) -> tuple[Counter[str], int]:
+    """How many files the latest checkpoint lacks, by default exclude; and how many single ones."""
+    folders: Counter[str] = Counter()
+    single = 0
+    latest = checkpoints.latest(workspace.journal)
+    if latest is None:
+        return folders, single
+    rules = {pattern: Rules.parse(raw(pattern)) for pattern in DEFAULT_EXCLUDES}
+    for path, files, reason in coverage(workspace, latest).excluded:
+        if reason != WHY[Reason.DEFAULT]:
+            continue
+        if not path.endswith(b"/"):
+            single += files
+            continue
+        name = path.rstrip(b"/").rpartition(b"/")[2]
+        folders.update(
+            {next((each for each, rule in rules.items() if rule.match(name, True)), ""): files}
+        )
+    return folders, single

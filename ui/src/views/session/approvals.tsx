@@ -1,0 +1,107 @@
+/** What an agent may do in a session without asking its user. */
+
+import { useState } from "preact/hooks";
+import { api, type Session } from "../../api";
+import { Dialog } from "../../parts/dialog";
+import { Icon } from "../../parts/icons";
+import { Setting, Switch } from "../../parts/setting";
+import { Segments } from "../../parts/small";
+import { complain } from "../../state";
+
+export function Approvals(given: { project: string; session: Session; close: () => void }) {
+  const [session, setSession] = useState(given.session);
+  const [pattern, setPattern] = useState("");
+  const change = (body: Partial<Session>) =>
+    void api.changeSession(given.project, session.session, body).then(setSession, complain);
+  const patterns = Object.entries(session.sensitive_file_patterns);
+  const setPatterns = (entries: [string, boolean][]) =>
+    change({ sensitive_file_patterns: Object.fromEntries(entries) });
+  const add = (event: Event) => {
+    event.preventDefault();
+    const wanted = pattern.trim();
+    if (!wanted) return;
+    // What is said anew is said last, and the last that fits decides.
+    setPatterns([...patterns.filter(([each]) => each !== wanted), [wanted, false]]);
+    setPattern("");
+  };
+  return (
+    <Dialog
+      title="What the agent may do without asking"
+      close={given.close}
+      actions={
+        <button type="button" class="button" onClick={given.close}>
+          Done
+        </button>
+      }
+    >
+      <p>
+        Kept with the session, for agents that take their approvals from Mulligan. Others go by
+        their own settings. Whatever an agent does, it can be undone here.
+      </p>
+      <div>
+        <Setting label="Run commands" hint="Dangerous ones are asked about regardless.">
+          <Switch
+            on={session.auto_approve_commands}
+            change={(on) => change({ auto_approve_commands: on })}
+          />
+        </Setting>
+        <Setting label="Edit sensitive files" hint="Those that the patterns below say to ask about.">
+          <Switch
+            on={session.auto_approve_sensitive_edits}
+            change={(on) => change({ auto_approve_sensitive_edits: on })}
+          />
+        </Setting>
+      </div>
+      <section class="patterns">
+        <h3>
+          Files <span class="faint">the last pattern that fits decides</span>
+        </h3>
+        {patterns.length > 0 && (
+          <ol>
+            {patterns.map(([each, free]) => (
+              <li key={each}>
+                <code>{each}</code>
+                <span class="bar-space" />
+                <Segments
+                  label={`Edits of ${each}`}
+                  value={free ? "free" : "ask"}
+                  choose={(value) =>
+                    setPatterns(
+                      patterns.map(([name, was]) => [name, name === each ? value === "free" : was]),
+                    )
+                  }
+                  options={[
+                    { value: "ask", label: "Ask" },
+                    { value: "free", label: "Do not ask" },
+                  ]}
+                />
+                <button
+                  type="button"
+                  class="bare"
+                  aria-label={`Remove ${each}`}
+                  onClick={() => setPatterns(patterns.filter(([name]) => name !== each))}
+                >
+                  <Icon name="close" size={14} />
+                </button>
+              </li>
+            ))}
+          </ol>
+        )}
+        <form class="patterns-new" onSubmit={add}>
+          <label class="field field-wide">
+            <Icon name="file" size={14} />
+            <span class="unseen">Pattern</span>
+            <input
+              value={pattern}
+              placeholder="**/.env*"
+              onInput={(event) => setPattern(event.currentTarget.value)}
+            />
+          </label>
+          <button type="submit" class="button" disabled={!pattern.trim()}>
+            Add
+          </button>
+        </form>
+      </section>
+    </Dialog>
+  );
+}

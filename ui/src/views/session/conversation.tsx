@@ -1,0 +1,137 @@
+/** The conversation as a timeline. It is read from its end on, or from a moment in it. */
+
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import type { Entry, TurnStatus } from "../../api";
+import { useKeys } from "../../keys";
+import { Icon } from "../../parts/icons";
+import { Measured, type MeasuredHandle } from "../../parts/measured";
+import { Empty, Skeleton, Trouble } from "../../parts/small";
+import { go, to } from "../../router";
+import { complain, say } from "../../state";
+import { EntryView, type Act } from "./entries";
+import type { usePath } from "./path";
+import { rowsOf, turnsOf, type EntryRow } from "./rows";
+
+const GAP = 12;
+
+export function Conversation(given: {
+  project: string;
+  session: string;
+  path: ReturnType<typeof usePath>;
+  turns: TurnStatus[];
+  /** The entry that was asked for. */
+  target: string | null;
+  act: Pick<Act, "goTo" | "fork" | "label">;
+  draft: string | null;
+  dropDraft: () => void;
+}) {
+  const { project, session, path, target } = given;
+  const { shown } = path;
+  const entries = shown?.entries ?? NONE;
+  const list = useRef<MeasuredHandle>(null);
+  const unfolded = useRef(new Set<string>()).current;
+  const { rows, results, within } = useMemo(() => rowsOf(entries), [entries]);
+  const turns = useMemo(() => turnsOf(entries, given.turns), [entries, given.turns]);
+  const row = target && (within.get(target) ?? target);
+
+  const landed = useRef<string | null>(null);
+  useLayoutEffect(() => {
+    if (!row || landed.current === row) return;
+    // What came of a call is folded away; whoever was led to it wants to see it.
+    if (within.has(target)) unfolded.add(row);
+    if (list.current?.show(row, "middle")) landed.current = row;
+  }, [row, rows]);
+  useLayoutEffect(() => {
+    if (target) return;
+    landed.current = null;
+    list.current?.toEnd();
+  }, [target, shown === null, given.draft]);
+
+  const move = (by: 1 | -1) => {
+    const here = rows.findIndex((each) => each.key === list.current?.first());
+    const wanted =
+      by > 0 ? rows.slice(here + 1).find(isMessage) : rows.slice(0, here).findLast(isMessage);
+    if (wanted) list.current?.show(wanted.key, "top");
+  };
+  useKeys("Session", [
+    { key: "j", does: "next message", run: () => move(1) },
+    { key: "k", does: "previous message", run: () => move(-1) },
+    { key: "r", does: "review what is pending", run: () => go(to("review", project, { session })) },
+  ]);
+
+  const act: Act = { ...given.act, project, target: row, turns, results, unfolded };
+  if (path.problem)
+    return <Trouble problem={path.problem} retry={() => void path.reload()} />;
+  if (!shown) return <Skeleton lines={7} height={72} />;
+  if (!entries.length && given.draft === null)
+    return (
+      <Empty icon="session" title="Nothing was said yet">
+        <p>What the agent says and does appears here as it happens.</p>
+      </Empty>
+    );
+  return (
+    <>
+      <Measured
+        rows={rows}
+        label="Conversation"
+        class="timeline"
+        gap={GAP}
+        handle={list}
+        starts={() => void path.earlier()}
+        ends={() => void path.later()}
+        before={shown.earlier ? <Skeleton lines={1} height={72} /> : null}
+        render={({ key, entry }) => <EntryView key={key} entry={entry} act={act} />}
+        after={given.draft !== null && <Draft text={given.draft} close={given.dropDraft} />}
+      />
+      {shown.elsewhere ? (
+        <div class="elsewhere" role="status">
+          <Icon name="branch" />
+          <span>This branch was left. The session stands elsewhere.</span>
+          <button
+            type="button"
+            class="small strong"
+            onClick={() => given.act.goTo(entries.at(-1)!)}
+          >
+            Go to its end…
+          </button>
+          <a class="small" href={to("session", project, { id: session })}>
+            Back to where it stands
+          </a>
+        </div>
+      ) : (
+        shown.later && (
+          <div class="elsewhere">
+            <span>The session goes on.</span>
+            <a class="small strong" href={to("session", project, { id: session })}>
+              To its end
+            </a>
+          </div>
+        )
+      )}
+    </>
+  );
+}
+
+const NONE: Entry[] = [];
+
+function isMessage({ entry }: EntryRow): boolean {
+  return entry.type === "user_input";
+}
+
+function Draft({ text, close }: { text: string; close: () => void }) {
+  const copy = () => navigator.clipboard.writeText(text).then(() => say("Copied."), complain);
+  return (
+    <div class="draft">
+      <p class="faint">You are back before this message. Say it again, or something better:</p>
+      <pre class="code">{text}</pre>
+      <p>
+        <button type="button" class="small" onClick={() => void copy()}>
+          Copy
+        </button>{" "}
+        <button type="button" class="small" onClick={close}>
+          Hide
+        </button>
+      </p>
+    </div>
+  );
+}

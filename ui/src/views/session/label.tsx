@@ -1,0 +1,44 @@
+/** A name for a moment of a session, by which it can be returned to. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Entry } from "../../api";
+import { Dialog } from "../../parts/dialog";
+import { Icon } from "../../parts/icons";
+
+export function LabelDialog(given: {
+  entry: Entry;
+  close: () => void;
+  save: (label: string | null) => void;
+}) {
+  const [label, setLabel] = useState(given.entry.label ?? "");
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const save = () => given.save(label.trim() || null);
+  return (
+    <Dialog
+      title="A name to return to"
+      close={given.close}
+      actions={
+        <>
+          <button type="button" class="button" onClick={given.close}>
+            Cancel
+          </button>
+          <button type="button" class="button primary" onClick={save}>
+            Save
+          </button>
+        </>
+      }
+    >
+      <label class="field field-wide">
+        <Icon name="label" size={14} />
+        <span class="unseen">Label</span>
+        <input
+          ref={field}
+          value={label}
+          onInput={(event) => setLabel(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Enter" && save()}
+        />
+      </label>
+    </Dialog>
+  );
+}

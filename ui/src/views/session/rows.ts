@@ -1,0 +1,104 @@
+/** What of a conversation is drawn: a row an entry, but for what is part of another. */
+
+import type { Entry, TurnStatus } from "../../api";
+import type { Guessed } from "../../parts/measured";
+
+export interface EntryRow extends Guessed {
+  entry: Entry;
+}
+
+export interface Rows {
+  rows: EntryRow[];
+  /** The result of a call, by the call's entry. */
+  results: Map<string, Entry>;
+  /** The row in which an entry is to be seen, by the entry, where that is another one's. */
+  within: Map<string, string>;
+}
+
+const LINE = 21;
+const COLUMNS = 96;
+const DIFF_LINE = 20;
+const MOST_DIFF_LINES = 14;
+
+export function rowsOf(entries: Entry[]): Rows {
+  const calls = new Map<string, Entry>();
+  const results = new Map<string, Entry>();
+  const within = new Map<string, string>();
+  const rows: EntryRow[] = [];
+  for (const entry of entries) {
+    const call = callOf(entry);
+    if (entry.type === "tool_call" && call) calls.set(call, entry);
+    const asked = entry.type === "tool_result" ? calls.get(call) : undefined;
+    if (asked) {
+      results.set(asked.entry, entry);
+      within.set(entry.entry, asked.entry);
+    } else if (isShown(entry)) {
+      rows.push({ key: entry.entry, guess: guess(entry), entry });
+    } else if (rows.length) {
+      within.set(entry.entry, rows.at(-1)!.key);
+    }
+  }
+  return { rows, results, within };
+}
+
+/**
+ * What became of each turn, by the entry that it ended with: a turn is known by the checkpoint
+ * that was taken before its message.
+ */
+export function turnsOf(entries: Entry[], turns: TurnStatus[]): Map<string, TurnStatus> {
+  const known = new Map(turns.map((turn) => [turn.checkpoint, turn]));
+  const found = new Map<string, TurnStatus>();
+  let asked: string | null = null;
+  for (const entry of entries) {
+    if (entry.type === "user_input") asked = entry.checkpoint;
+    const turn = entry.type === "step_snapshot" ? known.get(asked) : undefined;
+    if (turn) found.set(entry.entry, turn);
+  }
+  return found;
+}
+
+function isShown(entry: Entry): boolean {
+  switch (entry.type) {
+    case "user_input":
+    case "tool_call":
+    case "tool_result":
+    case "file_edit":
+    case "step_snapshot":
+    case "compact_marker":
+    case "branch_summary":
+      return true;
+    case "assistant_output":
+    case "system_message":
+      return entry.content.trim() !== "";
+    default:
+      return false;
+  }
+}
+
+function callOf(entry: Entry): string {
+  return typeof entry.data?.call === "string" ? entry.data.call : "";
+}
+
+/** How high an entry will be, before it is drawn; the better, the less the scroll bar moves. */
+function guess(entry: Entry): number {
+  switch (entry.type) {
+    case "user_input":
+      return 84 + lines(entry.content) * LINE;
+    case "assistant_output":
+      return lines(entry.content) * LINE;
+    case "file_edit": {
+      const diff = typeof entry.data?.diff === "string" ? entry.data.diff.split("\n").length : 0;
+      return 30 + Math.min(diff, MOST_DIFF_LINES) * DIFF_LINE;
+    }
+    case "step_snapshot":
+      return 38;
+    default:
+      return 32;
+  }
+}
+
+function lines(text: string): number {
+  let found = 0;
+  for (const line of text.split("\n")) found += Math.max(1, Math.ceil(line.length / COLUMNS));
+  return found;
+}

@@ -1,0 +1,67 @@
+/** Beside the conversation: its branches, and what can be said of the session itself. */
+
+import { useEffect, useRef } from "preact/hooks";
+import type { Session } from "../../api";
+import { useKeys } from "../../keys";
+import { Icon } from "../../parts/icons";
+import { Skeleton, Trouble } from "../../parts/small";
+import { About } from "./about";
+import type { useGraph } from "./graph";
+import { Tree } from "./tree";
+
+export function Side(given: {
+  project: string;
+  session: Session | undefined;
+  graph: ReturnType<typeof useGraph>;
+  selected: string | null;
+  /** Whether it was asked for where there is no room for it beside the conversation. */
+  drawer: boolean;
+  close: () => void;
+}) {
+  const { project, session, graph, drawer } = given;
+  const pane = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (!drawer) return undefined;
+    const before = document.activeElement;
+    pane.current?.focus();
+    return () => before instanceof HTMLElement && before.isConnected && before.focus();
+  }, [drawer]);
+  return (
+    <>
+      {drawer && <Shade close={given.close} />}
+      <aside
+        ref={pane}
+        class={drawer ? "session-side is-open" : "session-side"}
+        aria-label="Branches"
+        tabIndex={-1}
+      >
+        <header class="side-head">
+          <h2>Branches</h2>
+          <button type="button" class="bare drawer-close" aria-label="Close" onClick={given.close}>
+            <Icon name="close" />
+          </button>
+        </header>
+        {graph.problem ? (
+          <Trouble problem={graph.problem} />
+        ) : graph.drawn && session ? (
+          <Tree
+            graph={graph.drawn}
+            project={project}
+            session={session.session}
+            selected={given.selected}
+            chosen={given.close}
+          />
+        ) : (
+          <Skeleton lines={4} height={40} />
+        )}
+        {session && <About project={project} session={session} />}
+      </aside>
+    </>
+  );
+}
+
+/** What lies under the drawer, dimmed; a click on it, or Escape, closes the drawer. */
+function Shade({ close }: { close: () => void }) {
+  useKeys("Branches", [{ key: "Escape", does: "close the branches", run: close }]);
+  return <div class="drawer-shade" onClick={close} />;
+}

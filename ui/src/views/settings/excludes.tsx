@@ -1,0 +1,194 @@
+/** What is left out of checkpoints: by default, and by the project's own `.mulliganignore`. */
+
+import { useEffect, useState } from "preact/hooks";
+import { api, type DefaultExclude, type Excludes } from "../../api";
+import { Icon } from "../../parts/icons";
+import { Skeleton, Trouble } from "../../parts/small";
+import { useResource } from "../../resource";
+import { complain, say } from "../../state";
+import { takeBack } from "../../takeback";
+import { count } from "../../words";
+
+export function ExcludesPanel({ project }: { project: string }) {
+  const found = useResource(
+    () => api.excludes(project),
+    [project],
+    (event) => event.project === project && ["files", "operation_changed"].includes(event.kind),
+  );
+
+  /** Gives whether it was written: not if the file is another than the one that was read. */
+  async function write(text: string, version: string | null): Promise<boolean> {
+    try {
+      const { operation } = await api.writeExcludes(project, { text, version });
+      if (operation !== null)
+        say("Saved. It counts from the next checkpoint on.", {
+          action: { label: "Undo", run: () => void undo(operation).catch(complain) },
+        });
+      return true;
+    } catch (problem) {
+      complain(problem);
+      return false;
+    } finally {
+      await found.reload();
+    }
+  }
+
+  async function undo(operation: number): Promise<void> {
+    await takeBack(project, { kinds: ["excludes"], operations: [operation] });
+    await found.reload();
+  }
+
+  const { data } = found;
+  return (
+    <section class="panel" id="excludes">
+      <h2>Left out</h2>
+      <p class="faint">
+        What can be made again is not kept: never restored, never deleted. What git ignores is left
+        out too, and what git tracks is always in. Press one to keep it from now on.
+      </p>
+      {found.problem && !data ? (
+        <Trouble problem={found.problem} retry={() => void found.reload()} />
+      ) : !data ? (
+        <Skeleton lines={8} height={44} />
+      ) : (
+        <>
+          <Defaults found={data} write={write} />
+          <Own found={data} write={write} />
+        </>
+      )}
+    </section>
+  );
+}
+
+type Write = (text: string, version: string | null) => Promise<boolean>;
+
+function Defaults({ found, write }: { found: Excludes; write: Write }) {
+  const [busy, setBusy] = useState(false);
+  const groups = new Map<string, DefaultExclude[]>();
+  for (const each of found.defaults)
+    groups.set(each.note, [...(groups.get(each.note) ?? []), each]);
+  async function toggle({ pattern, left_out }: DefaultExclude): Promise<void> {
+    setBusy(true);
+    const line = `!${pattern}`;
+    const text = left_out ? withLine(found.text, line) : without(found.text, line);
+    await write(text, found.version);
+    setBusy(false);
+  }
+  return (
+    <>
+      <ul class="excludes">
+        {[...groups].map(([note, patterns]) => {
+          const files = patterns.reduce((sum, each) => sum + (each.left_out ? each.files : 0), 0);
+          return (
+            <li key={note}>
+              <span class="excludes-note">{note}</span>
+              <span class="excludes-patterns">
+                {patterns.map((each) => (
+                  <button
+                    key={each.pattern}
+                    type="button"
+                    class="chip chip-code"
+                    aria-pressed={!each.left_out}
+                    disabled={busy}
+                    title={titleOf(each)}
+                    onClick={() => void toggle(each)}
+                  >
+                    {!each.left_out && <Icon name="check" size={12} />}
+                    {each.pattern}
+                  </button>
+                ))}
+              </span>
+              <span class="excludes-files faint">{files > 0 ? count(files, "file") : ""}</span>
+            </li>
+          );
+        })}
+      </ul>
+      {found.single_files > 0 && (
+        <p class="faint excludes-single">
+          And {count(found.single_files, "single file")}, such as logs and compiled code.
+        </p>
+      )}
+    </>
+  );
+}
+
+function titleOf({ left_out, files }: DefaultExclude): string {
+  if (!left_out) return "Kept, since .mulliganignore says so. Press to leave it out again.";
+  const here = files ? `: ${count(files, "file")} here` : "";
+  return `Left out${here}. Press to keep it from now on.`;
+}
+
+function Own({ found, write }: { found: Excludes; write: Write }) {
+  const [base, setBase] = useState(found);
+  const [text, setText] = useState(shown(found));
+  const edited = text !== shown(base);
+  const takeOver = () => {
+    setBase(found);
+    setText(shown(found));
+  };
+  useEffect(() => {
+    // What is being typed here is not taken away; saving it says if the file has changed.
+    if (!edited) takeOver();
+  }, [found.version, edited]);
+  const save = async () => {
+    const wanted = base.text.includes("\r\n") ? text.replaceAll("\n", "\r\n") : text;
+    if (await write(wanted, base.version)) setBase({ ...base, text: wanted });
+  };
+  return (
+    <div class="own-excludes">
+      <label for="mulliganignore">
+        <h3>
+          <code>.mulliganignore</code>
+        </h3>
+        <p class="faint">
+          Your own rules, in the syntax of <code>.gitignore</code>. They win over git's and the
+          defaults: <code>secrets/</code> leaves out, <code>!dist/</code> brings back.
+        </p>
+      </label>
+      <textarea
+        id="mulliganignore"
+        class="code text-area"
+        spellcheck={false}
+        rows={Math.min(16, Math.max(4, text.split("\n").length + 1))}
+        placeholder="# nothing yet"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <div class="panel-foot">
+        <span class="faint">
+          {edited ? "Not saved yet." : found.version ? "" : "There is no such file yet."}
+        </span>
+        {edited && (
+          <button type="button" class="button" onClick={takeOver}>
+            Cancel
+          </button>
+        )}
+        <button
+          type="button"
+          class="button primary"
+          disabled={!edited}
+          onClick={() => void save()}
+        >
+          Save
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** As a text area has it: with line feeds only. */
+function shown({ text }: Excludes): string {
+  return text.replaceAll("\r\n", "\n");
+}
+
+function withLine(text: string, line: string): string {
+  const ended = text === "" || text.endsWith("\n") ? text : `${text}\n`;
+  return `${ended}${line}\n`;
+}
+
+function without(text: string, line: string): string {
+  return text
+    .split("\n")
+    .filter((each) => each.trim() !== line)
+    .join("\n");
+}

@@ -1,0 +1,42 @@
+/** What doctor finds, the worst first, each with its mend. */
+
+import { api, type Finding } from "../../api";
+import { Icon } from "../../parts/icons";
+import { Skeleton, Trouble } from "../../parts/small";
+import { useResource } from "../../resource";
+
+const ICONS: Record<string, string> = { ok: "check", note: "more", problem: "warning" };
+
+export function Health({ project }: { project: string }) {
+  const found = useResource(
+    () => api.doctor(project),
+    [project],
+    (event) => event.project === project && event.kind === "operation",
+  );
+  const order = (finding: Finding) => ["problem", "note", "ok"].indexOf(finding.level);
+  return (
+    <section class="panel" id="health">
+      <h2>Health</h2>
+      {found.problem ? (
+        <Trouble problem={found.problem} retry={() => void found.reload()} />
+      ) : !found.data ? (
+        <Skeleton lines={5} height={28} flush />
+      ) : (
+        <ul class="findings">
+          {[...found.data.findings]
+            .sort((a, b) => order(a) - order(b))
+            .map((each, at) => (
+              <li key={at} class={`finding finding-${each.level}`}>
+                <Icon name={ICONS[each.level] ?? "more"} />
+                <span class="finding-subject">{each.subject}</span>
+                <span class="finding-text">
+                  {each.message}
+                  {each.mend && <small class="faint">{each.mend}</small>}
+                </span>
+              </li>
+            ))}
+        </ul>
+      )}
+    </section>
+  );
+}

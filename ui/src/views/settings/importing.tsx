@@ -1,0 +1,47 @@
+/** Taking in what agents logged before Mulligan was there. */
+
+import { useState } from "preact/hooks";
+import { api } from "../../api";
+import { Select } from "../../parts/select";
+import { count } from "../../words";
+import { Chore } from "./chore";
+import { useJob } from "./jobs";
+
+const AGENTS = ["claude-code", "codex", "gemini", "opencode", "pi", "aider"];
+
+export function Import() {
+  const [agent, setAgent] = useState(AGENTS[0]!);
+  const work = useJob();
+  return (
+    <section class="panel" id="import">
+      <h2>Import</h2>
+      <Chore
+        title="Take in what agents logged"
+        about="Sessions that were there before Mulligan become searchable, in all projects. Doing it twice doubles nothing."
+        job={work.job}
+        told={(result) => imported(result as Record<string, unknown> | null)}
+      >
+        <Select
+          label="Agent"
+          value={agent}
+          choose={setAgent}
+          options={AGENTS.map((each): [string, string] => [each, each])}
+          class="field-number"
+        />
+        <button
+          type="button"
+          class="button"
+          disabled={work.job?.state === "running"}
+          onClick={() => work.start(api.importLogs(agent))}
+        >
+          Import
+        </button>
+      </Chore>
+    </section>
+  );
+}
+
+function imported(found: Record<string, unknown> | null): string {
+  const sessions = found?.sessions;
+  return typeof sessions === "number" ? `${count(sessions, "session")} taken in.` : "Done.";
+}

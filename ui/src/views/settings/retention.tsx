@@ -1,0 +1,123 @@
+/** What to forget, by rules that are kept; and forgetting it, which only ever happens from here. */
+
+import { useEffect, useState } from "preact/hooks";
+import { api, type SettingsRow } from "../../api";
+import { Dialog } from "../../parts/dialog";
+import { complain, say } from "../../state";
+import { count, figure, size } from "../../words";
+import { Progress, useJob } from "./jobs";
+import { Rows, type Settings } from "./values";
+
+interface Forgotten {
+  forgotten: string[];
+  kept: number;
+}
+
+export function Retention({ project, settings }: { project: string; settings: Settings }) {
+  const [asking, setAsking] = useState(false);
+  const rules = settings.data ? rulesOf(settings.data) : [];
+  return (
+    <section class="panel" id="forgetting">
+      <h2>Forgetting</h2>
+      <p class="faint">
+        Which checkpoints may go. Rules alone forget nothing: they say what the button does.
+        The latest checkpoint, and what the next undo and redo need, always stays; so do sessions.
+      </p>
+      <Rows names={["keep_last", "keep_days", "keep_size"]} settings={settings} />
+      <div class="panel-foot">
+        <span class="faint">{rules.length ? `Forgets ${either(rules)}.` : "No rule yet."}</span>
+        <button
+          type="button"
+          class="button danger"
+          disabled={!rules.length}
+          onClick={() => setAsking(true)}
+        >
+          Forget now…
+        </button>
+      </div>
+      {asking && settings.data && (
+        <Forget project={project} rules={settings.data} close={() => setAsking(false)} />
+      )}
+    </section>
+  );
+}
+
+/** What would go is worked out first; only then it can be let go. */
+function Forget(given: { project: string; rules: SettingsRow; close: () => void }) {
+  const { project, rules, close } = given;
+  const body = {
+    ...(rules.keep_last ? { keep_last: rules.keep_last } : {}),
+    ...(rules.keep_days ? { older_than: rules.keep_days * 86_400 } : {}),
+    ...(rules.keep_size ? { max_bytes: rules.keep_size } : {}),
+  };
+  const preview = useJob();
+  const forget = useJob();
+  useEffect(() => preview.start(api.forget(project, { ...body, dry_run: true })), []);
+  useEffect(() => {
+    if (forget.job?.state !== "done") return;
+    const { forgotten, kept } = forget.job.result as Forgotten;
+    say(`Forgot ${count(forgotten.length, "checkpoint")}; ${figure(kept)} stay.`, {
+      action: { label: "Free the space", run: () => void free(project) },
+    });
+    close();
+  }, [forget.job?.state]);
+  const found = preview.job?.state === "done" ? (preview.job.result as Forgotten) : null;
+  const many = found?.forgotten.length ?? 0;
+  return (
+    <Dialog
+      title="Forget old checkpoints?"
+      close={close}
+      actions={
+        <>
+          <button type="button" class="button" onClick={close}>
+            Cancel
+          </button>
+          <button
+            type="button"
+            class="button danger"
+            disabled={!many || forget.job?.state === "running"}
+            onClick={() => forget.start(api.forget(project, body))}
+          >
+            {many ? `Forget ${count(many, "checkpoint")}` : "Forget"}
+          </button>
+        </>
+      }
+    >
+      <p>The rules let go of {either(rulesOf(rules))}.</p>
+      {!found && <Progress job={preview.job} told={() => ""} />}
+      {found && many === 0 && <p>By these rules there is nothing to forget.</p>}
+      {found && many > 0 && (
+        <>
+          <p>
+            <strong>{count(many, "checkpoint")}</strong> would go, {figure(found.kept)}{" "}
+            stay. What only they hold cannot be restored any more. No file of the project is
+            touched, and no session.
+          </p>
+          <p class="faint">This cannot be undone. The room is given back by “Free space”.</p>
+        </>
+      )}
+      <Progress job={forget.job} told={() => ""} />
+    </Dialog>
+  );
+}
+
+async function free(project: string): Promise<void> {
+  try {
+    await api.gc(project, {});
+    say("The space is being freed.");
+  } catch (problem) {
+    complain(problem);
+  }
+}
+
+function rulesOf({ keep_last, keep_days, keep_size }: SettingsRow): string[] {
+  return [
+    keep_last ? `all but the last ${count(keep_last, "checkpoint")}` : "",
+    keep_days ? `what is older than ${count(keep_days, "day")}` : "",
+    keep_size ? `the oldest, until the rest fits into ${size(keep_size)}` : "",
+  ].filter(Boolean);
+}
+
+function either(rules: string[]): string {
+  return rules.join("; and ");
+}

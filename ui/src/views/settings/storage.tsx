@@ -1,0 +1,175 @@
+/** How much room everything takes, what for, what can be freed; and whether all is sound. */
+
+import { useEffect } from "preact/hooks";
+import { api, type ProjectSizes, type Sizes } from "../../api";
+import { Parts, Share } from "../../parts/plots";
+import { Skeleton, Trouble } from "../../parts/small";
+import { useResource } from "../../resource";
+import { projects } from "../../state";
+import { count, size } from "../../words";
+import { Chore } from "./chore";
+import { useJob } from "./jobs";
+
+const NAMES: [keyof Sizes, string][] = [
+  ["contents", "Contents of files"],
+  ["journal", "Sessions and log"],
+  ["search", "Search"],
+  ["indexes", "Indexes"],
+  ["other", "Other"],
+];
+
+interface Collected {
+  removed: number;
+  freed_bytes: number;
+  dry_run: boolean;
+}
+
+interface Verified {
+  objects: number;
+  bytes: number;
+  checkpoints: number;
+  problems: string[];
+}
+
+export function Storage({ project }: { project: string }) {
+  const mine = (event: { project: string | null; kind: string }) =>
+    event.project === project && event.kind === "operation";
+  const one = useResource(() => api.projectSizes(project), [project], mine);
+  const all = useResource(() => api.sizes(), [project], mine);
+  const verify = useJob();
+  const gc = useJob();
+  const busy = [verify, gc].some(({ job }) => job?.state === "running");
+  const found = gc.job?.state === "done" ? (gc.job.result as Collected) : null;
+  const free = found?.dry_run ? found.freed_bytes : null;
+  useEffect(() => {
+    if (gc.job?.state === "done") void Promise.all([one.reload(), all.reload()]);
+  }, [gc.job?.state]);
+  return (
+    <section class="panel" id="storage">
+      <h2>Storage</h2>
+      {one.problem ? (
+        <Trouble problem={one.problem} retry={() => void one.reload()} />
+      ) : !one.data ? (
+        <Skeleton lines={2} height={40} flush />
+      ) : (
+        <Project found={one.data} free={free} />
+      )}
+      {all.data && all.data.projects.length > 1 && (
+        <Projects sizes={all.data.projects} here={project} />
+      )}
+      <p class="faint storage-free">
+        {all.data ? `${size(all.data.free)} are free on the disk that it is on.` : " "}
+      </p>
+      <Chore
+        title="Free space"
+        about="What no checkpoint and no session needs any more. Nothing else goes."
+        job={gc.job}
+        told={(result) => collected(result as Collected)}
+      >
+        <button
+          type="button"
+          class="button"
+          disabled={busy}
+          onClick={() => gc.start(api.gc(project, { dry_run: true }))}
+        >
+          How much?
+        </button>
+        <button
+          type="button"
+          class="button"
+          disabled={busy}
+          onClick={() => gc.start(api.gc(project, {}))}
+        >
+          {free ? `Free ${size(free)}` : "Free it"}
+        </button>
+      </Chore>
+      <Chore
+        title="Verify"
+        about="Reads and hashes everything that is stored, and checks every reference."
+        job={verify.job}
+        told={(result) => verified(result as Verified)}
+      >
+        <button
+          type="button"
+          class="button"
+          disabled={busy}
+          onClick={() => verify.start(api.verify(project, {}))}
+        >
+          Verify
+        </button>
+      </Chore>
+    </section>
+  );
+}
+
+function Project({ found, free }: { found: ProjectSizes; free: number | null }) {
+  const { sizes, objects } = found;
+  const parts = NAMES.map(([key, name]) => ({ name, value: Number(sizes[key]) }));
+  if (free) {
+    parts[0]!.value -= free;
+    parts.push({ name: "Can be freed", value: free });
+  }
+  return (
+    <>
+      <p class="storage-sum">
+        <strong>{size(sizes.total)}</strong>{" "}
+        <span class="faint">for this project, in {count(objects, "object")}</span>
+      </p>
+      <Parts title="What takes the room" parts={parts} shown={size} />
+    </>
+  );
+}
+
+const MOST = 12;
+
+function Projects({ sizes, here }: { sizes: Sizes[]; here: string }) {
+  const most = Math.max(1, ...sizes.map((each) => each.total));
+  const name = (each: Sizes) =>
+    projects.value?.find((known) => known.project === each.project)?.name ?? each.root;
+  const rest = sizes.slice(MOST);
+  return (
+    <table class="figures storage-projects">
+      <thead>
+        <tr>
+          <th scope="col">Project</th>
+          <th scope="col" class="figures-bar">
+            <span class="unseen">Share</span>
+          </th>
+          <th scope="col" class="number">
+            Size
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {sizes.slice(0, MOST).map((each) => (
+          <tr key={each.project} class={each.project === here ? "is-here" : undefined}>
+            <th scope="row" title={each.root}>
+              {name(each)}
+            </th>
+            <td class="figures-bar">
+              <Share part={each.total} of={most} />
+            </td>
+            <td class="number">{size(each.total)}</td>
+          </tr>
+        ))}
+        {rest.length > 0 && (
+          <tr>
+            <th scope="row">and {count(rest.length, "smaller one")}</th>
+            <td />
+            <td class="number">{size(rest.reduce((sum, each) => sum + each.total, 0))}</td>
+          </tr>
+        )}
+      </tbody>
+    </table>
+  );
+}
+
+function verified(found: Verified): string {
+  if (found.problems.length) return found.problems.join(" ");
+  return `All is well: ${count(found.objects, "object")}, ${size(found.bytes)}, ${count(found.checkpoints, "checkpoint")}.`;
+}
+
+function collected(found: Collected): string {
+  const much = `${count(found.removed, "object")}, ${size(found.freed_bytes)}`;
+  return found.dry_run ? `${much} could be freed.` : `Freed ${much}.`;
+}

@@ -1,0 +1,229 @@
+/** Settings as rows: what each means, where its value comes from, and a way back to the default. */
+
+import { useEffect, useState } from "preact/hooks";
+import { api, type SettingsChange, type SettingsRow } from "../../api";
+import { Setting, Switch } from "../../parts/setting";
+import { Skeleton, Trouble } from "../../parts/small";
+import { useResource, type Resource } from "../../resource";
+import { complain, say } from "../../state";
+import { parseSize, size } from "../../words";
+
+export type Name = Exclude<keyof SettingsRow, "origins">;
+
+interface About {
+  label: string;
+  hint: string;
+  kind: "size" | "switch" | "number";
+  unit?: string;
+  /** Whether there may be none: then it is 0, and shown as an empty field. */
+  isRule?: boolean;
+}
+
+const ABOUT: Record<Name, About> = {
+  max_file_size: {
+    label: "Largest file",
+    hint: "Larger ones are named in the coverage of a checkpoint, and not kept.",
+    kind: "size",
+  },
+  guard: {
+    label: "Guard small ignored files",
+    hint: "Copies of files such as .env, which only a pattern ignores, are kept beside checkpoints.",
+    kind: "switch",
+  },
+  guard_file_size: {
+    label: "Largest guarded file",
+    hint: "Ignored files above this are left to themselves.",
+    kind: "size",
+  },
+  guard_total_size: {
+    label: "All guarded files together",
+    hint: "When they are more, only as many are kept as fit.",
+    kind: "size",
+  },
+  keep_on_commit: {
+    label: "A commit keeps",
+    hint: "What you commit with git counts as reviewed and kept.",
+    kind: "switch",
+  },
+  tell_rejections: {
+    label: "Tell agents what was undone",
+    hint: "At its next prompt an agent hears which of its changes you took back.",
+    kind: "switch",
+  },
+  strict: {
+    label: "Stop agents that cannot be recorded",
+    hint: "Rather no work than work without an undo.",
+    kind: "switch",
+  },
+  keep_last: {
+    label: "Keep the last",
+    hint: "Those that somebody took count; all older ones may go.",
+    kind: "number",
+    unit: "checkpoints",
+    isRule: true,
+  },
+  keep_days: {
+    label: "Keep for",
+    hint: "Older ones may go.",
+    kind: "number",
+    unit: "days",
+    isRule: true,
+  },
+  keep_size: {
+    label: "Keep at most",
+    hint: "The oldest may go, until what the rest holds fits.",
+    kind: "size",
+    isRule: true,
+  },
+};
+
+export interface Settings extends Resource<SettingsRow> {
+  change: (body: SettingsChange) => Promise<void>;
+}
+
+export function useSettings(project: string): Settings {
+  const found = useResource(
+    () => api.settings(project),
+    [project],
+    (event) => event.project === project && event.kind === "files",
+  );
+  async function change(body: SettingsChange): Promise<void> {
+    try {
+      const now = await api.changeSettings(project, body);
+      found.set(() => now);
+      say("Saved for this project.");
+    } catch (problem) {
+      complain(problem);
+      await found.reload();
+    }
+  }
+  return { ...found, change };
+}
+
+export function Values(given: {
+  id: string;
+  title: string;
+  about: string;
+  names: Name[];
+  settings: Settings;
+}) {
+  return (
+    <section class="panel" id={given.id}>
+      <h2>{given.title}</h2>
+      <p class="faint">{given.about}</p>
+      <Rows names={given.names} settings={given.settings} />
+    </section>
+  );
+}
+
+export function Rows({ names, settings }: { names: Name[]; settings: Settings }) {
+  const { data, problem } = settings;
+  if (problem && !data)
+    return <Trouble problem={problem} retry={() => void settings.reload()} />;
+  if (!data) return <Skeleton lines={names.length} height={56} flush />;
+  return (
+    <>
+      {names.map((name) => (
+        <Row key={name} name={name} values={data} change={settings.change} />
+      ))}
+    </>
+  );
+}
+
+function Row(given: {
+  name: Name;
+  values: SettingsRow;
+  change: (body: SettingsChange) => Promise<void>;
+}) {
+  const { name, values } = given;
+  const about = ABOUT[name];
+  const origin = values.origins[name];
+  const fixed = origin === "project";
+  const set = (value: number | boolean) => void given.change({ [name]: value });
+  return (
+    <Setting label={about.label} hint={about.hint} note={noteOf(name, origin, given.change)}>
+      {about.kind === "switch" ? (
+        <Switch on={Boolean(values[name])} disabled={fixed} change={set} />
+      ) : (
+        <Field about={about} value={Number(values[name])} disabled={fixed} set={set} />
+      )}
+    </Setting>
+  );
+}
+
+function noteOf(name: Name, origin: string | undefined, change: Settings["change"]) {
+  if (origin === "project")
+    return (
+      <>
+        Set in <code>.mulligan.toml</code>, which wins over what is set here.
+      </>
+    );
+  if (origin === "home")
+    return (
+      <>
+        From <code>config.toml</code> in the home, for all projects.
+      </>
+    );
+  if (origin === "set")
+    return (
+      <>
+        Set for this project.{" "}
+        <button
+          type="button"
+          class="bare link"
+          onClick={() => void change({ take_back: [name] })}
+        >
+          Back to the default
+        </button>
+      </>
+    );
+  return null;
+}
+
+/** A number or a size. What makes no sense is said at once, and not saved. */
+function Field(given: {
+  about: About;
+  value: number;
+  disabled: boolean;
+  set: (value: number) => void;
+}) {
+  const { about, value } = given;
+  const { isRule } = about;
+  const shown = isRule && value === 0 ? "" : about.kind === "size" ? size(value) : String(value);
+  const [text, setText] = useState(shown);
+  useEffect(() => setText(shown), [shown]);
+  const meant = text.trim() === "" && isRule ? 0 : parsed(about, text);
+  const save = () => {
+    if (meant !== null && text !== shown) given.set(meant);
+  };
+  return (
+    <span class={meant === null ? "field field-number is-wrong" : "field field-number"}>
+      <input
+        value={text}
+        inputMode={about.kind === "size" ? "text" : "numeric"}
+        placeholder={isRule ? "no rule" : about.kind === "size" ? "100 MB" : ""}
+        disabled={given.disabled}
+        aria-invalid={meant === null}
+        title={
+          meant === null
+            ? about.kind === "size"
+              ? "Write a number and a unit, such as 100 MB."
+              : "Write a whole number."
+            : undefined
+        }
+        onInput={(event) => setText(event.currentTarget.value)}
+        onBlur={save}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") save();
+          if (event.key === "Escape") setText(shown);
+        }}
+      />
+      {about.unit}
+    </span>
+  );
+}
+
+function parsed(about: About, text: string): number | null {
+  if (about.kind === "size") return parseSize(text);
+  return /^\s*\d{1,9}\s*$/.test(text) ? Number(text) : null;
+}
