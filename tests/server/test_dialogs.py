@@ -460,10 +460,40 @@ def test_as_10_reset_brings_back_what_was_approved_and_saves_what_was_there(
     root = Path(workspace.root)
     assert (root / "app.py").read_text() == "good\n" and (root / "main.py").exists()
     assert not (root / "more.py").exists()
-    assert workspace.find(done["reset_to"]).tree == workspace.find(approved["approved_commit"]).tree
+    assert done["reset_to"] == approved["approved_commit"]
     assert workspace.read(done["pre_reset_checkpoint"], "more.py") == b"more\n"
     assert dialogs.get(f"/{dialog}/session")["has_unapproved"] is False
     assert [each.status for each in workspace.rounds(dialog)] == ["merged", "abandoned", "active"]
+
+
+def test_as_10_reset_leads_to_the_beginning_or_to_where_the_user_went_on_from(
+    dialogs: Dialogs, dialog: str, workspace: Workspace
+) -> None:
+    first = dialogs.get(f"/{dialog}")["initial_checkpoint"]
+    turn(workspace, dialog, "Bad", app_py="bad\n")
+    assert dialogs.post(f"/{dialog}/reset")["reset_to"] == first
+    Path(workspace.root, "mine.txt").write_text("typed by hand\n")
+    turn(workspace, dialog, "Worse", app_py="worse\n")
+    done = dialogs.post(f"/{dialog}/reset")
+    assert workspace.read(done["reset_to"], "mine.txt") == b"typed by hand\n"
+    assert done["reset_to"] != first
+
+
+def test_what_a_client_says_beyond_what_is_known_is_passed_over(
+    dialogs: Dialogs, dialog: str, workspace: Workspace
+) -> None:
+    body = {
+        "messages": [{"role": "user", "content": "Go", "timestamp": 1}], "stream": True,
+        "context": {"current_file": {"path": "a"}}, "model": "large",
+    }  # fmt: skip
+    with dialogs.chat(dialog, body) as events:
+        assert next(events)["content"] == "Go"
+        told = [{"type": "chat", "content": "x", "tokens": 3}, {"type": "done"}]
+        assert dialogs.post(f"/{dialog}/chat/events", {"events": told, "seq": 1})["taken"] == 2
+        assert [event["type"] for event in events][-1] == "done"
+    assert dialogs.post(f"/{dialog}/approve", {"message": "x", "author": "me"})["approved_commit"]
+    assert dialogs.get(f"/{dialog}/history", limit=1, verbose="yes")["total_events"] == 2
+    dialogs.get(f"/{dialog}/history", 400, limit="many")
 
 
 def test_as_11_restore_makes_a_new_checkpoint_and_stays_in_the_session(

@@ -96,7 +96,7 @@ def test_the_messages_in_websocket_md(server: Server, project: Path) -> None:
             workspace.begin_turn(made["id"], "Go")
         told = ws.event("code:event", kind="entry")
         assert set(told) == set(event) and set(told["payload"]) == set(event["payload"])
-        refused = ws.response(error["channel"], {"sessionId": "nobody"})
+        refused = ws.response(error["channel"], {"restorePointId": "nothing"})
         assert refused["error"] == error["error"]
 
 

@@ -270,6 +270,23 @@ def test_hunks_are_kept_and_discarded_one_by_one(opened: Api, project: Path) -> 
     }  # fmt: skip
 
 
+def test_text_that_is_not_utf_8_is_given_with_marks(opened: Api, project: Path) -> None:
+    (project / "latin").write_bytes(b"caf\xe9\n")
+    session = begun(opened)
+    opened.post(f"/sessions/{session}/turns", {"message": "do it"}, 201)
+    (project / "latin").write_bytes(b"caf\xe8\n")
+    opened.post(f"/sessions/{session}/turns/end", {})
+    (file,) = opened.get("/pending")["files"]
+    (hunk,) = file["hunks"]
+    assert (file["is_binary"], hunk["new_lines"]) == (False, ["caf\ufffd\n"])
+    one = opened.get(f"/sessions/{session}/file-diff", path="latin")
+    assert (one["old_content"], one["unified"].count("\ufffd")) == ("caf\ufffd\n", 2)
+    (change,) = opened.get("/diff", **{"from": "@"})["files"]
+    assert "\n-caf\ufffd\n+caf\ufffd\n" in change["patch"]
+    opened.post("/discard", {"hunks": [hunk["hunk"]]})
+    assert (project / "latin").read_bytes() == b"caf\xe9\n"
+
+
 @pytest.mark.parametrize("verb", ["keep", "discard"])
 def test_everything_must_be_said_and_is_not_meant_by_leaving_out(
     opened: Api, project: Path, verb: str
@@ -454,7 +471,9 @@ def test_settings_are_read_and_set_outside_of_the_project(opened: Api, project: 
     assert found["guard"] is True and found["max_file_size"] > 0
     assert opened.patch("/settings", {"guard": 1}, 400) == "usage"
     assert opened.patch("/settings", {"guard": False, "strict": True})["guard"] is False
-    assert opened.get("/settings") == found | {"guard": False, "strict": True}
+    set_here = {"guard": "set", "strict": "set"}
+    now = opened.get("/settings")
+    assert now == found | {"guard": False, "strict": True, "origins": set_here}
     (project / ".mulligan.toml").write_text("[checkpoints]\nguard = true\n")
     assert opened.patch("/settings", {"strict": False})["guard"] is True
     assert sorted(each.name for each in project.iterdir()) == [".mulligan.toml", "a.txt", "sub"]
@@ -555,8 +574,9 @@ def test_two_projects_are_served_beside_each_other(api: Api, opened: Api, tmp_pa
 
 
 def test_every_endpoint_is_asked_for_in_these_tests() -> None:
-    """So that none is added without a test: its last word is in this file, or in the events'."""
-    text = Path(__file__).read_text()
+    """So that none is added without a test: its last word is in these files, or the events'."""
+    here = Path(__file__).parent
+    text = "".join(path.read_text() for path in here.glob("test_http_*.py"))
     ours = [endpoint.path for endpoint in endpoints() if endpoint.path.startswith("/api/v1/")]
     ends = {path.rpartition("/")[2] for path in ours}
     missing = {end for end in ends if not end.startswith("{") and f"/{end}" not in text}

@@ -205,6 +205,20 @@ def test_pi_9_and_14_a_preview_is_really_returned_and_changes_nothing(
     assert rpc.events[1] == {"type": "session_tree", "newLeafId": first, "oldLeafId": leaf}
 
 
+def test_pi_10_what_the_user_changed_is_dirty_whether_it_is_skipped_or_forced(
+    rpc: Rpc, workspace: Workspace, session: str, project: Path
+) -> None:
+    first = steps(workspace, session)[0]
+    (project / "foo.ts").write_text("the user's\n")
+    for asked in ({"preview": True}, {}):
+        done = rpc.ask("restore_files", targetEntryId=first, **asked)
+        assert (done["skipped"], done["dirty"]) == (["foo.ts"], ["foo.ts"])
+        assert list(done["reasons"]) == ["foo.ts"]
+    forced = rpc.ask("restore_files", targetEntryId=first, force=True)
+    assert (forced["skipped"], forced["dirty"]) == ([], ["foo.ts"])
+    assert (project / "foo.ts").read_text() == "modified content\n"
+
+
 def test_pi_9_files_are_restored_some_or_all_without_moving_the_session(
     rpc: Rpc, workspace: Workspace, session: str, project: Path
 ) -> None:

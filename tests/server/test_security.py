@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -14,12 +15,16 @@ from typing import Any
 
 import httpx2
 import pytest
+from faces import TOKEN, serving_here, socket_to
 from serving import V1, Api, Server, following
+from websockets.exceptions import InvalidStatus
 
+from mulligan.server import limits
 from mulligan.workspace.workspace import open_workspace
 
-ROUNDS = int(os.environ.get("MULLIGAN_KILLS", "20"))
+ROUNDS = int(os.environ.get("MULLIGAN_KILLS", "10"))
 HEALTH = f"{V1}/health"
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -284,6 +289,100 @@ def test_a_slow_client_is_cut_off_and_nobody_else_notices(
         connection.close()
 
 
+def test_more_requests_at_once_than_it_takes_are_told_to_come_again(
+    server: Server, client: httpx2.Client
+) -> None:
+    """As many as it takes, each with a body that is still to come; then one more."""
+    head = (
+        f"POST {V1}/projects HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        f"Authorization: Bearer {server.token}\r\nContent-Length: 100\r\n\r\n"
+    ).encode()
+    held = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(limits.REQUESTS)]
+    try:
+        for connection in held:
+            connection.sendall(head)
+        refused = _until(client, 429)
+        assert refused.json()["error"]["code"] == "too_many"
+        assert refused.headers["retry-after"] == "1"
+        # Streams are counted apart: who follows is not in the way of who asks.
+        with following(client):
+            pass
+    finally:
+        for connection in held:
+            connection.close()
+    _until(client, 200)
+
+
+def test_more_streams_at_once_than_it_takes_are_told_to_come_again(
+    mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "STREAMS", 2)
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    with serving_here(mulligan_home) as port:
+        url = f"http://127.0.0.1:{port}"
+        with httpx2.Client(base_url=url, headers=headers, timeout=60) as client:
+            with following(client), following(client):
+                assert client.get(f"{V1}/events").json()["error"]["code"] == "too_many"
+                chat = client.post("/api/dialogs/any/chat", json={"message": "x"})
+                assert chat.status_code == 429
+                with pytest.raises(InvalidStatus), socket_to(port, TOKEN):
+                    pass
+                assert client.get(HEALTH).status_code == 200
+            with socket_to(port, TOKEN) as ws:
+                assert ws.ask("code:get-session", id="x") is None
+
+
+def _until(client: httpx2.Client, status: int) -> httpx2.Response:
+    """What is answered once the server has noticed what came, or went, before."""
+    end = time.monotonic() + 9
+    while (found := client.get(HEALTH)).status_code != status:
+        assert time.monotonic() < end
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_is_refused_at_the_socket_even_where_the_file_lets_him(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    home = tmp_path_factory.mktemp("guarded") / "home"
+    with (
+        tempfile.TemporaryDirectory(prefix="mulligan-", dir="/tmp") as folder,
+        Server(home, "--socket", f"{folder}/own.sock"),
+    ):
+        path = Path(folder, "own.sock")
+        path.parent.chmod(0o755)
+        assert _asked_as(os.getuid(), path).startswith(b"HTTP/1.1 200")
+        assert _asked_as(NOBODY, path) == b"PermissionError"
+        path.chmod(0o666)
+        assert _asked_as(NOBODY, path) in (b"", b"ConnectionResetError", b"BrokenPipeError")
+        assert _asked_as(os.getuid(), path).startswith(b"HTTP/1.1 200")
+
+
+def _asked_as(user: int, path: Path) -> bytes:
+    """What a process of a user gets at a socket: an answer, or the name of a problem."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            with socket.socket(socket.AF_UNIX) as line:
+                line.settimeout(30)
+                line.connect(str(path))
+                line.sendall(f"GET {HEALTH} HTTP/1.1\r\nHost: local\r\n\r\n".encode())
+                os.write(writing, line.recv(1000))
+        except OSError as problem:
+            os.write(writing, type(problem).__name__.encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as file:
+        found = file.read()
+    os.waitpid(child, 0)
+    return found
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -356,7 +455,7 @@ def _cpu(server: Server) -> float:
 def test_what_was_acknowledged_is_there_after_a_kill(
     tmp_path_factory: pytest.TempPathFactory, project: Path
 ) -> None:
-    """Entries, checkpoints and restores under load; the server is killed in the middle, often."""
+    """Entries, turns, decisions, checkpoints and restores; killed in the middle of it, often."""
     home = tmp_path_factory.mktemp("killed") / "home"
     chance = random.Random(1)
     entries: dict[str, str] = {}
@@ -374,13 +473,17 @@ def test_what_was_acknowledged_is_there_after_a_kill(
             threading.Thread(target=_append, args=(server, base, session, entries, n))
             for n in range(2)
         ]
-        workers.append(
-            threading.Thread(
-                target=_checkpoint, args=(server, base, checkpoints, project, round_number)
-            )
-        )
+        workers += [
+            threading.Thread(target=work, args=(server, base, told, project, round_number))
+            for work, told in ((_checkpoint, checkpoints), (_decide, entries))
+        ]
         for worker in workers:
             worker.start()
+        known = len(checkpoints)
+        limit = time.monotonic() + 20
+        # Early in one round; in the next after something was acknowledged, however slow it is.
+        while round_number % 2 and len(checkpoints) == known and time.monotonic() < limit:
+            time.sleep(0.01)
         time.sleep(chance.uniform(0.05, 0.6))
         server.kill()
         for worker in workers:
@@ -388,7 +491,9 @@ def test_what_was_acknowledged_is_there_after_a_kill(
             assert not worker.is_alive()
     with open_workspace(project, home=str(home)) as workspace:
         found = {
-            each.id: each.content for each in workspace.transcript(session, limit=1_000_000).entries
+            each.id: each.content
+            for one in workspace.sessions(limit=1_000).sessions
+            for each in workspace.transcript(one.id, limit=1_000_000).entries
         }
         assert entries.items() <= found.items()
         assert checkpoints <= {each.id for each in workspace.log()}
@@ -424,3 +529,25 @@ def _checkpoint(
                 return
             if response.status_code == 201:
                 told.add(response.json()["checkpoint"])
+
+
+def _decide(
+    server: Server, base: str, told: dict[str, str], project: Path, round_number: int
+) -> None:
+    """Turns, each of which writes a file, and half of which are discarded."""
+    with server.client() as client:
+        below = f"{V1}{base}"
+        try:
+            session = client.post(f"{below}/sessions", json={}).json()["session"]
+            for n in range(100_000):
+                begun = client.post(
+                    f"{below}/sessions/{session}/turns", json={"message": f"{round_number} {n}"}
+                )
+                if begun.status_code < 300:
+                    told[begun.json()["entry"]] = f"{round_number} {n}"
+                (project / f"turn-{n % 5}.txt").write_text(f"{round_number} {n}\n")
+                client.post(f"{below}/sessions/{session}/turns/end", json={})
+                verb = "keep" if n % 2 else "discard"
+                client.post(f"{below}/{verb}", json={"session": session})
+        except httpx2.TransportError:
+            return

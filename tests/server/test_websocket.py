@@ -205,19 +205,28 @@ def test_ya_14_restore_leaves_alone_what_the_user_wrote_where_turns_tell_it(
     assert forced["deletedFiles"] == ["mine.txt"] and forced["skippedFiles"] == []
 
 
+def test_ya_14_of_a_session_that_is_not_there_there_is_nothing(ws: Socket) -> None:
+    asked = {"sessionId": "nobody"}
+    assert ws.ask("code:get-transcript", **asked) == {"entries": [], "hasMore": False}
+    assert ws.ask("code:get-recent-transcript", **asked) == []
+    assert ws.ask("code:search-transcript", **asked, query="word") == []
+    assert ws.ask("code:get-file-edits", **asked) == []
+    assert ws.ask("code:list-restore-points", **asked) == []
+
+
 def test_ya_15_errors_say_what_a_result_would(
     ws: Socket, session: str, workspace: Workspace, project: Path
 ) -> None:
-    missing = ws.error("code:get-transcript", {"sessionId": "nobody"})
-    assert missing["code"] == "HANDLER_ERROR"
-    assert missing["details"] | {"reason": ""} == {
-        "code": "NOT_FOUND", "status": 404, "reason": ""
-    }  # fmt: skip
     unknown = ws.error("code:restore", {"restorePointId": "x", "targetDir": str(project)})
-    assert unknown["details"]["code"] == "NOT_FOUND"
+    assert unknown["code"] == "HANDLER_ERROR"
+    assert unknown["details"] == {"code": "NOT_FOUND", "status": 404, "reason": "not_found"}
+    missing = ws.error("code:create-restore-point", {"sessionId": "x", "description": "y"})
+    assert missing["details"]["code"] == "NOT_FOUND"
     assert ws.error("code:no-such-thing")["code"] == "UNKNOWN_CHANNEL"
     assert ws.error("code:get-session", {})["code"] == "INVALID_MESSAGE"
     assert ws.error("code:get-session", {"id": 7})["code"] == "INVALID_MESSAGE"
+    # In the client's own words.
+    assert "restorePointId" in ws.error("code:restore", {})["message"]
     elsewhere = {"restorePointId": "", "targetDir": "/"}
     (made,) = ws.ask("code:list-restore-points", sessionId=session)
     refused = ws.error("code:restore", elsewhere | {"restorePointId": made["id"]})

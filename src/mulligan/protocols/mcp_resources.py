@@ -74,7 +74,10 @@ def _checkpoint(workspace: Workspace, name: str) -> Iterator[str]:
         yield f"\n… and {len(entries) - PATHS:,} more.\n"
     if found.coverage.skipped:
         yield "\n## Not covered\n\n"
-        yield from (f"    {path!r} {reason}\n" for path, reason in found.coverage.skipped[:PATHS])
+        yield from (
+            f"    {path or 'everything else'!r} {reason}\n"
+            for path, reason in found.coverage.skipped[:PATHS]
+        )
 
 
 def _cut(pieces: Iterator[str]) -> str:

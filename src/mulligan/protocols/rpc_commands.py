@@ -6,7 +6,8 @@ stands is its leaf. What pi's document does not name follows the same manner.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core.entries import NewEntry
@@ -191,10 +192,12 @@ def navigate_tree(
     force: bool,
     custom_summary: str | None,
 ) -> Done:
-    moved = desk.workspace.goto(
-        target_id, session=desk.session.id, skip_files=skip_files, summarize=summarize,
-        summary=custom_summary, preview=preview, force=force,
+    going = partial(
+        desk.workspace.goto, target_id, session=desk.session.id, skip_files=skip_files,
+        summarize=summarize, summary=custom_summary,
     )  # fmt: skip
+    dirty = _spared(going(preview=True).files) if force else ()
+    moved = going(preview=preview, force=force)
     event: dict[str, Any] = {
         "type": "session_tree",
         "newLeafId": moved.new_leaf,
@@ -207,7 +210,7 @@ def navigate_tree(
     answer: dict[str, Any] = {name: event[name] for name in event if name != "type"}
     if moved.text is not None:
         answer["editorText"] = moved.text
-    answer["files"] = None if moved.files is None else _restored(moved.files)
+    answer["files"] = None if moved.files is None else _restored(moved.files, dirty)
     return Done(answer | {"cancelled": False, "preview": preview}, (event,))
 
 
@@ -230,11 +233,11 @@ def restore_files(
         if snapshot_hash is not None
         else _at_entry(workspace, desk.session.id, target_entry_id or "")
     )
+    dirty = _spared(workspace.plan_restore(checkpoint, files or ())) if force else ()
     if preview:
-        return Done(_restored(workspace.plan_restore(checkpoint, files or (), force=force)))
-    return Done(
-        _restored(workspace.restore(checkpoint, files or (), force=force, session=desk.session.id))
-    )
+        return Done(_restored(workspace.plan_restore(checkpoint, files or (), force=force), dirty))
+    done = workspace.restore(checkpoint, files or (), force=force, session=desk.session.id)
+    return Done(_restored(done, dirty))
 
 
 def undo(desk: Desk, preview: bool, force: bool) -> Done:
@@ -320,14 +323,22 @@ COMMANDS = {
 }  # fmt: skip
 
 
-def _restored(done: RestorePlan | RestoreResult) -> dict[str, Any]:
+def _restored(done: RestorePlan | RestoreResult, dirty: Iterable[str] = ()) -> dict[str, Any]:
+    """What was done. Dirty is whatever is not as it was left, be it skipped or overwritten."""
     return {
         "restored": list(done.restored),
         "deleted": list(done.deleted),
         "skipped": [each.path for each in done.skipped],
-        "dirty": list(done.dirty),
+        "dirty": sorted({*done.dirty, *_spared(done), *dirty}),
         "reasons": {each.path: each.reason for each in done.skipped},
     }
+
+
+def _spared(done: RestorePlan | RestoreResult | None) -> list[str]:
+    """The files that are left alone because the user has changed them."""
+    from mulligan.workspace.taking_out import THE_USERS
+
+    return [] if done is None else [each.path for each in done.skipped if each.reason == THE_USERS]
 
 
 def _at_entry(workspace: Workspace, session: str, entry: str) -> str:

@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from mulligan.server.hub import Hub
-from mulligan.server.shapes import from_json, from_query
+from mulligan.server.shapes import from_json, from_query, known_part, plain
 from mulligan.server.wire import Json, query_of, read_json
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -32,7 +32,10 @@ IN_PATH = re.compile(r"{(\w+)}")
 
 
 class Endpoint(NamedTuple):
-    """A request that can be made. `status` is that of success."""
+    """A request that can be made. `status` is that of success.
+
+    A tolerant one passes over parameters and fields that it does not know.
+    """
 
     method: str
     path: str
@@ -41,6 +44,7 @@ class Endpoint(NamedTuple):
     tag: str
     status: int = 200
     content: str = "application/json"
+    tolerant: bool = False
 
     @property
     def hints(self) -> dict[str, Any]:
@@ -73,10 +77,10 @@ class Endpoint(NamedTuple):
 class Section:
     """Some endpoints that belong together."""
 
-    def __init__(self, tag: str, prefix: str = "/api/v1") -> None:
+    def __init__(self, tag: str, prefix: str = "/api/v1", *, tolerant: bool = False) -> None:
         self.tag = tag
         self.endpoints: list[Endpoint] = []
-        self._prefix = prefix
+        self._prefix, self._tolerant = prefix, tolerant
 
     def get(self, path: str, summary: str, **more: Any) -> Callable[[Verb], Verb]:
         return self.on("GET", path, summary, **more)
@@ -89,8 +93,11 @@ class Section:
 
         def declare(verb: Verb) -> Verb:
             self.endpoints.append(
-                Endpoint(method, self._prefix + path, summary, verb, self.tag, **more)
-            )
+                Endpoint(
+                    method, self._prefix + path, summary, verb, self.tag,
+                    tolerant=self._tolerant, **more,
+                )
+            )  # fmt: skip
             return verb
 
         return declare
@@ -106,12 +113,15 @@ def route(hub: Hub, endpoint: Endpoint) -> Route:
     in_path = [name for name in endpoint.in_path if name in wanted]
     is_async = inspect.iscoroutinefunction(endpoint.verb)
 
+    def asked(kind: Any, found: Any) -> Any:
+        return known_part(kind, found) if endpoint.tolerant else found
+
     async def answer(request: Request) -> Response:
         given: dict[str, Any] = {name: request.path_params[name] for name in in_path}
         if query is not None:
-            given["query"] = from_query(query, query_of(request.scope))
+            given["query"] = from_query(query, asked(query, query_of(request.scope)))
         if body is not None:
-            given["body"] = from_json(body, await read_json(request))
+            given["body"] = from_json(body, asked(body, await read_json(request)))
         if "hub" in wanted:
             given["hub"] = hub
         if "request" in wanted:
@@ -133,15 +143,6 @@ def route(hub: Hub, endpoint: Endpoint) -> Route:
         return written(endpoint.verb(**given))
 
     def written(found: Any) -> Response:
-        return found if isinstance(found, Response) else Json(_plain(found), endpoint.status)
+        return found if isinstance(found, Response) else Json(plain(found), endpoint.status)
 
     return Route(endpoint.path, answer, methods=[endpoint.method])
-
-
-def _plain(found: Any) -> Any:
-    """An answer down to what JSON knows. A named tuple would go as a list, so it is asked."""
-    if hasattr(found, "as_json"):
-        return found.as_json()
-    if isinstance(found, dict):
-        return {name: _plain(each) for name, each in found.items()}
-    return [_plain(each) for each in found] if isinstance(found, list | tuple) else found

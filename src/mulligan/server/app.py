@@ -22,8 +22,8 @@ from mulligan.server.wire import error_response
 
 MODULES = (
     "routes_projects", "routes_sessions", "routes_review", "routes_checkpoints", "routes_search",
-    "routes_upkeep", "routes_agents", "events", "jobs", "files", "openapi", "dialogs", "websocket",
-    "page",
+    "routes_settings", "routes_upkeep", "routes_agents", "events", "jobs", "files", "openapi",
+    "dialogs", "websocket", "page",
 )  # fmt: skip
 """Each has `routes(hub)`. The page is last: it answers for every other address."""
 

@@ -181,7 +181,7 @@ def _event(workspace: Workspace, entry: Entry, rounds: dict[str, str]) -> dict[s
             "type": "user",
             "content": entry.content,
             "checkpoint": entry.checkpoint,
-            "session": rounds.get(entry.id),
+            "session": rounds.get(entry.id) or (entry.data or {}).get("round"),
         }
     if entry.type == TOOL_CALL:
         return {

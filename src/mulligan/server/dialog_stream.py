@@ -1,9 +1,9 @@
 """A turn that a client drives, as a stream of events.
 
 The turn has begun, with its checkpoint, before the first event goes out. What others append to
-the session then, by whatever way, is told as it comes. The last event is always `done`: when the
-turn has ended, when its client has left, when nothing was heard for too long, when the server
-ends. A turn that nobody drives any more is ended as interrupted.
+the session then, by whatever way, is told as it comes. A turn that nobody drives any more is ended
+as interrupted: when its client has left, when nothing was heard for too long, when the server
+ends. The last event is always `done`, and by then the turn is over.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LOG = logging.getLogger("mulligan.server")
 PING_SECONDS = 15.0
 SILENT_SECONDS = 1800.0
 PAGE = 200
-STAYS_OPEN = False
 PING = b": ping\n\n"
+ENDING = "The server ends, and with it the turn; what was done so far is kept."
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -70,13 +70,12 @@ class Conversation(Response):
                 abort: Callable[[], None] | None = scope.get("state", {}).get("abort")
                 if abort is not None:
                     abort()
-            if told is not STAYS_OPEN:
+            if told is not None:
                 # Shielded: whatever ended this, the turn must not stay open for ever.
-                await asyncio.shield(self._hub.work(self._project, _end, turn=begun.turn))
-                self._hub.wake()
+                await asyncio.shield(self._end(begun))
 
-    async def _tell(self, begun: _Begun, send: Send) -> bool:
-        """Tells until the turn is over, or is to stay open all the same."""
+    async def _tell(self, begun: _Begun, send: Send) -> None:
+        """Tells until the turn is over, and sees to it that it is."""
         stream = _Stream(send, self._dialog)
         await stream.begin()
         await stream.tell({
@@ -84,25 +83,22 @@ class Conversation(Response):
             "session": begun.turn.round,
         })  # fmt: skip
         try:
-            ended = await self._follow(begun, stream)
-        except MulliganError as problem:
-            await stream.tell({"type": "error", "error": as_error(problem)[1]["error"]["message"]})
-            ended = True
-        if not ended:
-            words = "The server ends; the turn goes on, and its events are kept."
-            await stream.tell({"type": "error", "error": words})
+            problem = await self._follow(begun, stream)
+        except MulliganError as raised:
+            problem = as_error(raised)[1]["error"]["message"]
+        if problem is not None:
+            await stream.tell({"type": "error", "error": problem})
+            await self._end(begun)
         await stream.tell({"type": "done", "done": True})
         await stream.end()
-        return ended
 
-    async def _follow(self, begun: _Begun, stream: _Stream) -> bool:
-        """Tells what is appended until the turn is over; gives `False` if the server ends first."""
+    async def _follow(self, begun: _Begun, stream: _Stream) -> str | None:
+        """Tells what is appended until the turn is over; gives why it ends before that, if so."""
         position = begun.position
         heard = asyncio.get_running_loop().time()
         while True:
             async with self._hub.subscribe(self._project) as subscription:
-                if subscription.ended:
-                    return False
+                is_last = subscription.ended
                 found: list[Told] | None = []
                 while found is not None:
                     news = await self._hub.work(
@@ -113,14 +109,20 @@ class Conversation(Response):
                     now = asyncio.get_running_loop().time()
                     heard = now if news.position > position else heard
                     position = news.position
+                    if not news.is_all:
+                        continue
                     if news.is_over:
-                        return True
+                        return None
+                    if is_last:
+                        return ENDING
                     left = heard + self._patience - now
                     if left <= 0:
-                        words = f"Nothing was heard for {self._patience:.0f} s; the turn is ended."
-                        await stream.tell({"type": "error", "error": words})
-                        return True
+                        return f"Nothing was heard for {self._patience:.0f} s; the turn is ended."
                     found = await self._something(subscription, stream, left)
+
+    async def _end(self, begun: _Begun) -> None:
+        await self._hub.work(self._project, _end, turn=begun.turn)
+        self._hub.wake()
 
     async def _something(
         self, subscription: Subscription, stream: _Stream, seconds: float
@@ -148,6 +150,7 @@ class _News(NamedTuple):
     events: list[dict[str, Any]]
     position: int
     is_over: bool
+    is_all: bool = True
 
 
 class _Stream:
@@ -196,14 +199,14 @@ def _news(workspace: Workspace, turn: Turn, position: int) -> _News:
     is_over = not _is_open(workspace, turn)
     session = sessions.by_id(workspace.journal, turn.session)
     if session is None:
-        return _News([], position, True)
+        return _News([], position, is_over=True)
     rows = entries.page(
         workspace.journal, session.number, since=position, limit=PAGE, include_compacted=True
     )
     found = [entry_result(session, row) for row in rows if not row.aside]
     events = [event for entry in found for event in streamed(workspace, entry)]
     last = rows[-1].seq if rows else position
-    return _News(events, last, is_over and len(rows) < PAGE)
+    return _News(events, last, is_over, is_all=len(rows) < PAGE)
 
 
 def _is_open(workspace: Workspace, turn: Turn) -> bool:

@@ -6,11 +6,13 @@ import os
 from typing import TypedDict
 
 from mulligan.journal import sessions
+from mulligan.journal.checkpoints import IMPORTED, by_id
 from mulligan.workspace.session_results import Session
 from mulligan.workspace.workspace import Workspace
 
-LISTED = ("initial", "turn", "manual")
-"""At the beginning, before each message, and by hand; not those that are made on the way."""
+LISTED = ("initial", "turn", "manual", IMPORTED)
+"""At the beginning, before each message, by hand, and by another program; not those that are made
+on the way."""
 CURRENT = "current-dialog"
 
 
@@ -189,7 +191,7 @@ def approve(workspace: Workspace, dialog: str, message: str) -> DialogApproved:
 def reset(workspace: Workspace, dialog: str, force: bool) -> DialogReset:
     done = workspace.reset(dialog, force=force)
     return {
-        "reset_to": done.reset_to,
+        "reset_to": _as_approved(workspace, dialog, done.reset_to),
         "new_session": done.new_round,
         "pre_reset_checkpoint": done.safety_checkpoint,
         "skipped": [each.path for each in done.files.skipped],
@@ -205,6 +207,19 @@ def restore(workspace: Workspace, dialog: str, checkpoint: str, force: bool) -> 
         "new_checkpoint": done.new_checkpoint or target.id,
         "skipped": [each.path for each in done.skipped],
     }
+
+
+def _as_approved(workspace: Workspace, dialog: str, checkpoint: str | None) -> str | None:
+    """The last approval, or the beginning, if a checkpoint has the same files; else that itself.
+
+    It has others where the user went on working since.
+    """
+    merged = [each.approved_checkpoint for each in workspace.rounds(dialog)
+              if each.status == "merged"]  # fmt: skip
+    approved = merged[-1] if merged else _initial(workspace, dialog)
+    rows = [by_id(workspace.journal, each) for each in (approved, checkpoint) if each is not None]
+    trees = {None if row is None else row.tree for row in rows}
+    return approved if len(rows) == 2 and len(trees) == 1 else checkpoint
 
 
 def _shown(workspace: Workspace, session: Session) -> Dialog:
@@ -223,8 +238,10 @@ def _shown(workspace: Workspace, session: Session) -> Dialog:
 
 def _initial(workspace: Workspace, session: str) -> str | None:
     row = workspace.journal.row(
-        "SELECT id FROM checkpoints WHERE session = ? AND kind = 'initial' ORDER BY seq LIMIT 1",
+        "SELECT id FROM checkpoints WHERE session = ? AND kind IN ('initial', ?) "
+        "ORDER BY seq LIMIT 1",
         session,
+        IMPORTED,
     )
     return row[0] if row else None
 

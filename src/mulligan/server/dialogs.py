@@ -35,7 +35,7 @@ from mulligan.server.hub import Hub
 from mulligan.server.shapes import LARGEST, About
 from mulligan.workspace.workspace import Workspace
 
-section = Section("dialogs", "/api")
+section = Section("dialogs", "/api", tolerant=True)
 Found = TypeVar("Found")
 Project = Annotated[str | None, About("A project, by id or by path; else the server's own.")]
 HEADER = "x-mulligan-project"

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -35,6 +35,7 @@ from mulligan.workspace.home import (
     register,
 )
 from mulligan.workspace.results import Progress
+from mulligan.workspace.review_results import PendingStats
 from mulligan.workspace.watching import Watching
 from mulligan.workspace.workspace import Workspace
 
@@ -45,6 +46,25 @@ THREADS_OF_THE_FEED = 4
 WAIT = 20.0
 QUIET = 0.1
 LOOK_EVERY = 0.5
+PATIENCE = 10.0
+
+
+class ProjectRow(TypedDict):
+    """A project that has data in the home. `problem` says why it cannot be read, if so.
+
+    `pending` says what waits for a decision, by session, of projects that the server has open.
+    """
+
+    project: str
+    root: str
+    name: str
+    exists: bool
+    imported: bool
+    sessions: int
+    checkpoints: int
+    updated_at: str | None
+    problem: str | None
+    pending: NotRequired[dict[str, PendingStats]]
 
 
 class Hub:
@@ -61,6 +81,7 @@ class Hub:
         self.used_at = time.monotonic()
         self.clients = 0
         self._watch = watch
+        self._ending = False
         self._open: dict[str, _Open] = {}
         self._retired: list[_Open] = []
         self._opening: dict[str, threading.Lock] = {}
@@ -115,16 +136,12 @@ class Hub:
         found = self._open.get(project)
         return None if found is None else found.workspace
 
-    async def projects(self) -> list[dict[str, Any]]:
+    def listed(self) -> list[ProjectRow]:
         """Every project that has data in the home, the one that was used last first."""
-        return await self.call(self.listed)
-
-    def listed(self) -> list[dict[str, Any]]:
-        """The same for a thread."""
         found = [self._described(project) for project in known_projects(self.home)]
         return sorted(found, key=lambda each: each["updated_at"] or "", reverse=True)
 
-    def described(self, project: str) -> dict[str, Any]:
+    def described(self, project: str) -> ProjectRow:
         """What a list of projects says of one."""
         return self._described(self._known(project))
 
@@ -180,9 +197,22 @@ class Hub:
         """Lets every follower go, now and from now on."""
         await self.feed.close()
 
+    def interrupt(self) -> None:
+        """Has verbs that take long end at their next step, which is as safe as being killed."""
+        self._ending = True
+
+    def progress(self, stage: str, done: int, total: int | None) -> None:
+        """What verbs report their progress to: nobody asks, but here they can be ended."""
+        if self._ending:
+            raise Busy("The server ends; ask again when there is one.")
+
     async def close(self) -> None:
-        """Ends what is under way in order: followers, jobs, projects."""
+        """Ends what is under way in order: followers, verbs, jobs, projects."""
         await self.end_streams()
+        self.interrupt()
+        with anyio.move_on_after(PATIENCE):
+            while self._threads.borrowed_tokens:
+                await anyio.sleep(0.02)
         await anyio.to_thread.run_sync(self._close)
 
     def _with_workspace(
@@ -216,25 +246,26 @@ class Hub:
                 found.follow()
         return found
 
-    def _described(self, project: Project) -> dict[str, Any]:
+    def _described(self, project: Project) -> ProjectRow:
         root = text(project.root)
-        row: dict[str, Any] = {
+        counts, problem = _Counts(), None
+        try:
+            counts = self._counts(project)
+        except (MulliganError, OSError) as raised:
+            problem = str(raised)
+        return {
             "project": project.id,
             "root": root,
             "name": os.path.basename(root) or root,
             "exists": os.path.isdir(project.root),
             "imported": is_imported(project),
-            "sessions": 0,
-            "checkpoints": 0,
-            "updated_at": None,
-            "problem": None,
+            "sessions": counts.sessions,
+            "checkpoints": counts.checkpoints,
+            "updated_at": counts.updated_at,
+            "problem": problem,
         }
-        try:
-            return row | self._counts(project)
-        except (MulliganError, OSError) as problem:
-            return row | {"problem": str(problem)}
 
-    def _counts(self, project: Project) -> dict[str, Any]:
+    def _counts(self, project: Project) -> _Counts:
         """Read from the journal alone: to be counted, a project need not be opened."""
         found = self._open.get(project.id)
         if found is not None:
@@ -262,14 +293,17 @@ class Hub:
             each.close()
 
 
-def open_project(project: Project, home: str, *, watch: bool, wait: float) -> Workspace:
+def open_project(project: Project, hub: Hub, *, watch: bool) -> Workspace:
     """Opens a project. One that only logs have told of stays so: to read is not to protect."""
-    imported = is_imported(project)
+    opening = partial(
+        Workspace, project, hub.home, wait=WAIT, progress=hub.progress,
+        imported=is_imported(project),
+    )  # fmt: skip
     try:
-        return Workspace(project, home, watch=watch, wait=wait, imported=imported)
+        return opening(watch=watch)
     except Unsupported:
         # The system lets a user have only so many watchers; things are slower without.
-        return Workspace(project, home, wait=wait, imported=imported)
+        return opening()
 
 
 class _Open:
@@ -278,7 +312,7 @@ class _Open:
     def __init__(self, project: Project, hub: Hub, *, watch: bool) -> None:
         self._hub = hub
         there = os.path.isdir(project.root) and not is_imported(project)
-        self.workspace = open_project(project, hub.home, watch=watch and there, wait=WAIT)
+        self.workspace = open_project(project, hub, watch=watch and there)
         self._watching: Watching | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -348,13 +382,15 @@ def _first_checkpoint(workspace: Workspace) -> Any:
         return workspace.checkpoint("First checkpoint", kind="initial")
 
 
-def _counted(journal: Database) -> dict[str, Any]:
+class _Counts(NamedTuple):
+    sessions: int = 0
+    checkpoints: int = 0
+    updated_at: str | None = None
+
+
+def _counted(journal: Database) -> _Counts:
     newest = sessions.newest_first(journal, limit=1)
     latest = checkpoints.latest(journal)
     times = [each.updated_at for each in newest]
     times += [latest.created_at] if latest is not None else []
-    return {
-        "sessions": sessions.count(journal),
-        "checkpoints": checkpoints.count(journal),
-        "updated_at": max(times, default=None),
-    }
+    return _Counts(sessions.count(journal), checkpoints.count(journal), max(times, default=None))

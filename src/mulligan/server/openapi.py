@@ -19,11 +19,12 @@ from mulligan.server.routes_search import StatsRow
 from mulligan.server.shapes import Schemas, Shape
 from mulligan.server.wire import Json
 from mulligan.version import __version__
-from mulligan.workspace import results, review_results, search, session_results, stats
+from mulligan.workspace import results, review_results, search, session_results, sizes, stats
 
 MODULES = (
     "routes_projects", "routes_sessions", "routes_review", "routes_checkpoints", "files",
-    "routes_search", "routes_upkeep", "routes_agents", "jobs", "events", "dialogs",
+    "routes_search", "routes_settings", "routes_upkeep", "routes_agents", "jobs", "events",
+    "dialogs",
 )  # fmt: skip
 MEANINGS = {
     "400": "The request makes no sense: usage, refused_root.",
@@ -102,6 +103,7 @@ SHAPES: dict[type, Shape | type] = {
     review_results.Review: Shape(added=COUNTS | {"total": int}),
     search.Hit: Shape(added={"snippet": str}, hidden=("pieces",)),
     stats.Stats: StatsTable,
+    sizes.Sizes: Shape(added={"total": int}),
 }
 """Where the JSON of an answer differs from the fields of its type."""
 
@@ -170,7 +172,9 @@ def _operation(endpoint: Endpoint, schemas: Schemas) -> dict[str, Any]:
         "parameters": parameters,
     }
     if endpoint.body is not None:
-        content = {"application/json": {"schema": schemas.asked(endpoint.body)}}
+        content = {
+            "application/json": {"schema": schemas.asked(endpoint.body, tolerant=endpoint.tolerant)}
+        }
         required = any(needed for _, _, needed in schemas.fields(endpoint.body))
         described["requestBody"] = {"required": required, "content": content}
     described["responses"] = _success(endpoint, schemas) | {
@@ -185,8 +189,7 @@ def _success(endpoint: Endpoint, schemas: Schemas) -> dict[str, Any]:
         content: dict[str, Any] = {endpoint.content: {"schema": schemas.of(endpoint.result)}}
         return {str(endpoint.status): {"description": endpoint.summary, "content": content}}
     if endpoint.content == "text/event-stream":
-        content = {endpoint.content: {"schema": {"type": "string"}}}
-        return {"200": {"description": endpoint.summary, "content": content}}
+        return {"200": {"description": endpoint.summary, "content": {endpoint.content: {}}}}
     kinds: dict[str, Any] = {endpoint.content: {}, "text/plain": {}}
     return {
         "200": {"description": endpoint.summary, "content": kinds},

@@ -25,7 +25,8 @@ class Connection(H11Protocol):
 
     _timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         self.app_state = self.app_state | {"abort": transport.abort}
         found: socket.socket | None = transport.get_extra_info("socket")

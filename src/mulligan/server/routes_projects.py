@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
 from starlette.routing import BaseRoute
 
+from mulligan.core.coverage import legible
 from mulligan.errors import Busy
 from mulligan.server.api import Section
-from mulligan.server.hub import Hub
-from mulligan.server.shapes import LARGEST, About, Plus
+from mulligan.server.hub import Hub, ProjectRow
+from mulligan.server.shapes import LARGEST, About, With
 from mulligan.version import __version__
 from mulligan.workspace.home import is_imported
 from mulligan.workspace.results import FileChange, Operation, RestoreResult, Status
@@ -30,24 +31,6 @@ class Health(TypedDict):
     pid: int
     home: str
     started_at: str
-
-
-class ProjectRow(TypedDict):
-    """A project that has data in the home. `problem` says why it cannot be read, if so.
-
-    `pending` says what waits for a decision, by session, of projects that the server has open.
-    """
-
-    project: str
-    root: str
-    name: str
-    exists: bool
-    imported: bool
-    sessions: int
-    checkpoints: int
-    updated_at: str | None
-    problem: str | None
-    pending: NotRequired[dict[str, PendingStats]]
 
 
 class Projects(TypedDict):
@@ -72,7 +55,7 @@ class Patch(TypedDict):
 
 
 class Diff(TypedDict):
-    files: list[Annotated[FileChange, Plus(Patch)]]
+    files: list[With[FileChange, Patch]]
 
 
 class OperationsQuery(NamedTuple):
@@ -129,7 +112,7 @@ def status(workspace: Workspace) -> Status:
 @section.get("/projects/{project}/diff", "The differences between checkpoints, or with the disk")
 def diff(workspace: Workspace, query: DiffQuery) -> Diff:
     found = workspace.diff(query.from_, query.to, query.path)
-    return {"files": [_change(each, stat=query.stat) for each in found]}  # type: ignore[misc]
+    return {"files": [_change(each, stat=query.stat) for each in found]}
 
 
 @section.get("/projects/{project}/operations", "What was done, newest first")
@@ -168,16 +151,14 @@ def pending_stats(workspace: Workspace) -> dict[str, PendingStats]:
         return {}
 
 
-def _with_pending(hub: Hub, found: dict[str, Any]) -> ProjectRow:
-    row: ProjectRow = found  # type: ignore[assignment]
+def _with_pending(hub: Hub, row: ProjectRow) -> ProjectRow:
     opened = hub.if_open(row["project"])
     if opened is not None:
         row["pending"] = pending_stats(opened)
     return row
 
 
-def _change(change: FileChange, *, stat: bool) -> dict[str, Any]:
-    found = change.as_json()
+def _change(change: FileChange, *, stat: bool) -> With[FileChange, Patch]:
     if stat:
-        return found | {"diff": None, "base_content": None, "patch": ""}
-    return found | {"patch": change.patch.decode("utf-8", "surrogateescape")}
+        return With(change._replace(diff=None, base_content=None), {"patch": ""})
+    return With(change, {"patch": legible(change.patch)})

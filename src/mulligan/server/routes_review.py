@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute
 from mulligan.errors import UsageError
 from mulligan.server.api import Section
 from mulligan.server.hub import Hub
-from mulligan.server.shapes import LARGEST, About, Plus
+from mulligan.server.shapes import LARGEST, About, With
 from mulligan.workspace.review_results import (
     Approved,
     Discarded,
@@ -24,7 +24,8 @@ from mulligan.workspace.review_results import (
 from mulligan.workspace.workspace import Workspace
 
 section = Section("review")
-TurnNumber = Annotated[int | None, About("Only what this turn did.", 0, LARGEST)]
+TURN = "Only what this turn of the session did, counted from 0 on the branch where it stands."
+TurnNumber = Annotated[int | None, About(TURN, 0, LARGEST)]
 
 
 class PendingQuery(NamedTuple):
@@ -82,15 +83,13 @@ class Turns(TypedDict):
 
 
 @section.get("/projects/{project}/pending", "What waits for a decision")
-def pending(
-    workspace: Workspace, query: PendingQuery
-) -> Annotated[Review, Plus(PositionPart)]:  # fmt: skip
+def pending(workspace: Workspace, query: PendingQuery) -> With[Review, PositionPart]:
     found = workspace.pending(session=query.session, turn=query.turn, paths=query.path)
     first = found.hunks[0] if found.hunks else None
     position = Position(0, 0)
     if first is not None:
         position = Position(1, len(found.hunks), first.id, first.path, first.session)
-    return found.as_json() | {"position": position.as_json()}  # type: ignore[return-value]
+    return With(found, {"position": position})
 
 
 @section.post("/projects/{project}/keep", "Keep hunks, files, a turn, a session, everything")

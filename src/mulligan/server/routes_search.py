@@ -70,7 +70,9 @@ async def found(hub: Hub, query: SearchQuery) -> Found:
     page: dict[str, Any] = {"limit": query.limit, "offset": query.offset}
     _check(query.project, query.session)
     if query.project is None:
-        return await hub.call(search_everywhere, hub.home, query.q, **page, **filters)
+        return await hub.call(
+            search_everywhere, hub.home, query.q, progress=hub.progress, **page, **filters
+        )
 
     def in_one(workspace: Workspace) -> Found:
         return search(workspace, query.q, session=query.session, **page, **filters)

@@ -11,7 +11,7 @@ from mulligan.errors import UsageError
 from mulligan.server.api import Section
 from mulligan.server.hub import Hub
 from mulligan.server.routes_projects import Limit, pending_stats
-from mulligan.server.shapes import LARGEST, About, Plus
+from mulligan.server.shapes import LARGEST, About, With
 from mulligan.workspace.review_results import PendingStats
 from mulligan.workspace.search import moment
 from mulligan.workspace.session_results import (
@@ -48,7 +48,7 @@ class PendingPart(TypedDict):
 class Sessions(TypedDict):
     """Newest first; go on with `next_cursor` or `next_offset`."""
 
-    sessions: list[Annotated[Session, Plus(PendingPart)]]
+    sessions: list[With[Session, PendingPart]]
     has_more: bool
     next_cursor: str | None
     next_offset: int | None
@@ -192,10 +192,12 @@ def listed(workspace: Workspace, query: SessionsQuery) -> Sessions:
         agent=query.agent,
     )  # fmt: skip
     pending = pending_stats(workspace)
-    found: Any = page.as_json()
-    for row in found["sessions"]:
-        row["pending"] = pending.get(row["session"])
-    return found  # type: ignore[no-any-return]
+    return {
+        "sessions": [With(each, {"pending": pending.get(each.id)}) for each in page.sessions],
+        "has_more": page.has_more,
+        "next_cursor": page.next_cursor,
+        "next_offset": page.next_offset,
+    }
 
 
 @section.post("/projects/{project}/sessions", "Begin a session", status=201)

@@ -117,7 +117,9 @@ class _Server(uvicorn.Server):
 
     def end(self) -> None:
         """Ends in order; asked a second time, at once."""
-        self.force_exit = self.should_exit
+        if self.should_exit:
+            self.force_exit = True
+            self._hub.interrupt()
         self.should_exit = True
 
     @contextmanager
@@ -133,6 +135,9 @@ class _Server(uvicorn.Server):
         # Streams have no end of their own, and nobody should wait for one.
         await self._hub.end_streams()
         await super().shutdown(sockets)
+        if self.force_exit:
+            # Then the server itself does not wait for its application, which has files to close.
+            await self.lifespan.shutdown()
 
 
 @contextmanager

@@ -15,9 +15,12 @@ from functools import cache
 from typing import (
     Annotated,
     Any,
+    Generic,
     Literal,
     NamedTuple,
     NotRequired,
+    Protocol,
+    TypeVar,
     get_args,
     get_origin,
     get_type_hints,
@@ -45,10 +48,24 @@ class About(NamedTuple):
     most: int | None = None
 
 
-class Plus(NamedTuple):
-    """In an `Annotated`: the JSON has these fields too."""
+class Written(Protocol):
+    """What says itself how it goes as JSON."""
 
-    more: type
+    def as_json(self) -> dict[str, Any]: ...
+
+
+Value = TypeVar("Value", bound=Written)
+More = TypeVar("More", bound=Mapping[str, Any])
+
+
+class With(NamedTuple, Generic[Value, More]):
+    """A value whose JSON has some fields more."""
+
+    value: Value
+    more: More
+
+    def as_json(self) -> dict[str, Any]:
+        return self.value.as_json() | {name: plain(each) for name, each in self.more.items()}
 
 
 class Shape(NamedTuple):
@@ -61,6 +78,15 @@ class Shape(NamedTuple):
 
 
 AS_IT_IS = Shape()
+
+
+def plain(found: Any) -> Any:
+    """An answer down to what JSON knows. A named tuple would go as a list, so it is asked."""
+    if hasattr(found, "as_json"):
+        return found.as_json()
+    if isinstance(found, dict):
+        return {name: plain(each) for name, each in found.items()}
+    return [plain(each) for each in found] if isinstance(found, list | tuple) else found
 
 
 def from_query(kind: type, given: Mapping[str, list[str]]) -> Any:
@@ -121,6 +147,18 @@ def from_json(kind: Any, given: Any, where: str = "The body") -> Any:
     return _simple(hint, given, where, about)
 
 
+def known_part(kind: Any, given: Any) -> Any:
+    """A value without the fields that its declared type has no place for."""
+    hint, _ = bare(kind)
+    if _is_record(hint) and isinstance(given, dict):
+        hints = hints_of(hint)
+        known = {name: each for name, each in given.items() if _field(name) in hints}
+        return {name: known_part(hints[_field(name)], each) for name, each in known.items()}
+    if get_origin(hint) is tuple and isinstance(given, list):
+        return [known_part(get_args(hint)[0], each) for each in given]
+    return given
+
+
 def bare(hint: Any) -> tuple[Any, About | None]:
     """A type without what is said about it, and that."""
     if get_origin(hint) is Annotated:
@@ -136,11 +174,14 @@ class Schemas:
         self.components: dict[str, Any] = {}
         self._shapes = shapes
         self._names: dict[str, Any] = {}
-        self._asked = False
+        self._asked = self._tolerant = False
 
-    def asked(self, hint: Any) -> dict[str, Any]:
-        """The schema of what a request holds: it need not have all fields, nor may it have more."""
-        self._asked = True
+    def asked(self, hint: Any, *, tolerant: bool = False) -> dict[str, Any]:
+        """The schema of what a request holds: it need not have all fields, nor may it have more.
+
+        Unless it is `tolerant`: then others are passed over.
+        """
+        self._asked, self._tolerant = True, tolerant
         try:
             return self.of(hint)
         finally:
@@ -161,6 +202,8 @@ class Schemas:
             return _union([self.of(each) for each in get_args(hint)])
         if origin is Literal:
             return {"enum": list(get_args(hint))}
+        if origin is With:
+            return {"allOf": [self.of(each) for each in get_args(hint)]}
         if origin in (tuple, list):
             return {"type": "array", "items": self.of(get_args(hint)[0])}
         if origin is dict or hint is dict:
@@ -194,9 +237,7 @@ class Schemas:
         inner, *notes = get_args(hint)
         found = self.of(inner)
         for note in notes:
-            if isinstance(note, Plus):
-                found = {"allOf": [found, self.of(note.more)]}
-            elif isinstance(note, About):
+            if isinstance(note, About):
                 found = _described(found, note)
         return found
 
@@ -236,7 +277,7 @@ class Schemas:
         found["properties"] = properties
         if required:
             found["required"] = required
-        if asked:
+        if asked and not self._tolerant:
             found["additionalProperties"] = False
         return found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar
 
 from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.server import places
@@ -15,7 +15,7 @@ from mulligan.server import websocket_shapes as shapes
 from mulligan.server import websocket_verbs as verbs
 from mulligan.server.feed import Told
 from mulligan.server.hub import Hub
-from mulligan.server.shapes import from_json
+from mulligan.server.shapes import from_json, hints_of
 from mulligan.server.websocket_payloads import (
     CreatePoint,
     CreateSession,
@@ -32,6 +32,7 @@ from mulligan.server.websocket_payloads import (
 )
 
 Answer = TypeVar("Answer")
+PYTHON_NAME = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 
 class Asked(NamedTuple):
@@ -50,6 +51,15 @@ class Asked(NamedTuple):
             raise NotFound(f"There is no session {id!r}.")
         return await self.hub.work(project, verb, **given)
 
+    async def of_session(
+        self, id: str, nothing: Answer, /, verb: Callable[..., Answer], **given: Any
+    ) -> Answer:
+        """The same, but of a session that is not there there is nothing."""
+        try:
+            return await self.in_session(id, verb, **given)
+        except NotFound:
+            return nothing
+
     async def at_point(
         self, id: str, /, verb: Callable[..., Answer], **given: Any
     ) -> Answer | None:
@@ -66,13 +76,13 @@ class Verb(NamedTuple):
 
     def read(self, payload: dict[str, Any]) -> Any:
         """The payload by its Python names. What it holds beyond those is passed over."""
-        known = get_type_hints(self.payload)
+        known = hints_of(self.payload)
         given = {_python_name(name): value for name, value in payload.items()}
         kept = {name: value for name, value in given.items() if name in known and value is not None}
         try:
             return from_json(self.payload, kept, "The payload")
         except UsageError as problem:
-            raise InvalidPayload(str(problem)) from None
+            raise InvalidPayload(PYTHON_NAME.sub(_client_name, str(problem))) from None
 
 
 async def list_sessions(asked: Asked, given: Nothing) -> list[dict[str, Any]]:
@@ -82,18 +92,11 @@ async def list_sessions(asked: Asked, given: Nothing) -> list[dict[str, Any]]:
 
 
 async def get_session(asked: Asked, given: Id) -> dict[str, Any] | None:
-    try:
-        return await asked.in_session(given.id, verbs.session, id=given.id)
-    except NotFound:
-        return None
+    return await asked.of_session(given.id, None, verbs.session, id=given.id)
 
 
 async def delete_session(asked: Asked, given: Id) -> bool:
-    try:
-        await asked.in_session(given.id, verbs.delete_session, id=given.id)
-    except NotFound:
-        return False
-    return True
+    return await asked.of_session(given.id, False, verbs.delete_session, id=given.id)
 
 
 async def create_session(asked: Asked, given: CreateSession) -> dict[str, Any]:
@@ -102,15 +105,16 @@ async def create_session(asked: Asked, given: CreateSession) -> dict[str, Any]:
 
 
 async def get_transcript(asked: Asked, given: TranscriptQuery) -> dict[str, Any]:
-    return await asked.in_session(given.session_id, verbs.transcript, given=given)
+    nothing = {"entries": [], "hasMore": False}
+    return await asked.of_session(given.session_id, nothing, verbs.transcript, given=given)
 
 
 async def get_recent_transcript(asked: Asked, given: RecentQuery) -> list[dict[str, Any]]:
-    return await asked.in_session(given.session_id, verbs.recent, given=given)
+    return await asked.of_session(given.session_id, [], verbs.recent, given=given)
 
 
 async def search_transcript(asked: Asked, given: SearchQuery) -> list[dict[str, Any]]:
-    return await asked.in_session(given.session_id, verbs.search, given=given)
+    return await asked.of_session(given.session_id, [], verbs.search, given=given)
 
 
 async def search_all(asked: Asked, given: SearchAllQuery) -> list[dict[str, Any]]:
@@ -118,11 +122,11 @@ async def search_all(asked: Asked, given: SearchAllQuery) -> list[dict[str, Any]
 
 
 async def get_file_edits(asked: Asked, given: SessionId) -> list[dict[str, Any]]:
-    return await asked.in_session(given.session_id, verbs.file_edits, id=given.session_id)
+    return await asked.of_session(given.session_id, [], verbs.file_edits, id=given.session_id)
 
 
 async def list_restore_points(asked: Asked, given: SessionId) -> list[dict[str, Any]]:
-    return await asked.in_session(given.session_id, verbs.points, id=given.session_id)
+    return await asked.of_session(given.session_id, [], verbs.points, id=given.session_id)
 
 
 async def get_restore_point(asked: Asked, given: Id) -> dict[str, Any] | None:
@@ -192,6 +196,12 @@ async def told(hub: Hub, found: Told) -> list[tuple[str, dict[str, Any]]]:
         if tool is not None:
             messages.append(("analytics:tool_event", tool))
     return messages
+
+
+def _client_name(found: re.Match[str]) -> str:
+    """`session_id` as `sessionId`."""
+    first, *rest = found[0].split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 def _python_name(name: str) -> str:

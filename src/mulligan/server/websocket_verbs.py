@@ -13,7 +13,7 @@ from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.journal import entries, sessions
 from mulligan.server import places
 from mulligan.server import websocket_shapes as shapes
-from mulligan.server.hub import WAIT, Hub, open_project
+from mulligan.server.hub import Hub, open_project
 from mulligan.server.websocket_payloads import (
     CreatePoint,
     CreateSession,
@@ -51,8 +51,9 @@ def session(workspace: Workspace, id: str) -> dict[str, Any]:
     return shapes.session(workspace.session(id))
 
 
-def delete_session(workspace: Workspace, id: str) -> None:
+def delete_session(workspace: Workspace, id: str) -> bool:
     workspace.delete_session(id)
+    return True
 
 
 def create_session(workspace: Workspace, given: CreateSession) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def search(workspace: Workspace, given: SearchQuery) -> list[dict[str, Any]]:
 
 
 def search_all(hub: Hub, given: SearchAllQuery) -> list[dict[str, Any]]:
-    hits = search_everywhere(hub.home, given.query, limit=given.limit).hits
+    hits = search_everywhere(hub.home, given.query, limit=given.limit, progress=hub.progress).hits
     projects = {text(project.root): project for project in known_projects(hub.home)}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for root in dict.fromkeys(hit.project for hit in hits):
@@ -216,7 +217,7 @@ def gc(hub: Hub, only: str | None) -> dict[str, int]:
         if workspace is not None:
             done = workspace.gc()
         else:
-            with open_project(project, hub.home, watch=False, wait=WAIT) as opened:
+            with open_project(project, hub, watch=False) as opened:
                 done = opened.gc()
         removed += done.removed
         freed += done.freed_bytes

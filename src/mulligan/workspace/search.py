@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from mulligan.core.coverage import text as shown_path
@@ -21,15 +22,8 @@ from mulligan.journal import sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.journal.query import Pieces, Reader, all_of, marked, of_types
-from mulligan.journal.search import (
-    RANKED,
-    Answer,
-    Index,
-    Returns,
-    containing,
-    first_at,
-    with_index,
-)
+from mulligan.journal.search import RANKED, Index
+from mulligan.journal.search_entries import Returns, containing, first_at, newest_of, times_of
 from mulligan.journal.texts import columns_of, paths_of
 from mulligan.workspace.home import Project, known_projects
 from mulligan.workspace.lock import locked
@@ -41,6 +35,7 @@ if TYPE_CHECKING:
 SESSION_LIMIT = 20
 LIMIT = 50
 CHUNK = 500
+IDLE = 2
 
 Ranges = dict[int, tuple[int, int]]
 
@@ -127,10 +122,11 @@ def search(
     for nothing else that anyone may type.
     """
     start, end = _page(offset, limit, SESSION_LIMIT if session else LIMIT)
-    with closing(Reader()) as reader:
-        asked = _Search(reader, text, filters, workspace.progress)
-        found, total = asked.rank(workspace.project, workspace.journal, end, session=session)
-        hits = asked.hits(workspace.project, workspace.journal, found[start:end])
+    project, journal = workspace.project, workspace.journal
+    with _tools_of(workspace) as tools:
+        asked = _Search(tools.reader, text, filters, workspace.progress)
+        found, total = asked.rank(project, journal, tools.index, end, session=session)
+        hits = asked.hits(project, journal, found[start:end])
     return Found(text, tuple(hits.values()), total)
 
 
@@ -155,7 +151,8 @@ def search_everywhere(
         asked = _Search(reader, text, filters, progress or _silent)
 
         def rank(project: Project, journal: Database) -> None:
-            found, total = asked.rank(project, journal, end)
+            with closing(_index_of(project)) as index:
+                found, total = asked.rank(project, journal, index, end)
             ranked.extend((each, project) for each in found)
             totals.append(total)
 
@@ -218,6 +215,18 @@ def moment(given: str | None) -> str | None:
         raise UsageError(f"{given!r} is not a time; write 2026-11-15T12:00:00Z.") from None
 
 
+class Tools:
+    """What searches of a project use one after the other: a reader, and the index, open."""
+
+    def __init__(self, project: Project) -> None:
+        self.reader = Reader()
+        self.index = _index_of(project)
+
+    def close(self) -> None:
+        self.reader.close()
+        self.index.close()
+
+
 class _Search:
     """One question, put to one or many projects."""
 
@@ -237,7 +246,13 @@ class _Search:
             self._query = reader.words(text, as_you_type=filters.get("as_you_type", False))
 
     def rank(
-        self, project: Project, journal: Database, count: int, *, session: str | None = None
+        self,
+        project: Project,
+        journal: Database,
+        index: Index,
+        count: int,
+        *,
+        session: str | None = None,
     ) -> tuple[list[Ranked], int | None]:
         """The first so many that match, in order; and how many match at all, if that is known."""
         only = sessions.resolve(journal, session).number if session else None
@@ -255,10 +270,10 @@ class _Search:
             match = all_of(match, self._reader.path(path))
         match = all_of(match, of_types(self._types)) if match else ""
         ranges = self._ranges(journal, only)
-        found = _with_index(project, ask)
+        found = index.use(ask)
         if self._query.literal:
             found = containing(journal, self._query.literal, ranges)
-        found.sort(key=lambda each: each[1], reverse=True)
+        found.sort(key=itemgetter(1), reverse=True)
         return self._sifted(project, journal, path, found, count)
 
     def hits(self, project: Project, journal: Database, chosen: Sequence[Ranked]) -> dict[int, Hit]:
@@ -314,13 +329,14 @@ class _Search:
         count: int,
     ) -> tuple[list[Ranked], int | None]:
         """Leaves out what the index cannot tell from the rest; reads no more than it must."""
-        sure = path is None and self._compacted and not self._query.literal
+        if path is None and self._compacted and not self._query.literal:
+            return _first(journal, found, count), len(found) if len(found) < RANKED else None
         kept: list[Ranked] = []
         for start in range(0, len(found), CHUNK):
             kept.sort(reverse=True)
             # Those with the same score as the last are needed too: of equals the newest is first.
             if len(kept) >= count and (not count or kept[count - 1].score > found[start][1]):
-                return kept[:count], len(found) if sure and len(found) < RANKED else None
+                return kept[:count], None
             kept += self._kept(project, journal, path, dict(found[start : start + CHUNK]))
         every = len(found) < RANKED and not self._query.literal
         return sorted(kept, reverse=True)[:count], len(kept) if every else None
@@ -349,10 +365,43 @@ class _Search:
                 yield Ranked(scores[number], time, number)
 
 
-def _with_index(project: Project, work: Callable[[Index], Answer]) -> Answer:
-    return with_index(
-        project.path("search.sqlite"), lambda: locked(project.path("search.lock")), work
-    )
+@contextmanager
+def _tools_of(workspace: Workspace) -> Iterator[Tools]:
+    """Tools that lie ready from the last search, or new ones."""
+    try:
+        tools = workspace.search_tools.pop()
+        if not tools.index.is_current:
+            tools.close()
+            tools = Tools(workspace.project)
+    except IndexError:
+        tools = Tools(workspace.project)
+    try:
+        yield tools
+    except BaseException:
+        tools.close()
+        raise
+    if len(workspace.search_tools) < IDLE:
+        workspace.search_tools.append(tools)
+    else:
+        tools.close()
+
+
+def _index_of(project: Project) -> Index:
+    return Index(project.path("search.sqlite"), lambda: locked(project.path("search.lock")))
+
+
+def _first(journal: Database, found: list[tuple[int, float]], count: int) -> list[Ranked]:
+    """The first so many of what was found, which is in order but for the times of equals."""
+    if not found or not count:
+        return []
+    least = found[min(count, len(found)) - 1][1]
+    scores = {number: score for number, score in found if score > least}
+    tied = [number for number, score in found if score == least]
+    if len(tied) > CHUNK:
+        tied = newest_of(journal, tied, count)
+    scores |= dict.fromkeys(tied, least)
+    times = times_of(journal, scores)
+    return sorted((Ranked(scores[each], times[each], each) for each in times), reverse=True)[:count]
 
 
 def _rebuild(project: Project, journal: Database, progress: Progress) -> None:
@@ -360,7 +409,8 @@ def _rebuild(project: Project, journal: Database, progress: Progress) -> None:
         index.clear()
         index.catch_up(journal, progress)
 
-    _with_index(project, work)
+    with closing(_index_of(project)) as index:
+        index.use(work)
 
 
 def _page(offset: int, limit: int | None, usual: int) -> tuple[int, int]:
