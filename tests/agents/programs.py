@@ -179,14 +179,20 @@ def _claude(place: Place, prompt: str, options: tuple[str, ...]) -> Command:
 
 
 def _codex(place: Place, prompt: str, options: tuple[str, ...]) -> Command:
-    return _codex_with("gpt-5.5", place, prompt, options)
+    return _codex_with("gpt-5.5", _UNBOUND, place, prompt, options)
 
 
 def _codex_code_mode(place: Place, prompt: str, options: tuple[str, ...]) -> Command:
-    return _codex_with("gpt-6-luna", place, prompt, options)
+    return _codex_with("gpt-6-luna", _UNBOUND, place, prompt, options)
 
 
-def _codex_with(model: str, place: Place, prompt: str, options: tuple[str, ...]) -> Command:
+def _codex_sandboxed(place: Place, prompt: str, options: tuple[str, ...]) -> Command:
+    return _codex_with("gpt-5.5", ("--sandbox", "workspace-write"), place, prompt, options)
+
+
+def _codex_with(
+    model: str, bounds: tuple[str, ...], place: Place, prompt: str, options: tuple[str, ...]
+) -> Command:
     """The model's name decides which tools Codex offers; for one it does not know, no patches."""
     provider = {
         "name": json.dumps("scripted"),
@@ -199,8 +205,7 @@ def _codex_with(model: str, place: Place, prompt: str, options: tuple[str, ...])
     settings = {"model_providers.scripted": f"{{{table}}}", "model_provider": '"scripted"'}
     return Command(
         [
-            *("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
-            *("--disable", "plugins", "-m", model),
+            *("exec", "--skip-git-repo-check", *bounds, "--disable", "plugins", "-m", model),
             *(part for key, value in settings.items() for part in ("-c", f"{key}={value}")),
             *options,
             prompt,
@@ -277,6 +282,7 @@ _OPENCODE = Program("opencode", "opencode-ai", "1.18.33")
 _PI = Program("pi", "@mariozechner/pi-coding-agent", "0.73.1")
 
 _LAST = ("resume", "--last")
+_UNBOUND = ("--dangerously-bypass-approvals-and-sandbox",)
 
 AGENTS = {
     agent.name: agent
@@ -289,3 +295,6 @@ AGENTS = {
         Agent("pi", _PI, toolbox.pi, ("--continue",), _pi),
     )
 }
+
+SANDBOXED = Agent("codex", _CODEX, toolbox.codex, _LAST, _codex_sandboxed)
+"""Codex with the sandbox that its users have; the others run in the test's own."""

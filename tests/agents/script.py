@@ -1,8 +1,8 @@
 """What the scripted model is to say: turns, each begun by a prompt, of steps with tool calls.
 
 A script does not know which agent plays it. Its calls name a role ("write", "edit", "read",
-"shell") and the toolbox of the agent turns that into a tool of its own. The same script can be
-kept as a JSON file:
+"shell", "delegate") and the toolbox of the agent turns that into a tool of its own. The same
+script can be kept as a JSON file:
 
     {"turns": [{
         "prompt": "Make a greeting.",
@@ -68,6 +68,11 @@ def read(path: str) -> Call:
 
 def shell(command: str) -> Call:
     return Call("shell", {"command": command})
+
+
+def delegate(prompt: str) -> Call:
+    """Leaves something to a sub-agent: what that does is the turn that begins with this prompt."""
+    return Call("delegate", {"prompt": prompt})
 
 
 def load(path: Path) -> Script:

@@ -13,17 +13,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import programs
 import pytest
 import task
-from programs import AGENTS, Agent, Place
+from programs import AGENTS, Place
 from script import Script, Step, Turn, edit, read, shell, write
 from scripted_model import ScriptedModel
-from toolbox import Toolbox
-
-NAMES = {"claude": "claude-code", "codex-code-mode": "codex"}
+from user import User, calls, changed, pending, person, prompts
 
 # The first turn is done; the second one is killed with a command still to come.
 WORK = Script(
@@ -51,88 +49,20 @@ SHORT = Script(
         Turn("Again.", (), "Understood."),
     )
 )
-# Ignored folders are kept only for those who want them to be.
 TOLD = ("claude", "pi", "opencode")
-KEPT = "!build/\n!vendor/\n"
-
-
-class User(NamedTuple):
-    """Somebody with a home, a project in it and an agent."""
-
-    agent: Agent
-    home: Path
-    project: Path
-
-    @property
-    def name(self) -> str:
-        return NAMES.get(self.agent.name, self.agent.name)
-
-    @property
-    def own(self) -> dict[str, str]:
-        """What of the environment is Mulligan's; and OpenCode, which fetches its package for
-        plugins when it first sees one, shall do without the network."""
-        return {"MULLIGAN_HOME": str(self.home / "mulligan"), "npm_config_offline": "true"}
-
-    def mulligan(self, *arguments: str, code: int | None = 0) -> str:
-        program = self.agent.program.install()
-        environment = {
-            "HOME": str(self.home),
-            "PATH": f"{program.parent}:{os.environ['PATH']}",
-            "LANG": "C.UTF-8",
-            **self.own,
-        }
-        done = subprocess.run(
-            [sys.executable, "-m", "mulligan", *arguments], cwd=self.project, env=environment,
-            capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
-        assert code is None or done.returncode == code, (arguments, done.stdout, done.stderr)
-        return done.stdout
-
-    def asked(self, *arguments: str, code: int | None = 0) -> Any:
-        return json.loads(self.mulligan("--json", *arguments, code=code))
-
-    def place(self, model: ScriptedModel) -> Place:
-        return Place(self.project, self.home, model.url)
-
-    def run(
-        self, model: ScriptedModel, prompt: str, *, resume: bool = False
-    ) -> subprocess.CompletedProcess[str]:
-        return self.agent.run(self.place(model), prompt, resume=resume, environment=self.own)
-
-
-@pytest.fixture
-def user(agent: Agent, project: Path, tmp_path: Path) -> User:
-    return person(agent, project, tmp_path / "home of the user")
-
-
-@pytest.fixture(params=AGENTS)
-def agent(request: pytest.FixtureRequest) -> Agent:
-    return AGENTS[request.param]
-
-
-def person(agent: Agent, project: Path, home: Path) -> User:
-    home.mkdir()
-    if not (project / ".mulliganignore").exists():
-        task.prepare(project)
-        (project / ".mulliganignore").write_text(KEPT)
-    return User(agent, home, project)
-
-
-def played(script: Script, toolbox: Toolbox, project: Path) -> ScriptedModel:
-    return ScriptedModel(script, toolbox, project)
 
 
 def test_an_agent_is_protected_and_goes_on_as_it_would_without(user: User, tmp_path: Path) -> None:
     alone = tmp_path / "without Mulligan"
     shutil.copytree(user.project, alone, symlinks=True)
     (tmp_path / "another home").mkdir()
-    with played(WORK, user.agent.toolbox, alone) as model:
+    with ScriptedModel(WORK, user.agent.toolbox, alone) as model:
         without = user.agent.run(Place(alone, tmp_path / "another home", model.url), task.FIRST)
     before = configuration(user)
     user.mulligan("install", user.name)
     start = task.files(user.project)
 
-    with played(WORK, user.agent.toolbox, user.project) as model:
+    with ScriptedModel(WORK, user.agent.toolbox, user.project) as model:
         done = user.run(model, task.FIRST)
         # The agent is what it is without Mulligan.
         assert (done.returncode, done.stdout) == (without.returncode, without.stdout), done.stderr
@@ -187,7 +117,7 @@ def test_a_hook_program_that_is_missing_stops_no_agent(user: User) -> None:
             text = text.replace(word, "/nowhere/mulligan")
         path.write_text(text)
 
-    with played(SHORT, user.agent.toolbox, user.project) as model:
+    with ScriptedModel(SHORT, user.agent.toolbox, user.project) as model:
         done = user.run(model, "Begin.")
 
     assert done.returncode == 0, done.stderr
@@ -200,7 +130,7 @@ def test_a_strict_user_is_stopped_where_nothing_can_be_recorded(user: User) -> N
     user.mulligan("install", user.name, "--strict")
     (user.home / "mulligan" / "projects").write_text("not a folder")
 
-    with played(SHORT, user.agent.toolbox, user.project) as model:
+    with ScriptedModel(SHORT, user.agent.toolbox, user.project) as model:
         user.run(model, "Begin.")
 
     assert not [each for each in model.requests if each.played.startswith("step")]
@@ -212,7 +142,7 @@ def test_a_strict_user_is_stopped_where_nothing_can_be_recorded(user: User) -> N
 def test_an_agent_hears_of_what_was_undone(user: User) -> None:
     (user.project / ".mulligan.toml").write_text("[agents]\ntell_rejections = true\n")
     user.mulligan("install", user.name)
-    with played(SHORT, user.agent.toolbox, user.project) as model:
+    with ScriptedModel(SHORT, user.agent.toolbox, user.project) as model:
         user.run(model, "Begin.")
         user.mulligan("discard", "new.txt")
         done = user.run(model, "Again.", resume=True)
@@ -245,8 +175,8 @@ def test_two_agents_at_once_are_told_apart(project: Path, tmp_path: Path) -> Non
     one, two = users["claude"], users["pi"]
 
     with (
-        played(script["claude"], one.agent.toolbox, project) as first,
-        played(script["pi"], two.agent.toolbox, project) as second,
+        ScriptedModel(script["claude"], one.agent.toolbox, project) as first,
+        ScriptedModel(script["pi"], two.agent.toolbox, project) as second,
         one.agent.start(one.place(first), "Work, claude.", environment=shared) as claude,
         two.agent.start(two.place(second), "Work, pi.", environment=shared) as pi,
     ):
@@ -307,41 +237,10 @@ def test_codex_that_lost_its_trust_is_noticed(user: User) -> None:
 @pytest.mark.parametrize("agent", [AGENTS["opencode"]], ids=["opencode"])
 def test_what_opencode_writes_for_itself_is_not_the_turns(user: User) -> None:
     user.mulligan("install", "opencode", "--project")
-    with played(SHORT, user.agent.toolbox, user.project) as model:
+    with ScriptedModel(SHORT, user.agent.toolbox, user.project) as model:
         assert user.run(model, "Begin.").returncode == 0
     assert (user.project / ".opencode/.gitignore").exists()
     assert set(pending(user)) == {"new.txt", "old.txt"}
-
-
-def calls(user: User) -> int:
-    """The calls; in Codex's code mode without the scripts that make them."""
-    names = [each["data"]["name"] for each in entries(user, "tool_call")]
-    return len(names) - names.count("exec")
-
-
-def prompts(user: User) -> list[str]:
-    # OpenCode puts a prompt of several words into quotes.
-    return [each["content"].strip('"') for each in entries(user, "user_input")]
-
-
-def entries(user: User, kind: str) -> list[dict[str, Any]]:
-    found = user.asked("session", "show", "--full", "--all-branches")["entries"]
-    return [each for each in found if each["type"] == kind]
-
-
-def pending(user: User) -> dict[str, str]:
-    """The files with changes to be decided on, and what happened to each."""
-    return {each["path"]: each["status"] for each in user.asked("pending")["files"]}
-
-
-def changed(before: Mapping[str, str], project: Path) -> dict[str, str]:
-    after = task.files(project)
-    words = {(True, True): "modified", (True, False): "deleted", (False, True): "added"}
-    return {
-        name: words[name in before, name in after]
-        for name in before.keys() | after.keys()
-        if before.get(name) != after.get(name)
-    }
 
 
 def title(user: User) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import programs
 import pytest
 import task
-from programs import AGENTS, Agent, NotInstalled, Place, Program
+from programs import Agent, NotInstalled, Place, Program
 from script import Script, Step, Turn, read, shell, write
 from scripted_model import Request, ScriptedModel
 
@@ -30,11 +30,6 @@ HALF_WAY = Script(
         Turn("Go on.", (Step((read("new.txt"),)),), "Went on."),
     )
 )
-
-
-@pytest.fixture(params=AGENTS)
-def agent(request: pytest.FixtureRequest) -> Agent:
-    return AGENTS[request.param]
 
 
 @pytest.fixture

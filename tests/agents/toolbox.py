@@ -1,4 +1,5 @@
-"""The agents' own tools: how each of them writes, edits and reads a file, and runs a command.
+"""The agents' own tools: how each of them writes, edits and reads a file, runs a command, and
+leaves some of its work to another of its kind.
 
 A toolbox turns a script's call into the name and arguments that its agent expects. Paths in a
 script are relative to the project; most agents want them whole.
@@ -29,6 +30,8 @@ def claude(call: Call, root: Path) -> Tool:
             return "Read", {"file_path": str(root / path)}
         case "shell", {"command": command}:
             return "Bash", {"command": command, "description": "Runs a command"}
+        case "delegate", {"prompt": prompt}:
+            return "Agent", {"description": "Helps", "prompt": prompt, **_kind("general-purpose")}
     return call
 
 
@@ -48,7 +51,13 @@ def codex(call: Call, root: Path) -> Tool:
 
 
 def codex_code_mode(call: Call, root: Path) -> Tool:
-    """With its newer models Codex has one tool, a piece of JavaScript that calls the others."""
+    """With its newer models Codex has one tool, a piece of JavaScript that calls the others.
+
+    But for sub-agents, which it does not wait for.
+    """
+    if call.role == "delegate":
+        alone = {"task_name": "helper", "fork_turns": "none"}
+        return "collaboration.spawn_agent", {"message": call.arguments["prompt"], **alone}
     name, arguments = codex(call, root)
     return "exec", f"text(await tools.{name}({json.dumps(arguments)}));"
 
@@ -65,6 +74,8 @@ def gemini(call: Call, root: Path) -> Tool:
             return "read_file", {"file_path": str(root / path)}
         case "shell", {"command": command}:
             return "run_shell_command", {"command": command, "description": "Runs a command"}
+        case "delegate", {"prompt": prompt}:
+            return "invoke_agent", {"agent_name": "generalist", "prompt": prompt}
     return call
 
 
@@ -78,6 +89,8 @@ def opencode(call: Call, root: Path) -> Tool:
             return "read", {"filePath": str(root / path)}
         case "shell", {"command": command}:
             return "bash", {"command": command, "description": "Runs a command"}
+        case "delegate", {"prompt": prompt}:
+            return "task", {"description": "Helps", "prompt": prompt, **_kind("general")}
     return call
 
 
@@ -88,6 +101,10 @@ def pi(call: Call, root: Path) -> Tool:
         case "shell", {"command": command}:
             return "bash", {"command": command}
     return call
+
+
+def _kind(name: str) -> Arguments:
+    return {"subagent_type": name}
 
 
 def _patch(head: str, lines: list[str]) -> str:

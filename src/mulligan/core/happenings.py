@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-SESSION_STARTS: Final = "session_starts"
-PROMPT: Final = "prompt"
-CALL_BEGINS: Final = "call_begins"
-CALL_ENDS: Final = "call_ends"
-TURN_ENDS: Final = "turn_ends"
-SESSION_ENDS: Final = "session_ends"
-KINDS: Final = (SESSION_STARTS, PROMPT, CALL_BEGINS, CALL_ENDS, TURN_ENDS, SESSION_ENDS)
+from mulligan.core.kinds import KINDS
 
 
 class Happening(NamedTuple):

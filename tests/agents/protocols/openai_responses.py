@@ -92,7 +92,11 @@ def _output(reply: Reply) -> list[JSON]:
 
 
 def _call(call: ToolCall) -> JSON:
-    common = {"call_id": call.id, "name": call.name, "status": "completed"}
+    """A tool of a group is called by the group's name and its own, with a dot between them."""
+    group, _dot, name = call.name.rpartition(".")
+    common = {"call_id": call.id, "name": name, "status": "completed"}
+    if group:
+        common["namespace"] = group
     if isinstance(call.arguments, str):
         common |= {"type": "custom_tool_call", "id": f"ctc_{call.id}", "input": call.arguments}
     else:
@@ -151,3 +155,8 @@ def _items(entries: str | list[JSON]) -> Iterator[Said | Result]:
             yield Result(entry["call_id"], words(entry["output"]))
         elif entry.get("role") == "user":
             yield Said(words(entry["content"]))
+        elif entry.get("type") == "agent_message":
+            # To a sub-agent, its agent is the user. What it says is as the model wrote it, which
+            # a real one encrypts.
+            parts = (each.get("text") or each.get("encrypted_content") for each in entry["content"])
+            yield Said("\n".join(part for part in parts if part))

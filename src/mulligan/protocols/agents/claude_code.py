@@ -6,14 +6,12 @@ command names a path on this machine.
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import Final
 
 from mulligan.protocols.agents import command_hooks
-from mulligan.protocols.agents.shape import Agent, Place, folder_of
+from mulligan.protocols.agents.shape import folder_of
 
-NAME: Final = "claude-code"
 EVENTS: Final = {
     "SessionStart": 60,
     "UserPromptSubmit": 120,
@@ -25,34 +23,13 @@ EVENTS: Final = {
 }
 """In seconds."""
 
-
-def folder(place: Place) -> str:
-    return folder_of(place, "CLAUDE_CONFIG_DIR", ".claude")
-
-
-def file(place: Place) -> str:
-    if place.project is not None:
-        return os.path.join(place.project, ".claude", "settings.local.json")
-    return os.path.join(folder(place), "settings.json")
-
-
-def rehearsal(directory: str) -> dict[str, object]:
-    return {
-        "hook_event_name": "UserPromptSubmit",
-        "session_id": "rehearsal",
-        "cwd": directory,
-        "prompt": "A rehearsal.",
-    }
-
-
-AGENT: Final = Agent(
-    name=NAME,
+AGENT: Final = command_hooks.agent(
+    "claude-code",
     title="Claude Code",
     program="claude",
-    folder=folder,
-    file=file,
-    written=partial(command_hooks.written, agent=NAME, events=EVENTS, prompt="UserPromptSubmit"),
-    removed=partial(command_hooks.removed, agent=NAME),
-    commands=partial(command_hooks.commands, agent=NAME),
-    rehearsal=rehearsal,
+    folder=partial(folder_of, variable="CLAUDE_CONFIG_DIR", usual=".claude"),
+    file="settings.json",
+    project_file=".claude/settings.local.json",
+    events=EVENTS,
+    prompt="UserPromptSubmit",
 )

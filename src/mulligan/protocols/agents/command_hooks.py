@@ -9,13 +9,15 @@ has to say no to (see `strict`) it says in its answer.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from mulligan.protocols.agents import json_text
-from mulligan.protocols.agents.shape import Mulligan
+from mulligan.protocols.agents.shape import Agent, Mulligan, Place, nothing_needed
 
 Events = Mapping[str, float]
 """By event, how long the agent is to wait for us, in its own unit."""
@@ -26,6 +28,47 @@ DEPTH = 5
 NEVER = 'exec 2>/dev/null; "$@" hook {agent} || true'
 AT_PROMPTS = '"$@" hook {agent} --strict || exit 2'
 """Only where the user chose to be strict: then a prompt without Mulligan is no prompt."""
+
+
+def agent(
+    name: str,
+    *,
+    title: str,
+    program: str,
+    folder: Callable[[Place], str],
+    file: str,
+    project_file: str,
+    events: Events,
+    prompt: str,
+    extra: Mapping[str, Any] | None = None,
+    needs: Callable[[Place], str | None] = nothing_needed,
+) -> Agent:
+    """An agent with such hooks: in `file` of its own folder, or in `project_file` of a project.
+
+    `prompt` is the event that tells of a prompt, `extra` what else each of its hooks has.
+    """
+
+    def path(place: Place) -> str:
+        if place.project is not None:
+            return os.path.join(place.project, project_file)
+        return os.path.join(folder(place), file)
+
+    def rehearsal(directory: str) -> dict[str, object]:
+        told = {"session_id": "rehearsal", "prompt": "A rehearsal."}
+        return {"hook_event_name": prompt, "cwd": directory, **told}
+
+    return Agent(
+        name=name,
+        title=title,
+        program=program,
+        folder=folder,
+        file=path,
+        written=partial(written, agent=name, events=events, prompt=prompt, extra=extra),
+        removed=partial(removed, agent=name),
+        commands=partial(commands, agent=name),
+        rehearsal=rehearsal,
+        needs=needs,
+    )
 
 
 def command(agent: str, mulligan: Mulligan, *, may_stop: bool) -> str:
@@ -93,17 +136,6 @@ def commands(text: str, *, agent: str) -> list[str]:
         if is_ours(agent, each.content)
     ]
     return list(dict.fromkeys(found))
-
-
-def events_with_ours(text: str, *, agent: str) -> set[str]:
-    hooks = json_text.read(text).at(("hooks",))
-    if hooks is None:
-        return set()
-    return {
-        name
-        for name, groups in zip(hooks.names, hooks.parts, strict=True)
-        if any(is_ours(agent, each.content) for group in groups.parts for each in _hooks(group))
-    }
 
 
 def _hooks(group: json_text.Value) -> tuple[json_text.Value, ...]:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from functools import partial
 from typing import Final
 
 from mulligan.protocols.agents import command_hooks
-from mulligan.protocols.agents.shape import Agent, Place
+from mulligan.protocols.agents.shape import Place
 
-NAME: Final = "gemini"
 EVENTS: Final = {
     "SessionStart": 60_000,
     "BeforeAgent": 120_000,
@@ -29,21 +27,6 @@ TRUSTED: Final = ("TRUST_FOLDER", "TRUST_PARENT")
 
 def folder(place: Place) -> str:
     return os.path.join(place.environment.get("GEMINI_CLI_HOME") or place.home, ".gemini")
-
-
-def file(place: Place) -> str:
-    if place.project is not None:
-        return os.path.join(place.project, ".gemini", "settings.json")
-    return os.path.join(folder(place), "settings.json")
-
-
-def rehearsal(directory: str) -> dict[str, object]:
-    return {
-        "hook_event_name": "BeforeAgent",
-        "session_id": "rehearsal",
-        "cwd": directory,
-        "prompt": "A rehearsal.",
-    }
 
 
 def needs(place: Place) -> str | None:
@@ -78,21 +61,15 @@ def _is_trusted(place: Place, project: str) -> bool:
     return False
 
 
-AGENT: Final = Agent(
-    name=NAME,
+AGENT: Final = command_hooks.agent(
+    "gemini",
     title="Gemini CLI",
     program="gemini",
     folder=folder,
-    file=file,
-    written=partial(
-        command_hooks.written,
-        agent=NAME,
-        events=EVENTS,
-        prompt="BeforeAgent",
-        extra={"name": "mulligan"},
-    ),
-    removed=partial(command_hooks.removed, agent=NAME),
-    commands=partial(command_hooks.commands, agent=NAME),
-    rehearsal=rehearsal,
+    file="settings.json",
+    project_file=".gemini/settings.json",
+    events=EVENTS,
+    prompt="BeforeAgent",
+    extra={"name": "mulligan"},
     needs=needs,
 )

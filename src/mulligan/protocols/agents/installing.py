@@ -53,7 +53,8 @@ def our_command() -> tuple[str, ...]:
     for path in (started, beside, shutil.which("mulligan") or ""):
         if os.path.basename(path) in ("mulligan", "mull") and os.access(path, os.X_OK):
             return (path,)
-    return (sys.executable, "-m", "mulligan")
+    # Without -P the agent's project would be looked into first for everything that is imported.
+    return (sys.executable, "-P", "-m", "mulligan")
 
 
 def install(agent: Agent, place: Place, mulligan: Mulligan, home: str, *, preview: bool) -> Outcome:
@@ -165,6 +166,12 @@ def _trusted(place: Place, path: str, home: str) -> tuple[list[Change], str | No
         return [], f"{by_hand} ({problem})"
     after = read(config)
     changes = [Change(config, before, after)] if before != after else []
+    if place.project is not None and not found:
+        # To trust a folder is the user's to decide.
+        return changes, (
+            "Codex looks at the hooks of a project only where it trusts the project: start `codex` "
+            f"in {place.project}, say that you do, and run `mulligan install codex --project` again"
+        )
     return changes, None if found and all(each.is_trusted for each in found) else by_hand
 
 

@@ -6,33 +6,17 @@ nothing but what Node has, and never throws.
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import Final
 
 from mulligan.protocols.agents import plugin_files
-from mulligan.protocols.agents.shape import Agent, Place, folder_of
+from mulligan.protocols.agents.shape import folder_of
 
-NAME: Final = "pi"
-
-
-def folder(place: Place) -> str:
-    return folder_of(place, "PI_CODING_AGENT_DIR", ".pi", "agent")
-
-
-def file(place: Place) -> str:
-    top = folder(place) if place.project is None else os.path.join(place.project, ".pi")
-    return os.path.join(top, "extensions", "mulligan.js")
-
-
-AGENT: Final = Agent(
-    name=NAME,
+AGENT: Final = plugin_files.agent(
+    "pi",
     title="pi",
-    program="pi",
-    folder=folder,
-    file=file,
-    written=partial(plugin_files.written, agent=NAME, source="pi_extension.js"),
-    removed=plugin_files.removed,
-    commands=partial(plugin_files.commands, agent=NAME),
-    rehearsal=plugin_files.rehearsal,
+    folder=partial(folder_of, variable="PI_CODING_AGENT_DIR", usual=".pi/agent"),
+    project_folder=".pi",
+    file="extensions/mulligan.js",
+    source="pi_extension.js",
 )

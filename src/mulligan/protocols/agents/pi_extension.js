@@ -76,6 +76,11 @@ export default function mulligan(pi) {
     await tell(about("session_starts", ctx, { source: event.reason }));
   });
 
+  // The log goes on elsewhere: what it says by now comes before the next prompt.
+  on("session_compact", async (_event, ctx) => {
+    await tell(about("session_starts", ctx, { source: "compact" }));
+  });
+
   on("before_agent_start", async (event, ctx) => {
     const answer = await tell(about("prompt", ctx, { text: event.prompt ?? "" }));
     stopped = answer?.stop ?? (STRICT && !answer ? "Mulligan does not answer." : null);

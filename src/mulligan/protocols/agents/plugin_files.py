@@ -7,14 +7,47 @@ the package, and is written anew when the package has another.
 from __future__ import annotations
 
 import json
+import os
 import shlex
+from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 
-from mulligan.protocols.agents.shape import Mulligan
+from mulligan.protocols.agents.shape import Agent, Mulligan, Place, nothing_needed
 
 MARK = "// Written by `mulligan install "
 CALLED = "const MULLIGAN = "
 STRICT = "const STRICT = "
+
+
+def agent(
+    name: str,
+    *,
+    title: str,
+    folder: Callable[[Place], str],
+    project_folder: str,
+    file: str,
+    source: str,
+) -> Agent:
+    """An agent that loads `file` from its own folder or from that of a project."""
+
+    def path(place: Place) -> str:
+        if place.project is not None:
+            return os.path.join(place.project, project_folder, file)
+        return os.path.join(folder(place), file)
+
+    return Agent(
+        name=name,
+        title=title,
+        program=name,
+        folder=folder,
+        file=path,
+        written=partial(written, agent=name, source=source),
+        removed=removed,
+        commands=partial(commands, agent=name),
+        rehearsal=rehearsal,
+        needs=nothing_needed,
+    )
 
 
 def written(text: str | None, mulligan: Mulligan, *, agent: str, source: str) -> str:

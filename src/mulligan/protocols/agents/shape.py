@@ -42,9 +42,13 @@ class Agent(NamedTuple):
     removed: Callable[[str], str | None]
     commands: Callable[[str], list[str]]
     rehearsal: Callable[[str], dict[str, object]]
-    needs: Callable[[Place], str | None] = lambda place: None
+    needs: Callable[[Place], str | None]
 
 
-def folder_of(place: Place, variable: str, *usual: str) -> str:
+def nothing_needed(place: Place) -> None:
+    """Of an agent that works as soon as it is installed."""
+
+
+def folder_of(place: Place, *, variable: str, usual: str) -> str:
     """A folder that the environment may name, or the usual one below the home."""
-    return place.environment.get(variable) or os.path.join(place.home, *usual)
+    return place.environment.get(variable) or os.path.join(place.home, usual)

@@ -1,7 +1,8 @@
 """`mulligan hook AGENT`: one event on stdin, one answer on stdout, and never in the way.
 
-With a server running the event goes there, where the project is open already; else it is
-recorded right here. Either way the agent waits no longer than it must.
+With a server running the event goes there, where the project is open already, and nothing of the
+engine is imported; else it is recorded right here. Either way the agent waits no longer than it
+must.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import json
 import os
 import sys
 import time
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from mulligan.core.happenings import PROMPT, Happening, Told
-from mulligan.protocols.hooks.translate import AGENTS, answer, refusal, translated
+from mulligan.core.kinds import PROMPT
+from mulligan.protocols.hooks.translate import AGENTS, Payload, answer, refusal, translated
+from mulligan.workspace.home_path import home_directory
 
 LARGEST = 64 << 20
 KEPT = 1 << 20
 WAIT_SECONDS = 20
+SERVER_SECONDS = 30
 SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash")
 
 
@@ -40,13 +43,13 @@ def main(arguments: list[str]) -> int:
         return 2 if not arguments else 0
     agent = arguments[0]
     strict = "--strict" in arguments
-    happening: Happening | None = None
+    happening: Payload | None = None
     try:
         payload = _payload()
         happening = translated(agent, payload, _agents_process())
         if happening is None:
             return 0
-        told = _record(happening)
+        told = _at_the_server(happening) or _here(happening)
         said = answer(agent, str(payload.get("hook_event_name", "")), told)
         if said:
             sys.stdout.write(said + "\n")
@@ -54,7 +57,8 @@ def main(arguments: list[str]) -> int:
         return 0
     except BaseException as problem:
         _note(agent, happening, problem)
-        if happening is not None and happening.kind == PROMPT and (strict or _is_strict(happening)):
+        is_prompt = happening is not None and happening["kind"] == PROMPT
+        if happening is not None and is_prompt and (strict or _is_strict(happening)):
             reason = f"Mulligan cannot protect this prompt: {problem} See `mulligan doctor`."
             sys.stdout.write(refusal(agent, reason) + "\n")
             sys.stdout.flush()
@@ -63,12 +67,10 @@ def main(arguments: list[str]) -> int:
 
 def log_path() -> str:
     """Where hooks write what went wrong; `doctor` shows it."""
-    from mulligan.workspace.home import home_directory
-
     return os.path.join(home_directory(), "hooks.log")
 
 
-def _payload() -> dict[str, Any]:
+def _payload() -> Payload:
     content = sys.stdin.buffer.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise ValueError("The event is larger than any event should be.")
@@ -93,55 +95,52 @@ def _agents_process() -> int | None:
     return parent if parent > 1 else None
 
 
-def _is_strict(happening: Happening) -> bool:
+def _is_strict(happening: Payload) -> bool:
     """Whether the settings say so; what cannot be read says nothing."""
     from mulligan.errors import MulliganError
-    from mulligan.workspace.home import find_project, home_directory
+    from mulligan.workspace.home import find_project
     from mulligan.workspace.settings import read_settings
 
     try:
         home = home_directory()
-        project = find_project(happening.directory, home)
+        project = find_project(happening["directory"], home)
         return read_settings(home, project.root, project.directory).strict
     except (MulliganError, OSError):
         return False
 
 
-def _record(happening: Happening) -> Told:
-    from mulligan.workspace.home import home_directory
-
-    answered = _at_the_server(home_directory(), happening)
-    if answered is not None:
-        return answered
+def _here(happening: Payload) -> Payload:
+    """Records a happening in this process."""
+    from mulligan.core.happenings import Happening
     from mulligan.errors import RefusedRoot
     from mulligan.workspace.happenings import happened
     from mulligan.workspace.workspace import open_workspace
 
     try:
-        workspace = open_workspace(happening.directory, wait=WAIT_SECONDS)
+        workspace = open_workspace(happening["directory"], wait=WAIT_SECONDS)
     except RefusedRoot:
         # Somebody runs an agent in their home directory: there is no project to protect.
-        return Told()
+        return {}
     with workspace:
-        return happened(workspace, happening)
+        return happened(workspace, Happening.from_json(happening)).as_json()
 
 
-def _at_the_server(home: str, happening: Happening) -> Told | None:
-    """Tells the server, if one is running; `None` if there is none."""
-    socket_path = os.path.join(home, "server.sock")
-    if not os.path.exists(socket_path):
+def _at_the_server(happening: Payload) -> Payload | None:
+    """Tells the server, if one is running; `None` if there is none, or it cannot help."""
+    path = os.path.join(home_directory(), "server.sock")
+    if not os.path.exists(path):
         return None
     import socket
 
-    body = json.dumps(happening.as_json()).encode()
+    body = json.dumps(happening).encode()
     request = (
         b"POST /api/v1/happened HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
     )
     try:
         with socket.socket(socket.AF_UNIX) as line:
-            line.settimeout(30)
-            line.connect(socket_path)
+            line.settimeout(SERVER_SECONDS)
+            line.connect(path)
             line.sendall(request + body)
             received = b""
             while piece := line.recv(1 << 16):
@@ -152,10 +151,10 @@ def _at_the_server(home: str, happening: Happening) -> Told | None:
     if b" 200 " not in head.split(b"\r\n", 1)[0]:
         return None
     found = json.loads(content)
-    return Told(found.get("to_agent"), found.get("to_user"))
+    return found if isinstance(found, dict) else None
 
 
-def _note(agent: str, happening: Happening | None, problem: BaseException) -> None:
+def _note(agent: str, happening: Payload | None, problem: BaseException) -> None:
     """Writes down what went wrong, for `doctor`; what cannot even be written down is let go."""
     try:
         path = log_path()
@@ -165,8 +164,8 @@ def _note(agent: str, happening: Happening | None, problem: BaseException) -> No
         line = {
             "at": time.time(),
             "agent": agent,
-            "kind": happening.kind if happening else None,
-            "directory": happening.directory if happening else None,
+            "kind": happening["kind"] if happening else None,
+            "directory": happening["directory"] if happening else None,
             "problem": f"{type(problem).__name__}: {problem}",
         }
         with open(path, "a", encoding="utf-8") as file:

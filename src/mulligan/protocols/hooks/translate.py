@@ -1,4 +1,8 @@
-"""From an agent's own event to a happening, and from what there is to say to its own answer."""
+"""From an agent's own event to a happening, and from what there is to say to its own answer.
+
+A happening is the plain JSON of `core.happenings` here, as a server takes it: with a server
+running, no hook waits for classes to be made.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,14 @@ import json
 import os
 from typing import Any
 
-from mulligan.core.happenings import (
+from mulligan.core.kinds import (
     CALL_BEGINS,
     CALL_ENDS,
+    KINDS,
     PROMPT,
     SESSION_ENDS,
     SESSION_STARTS,
     TURN_ENDS,
-    Happening,
-    Told,
 )
 
 Payload = dict[str, Any]
@@ -65,35 +68,18 @@ PATHS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
 PATCH = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 
 
-def translated(agent: str, payload: Payload, process: int | None) -> Happening | None:
+def translated(agent: str, payload: Payload, process: int | None) -> Payload | None:
     """What an event means; `None` for one that means nothing to us, or is nobody's."""
     if agent in PLUGINS:
-        return _from_plugin(agent, payload, process)
-    kind = COMMAND_HOOKS[agent].get(_text(payload, "hook_event_name") or "")
-    session = _text(payload, "session_id")
-    if kind is None or session is None:
+        found = _from_plugin(payload)
+    else:
+        found = _from_command_hook(agent, payload)
+    if found is None:
         return None
-    tool = _text(payload, "tool_name")
-    given = payload.get("tool_input")
-    return Happening(
-        kind=kind,
-        agent=agent,
-        session=session,
-        directory=_text(payload, "cwd") or os.getcwd(),
-        text=_said(kind, payload),
-        call=_text(payload, "tool_use_id"),
-        tool=tool,
-        paths=written_paths(agent, tool, given),
-        ok=_went_well(payload) if kind == CALL_ENDS else None,
-        duration=_number(payload, "duration_ms"),
-        model=_text(payload, "model"),
-        mode=_text(payload, "permission_mode"),
-        source=_text(payload, "source"),
-        log=_text(payload, "transcript_path"),
-        process=process,
-        input=given,
-        aside=_text(payload, "agent_id") is not None,
-    )
+    found["agent"] = agent
+    found["process"] = process
+    found["paths"] = written_paths(agent, found.get("tool"), found.get("input"))
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def written_paths(agent: str, tool: str | None, given: Any) -> tuple[str, ...]:
@@ -113,18 +99,18 @@ def written_paths(agent: str, tool: str | None, given: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in found if path and "\0" not in path))
 
 
-def answer(agent: str, event: str, told: Told) -> str:
+def answer(agent: str, event: str, told: Payload) -> str:
     """What to print for the agent, in its own format; empty if there is nothing to say."""
     if agent in PLUGINS:
-        return json.dumps(told.as_json())
-    found: dict[str, Any] = {}
-    if told.to_agent:
+        return json.dumps(told)
+    found: Payload = {}
+    if told.get("to_agent"):
         found["hookSpecificOutput"] = {
             "hookEventName": event,
-            "additionalContext": told.to_agent,
+            "additionalContext": told["to_agent"],
         }
-    if told.to_user:
-        found["systemMessage"] = told.to_user
+    if told.get("to_user"):
+        found["systemMessage"] = told["to_user"]
     return json.dumps(found) if found else ""
 
 
@@ -135,18 +121,33 @@ def refusal(agent: str, reason: str) -> str:
     return json.dumps({"decision": "deny" if agent == "gemini" else "block", "reason": reason})
 
 
-def _from_plugin(agent: str, payload: Payload, process: int | None) -> Happening | None:
-    given = dict(payload)
-    if not isinstance(given.get("directory"), str):
-        given["directory"] = os.getcwd()
-    given["agent"] = agent
-    given["process"] = process
-    given["paths"] = written_paths(agent, given.get("tool"), given.get("input"))
-    given = {name: value for name, value in given.items() if value is not None}
-    try:
-        return Happening.from_json(given)
-    except (ValueError, TypeError):
+def _from_command_hook(agent: str, payload: Payload) -> Payload | None:
+    kind = COMMAND_HOOKS[agent].get(_text(payload, "hook_event_name") or "")
+    session = _text(payload, "session_id")
+    if kind is None or session is None:
         return None
+    return {
+        "kind": kind,
+        "session": session,
+        "directory": _text(payload, "cwd") or os.getcwd(),
+        "text": _said(kind, payload),
+        "call": _text(payload, "tool_use_id"),
+        "tool": _text(payload, "tool_name"),
+        "ok": _went_well(payload) if kind == CALL_ENDS else None,
+        "duration": _number(payload, "duration_ms"),
+        "model": _text(payload, "model"),
+        "mode": _text(payload, "permission_mode"),
+        "source": _text(payload, "source"),
+        "log": _text(payload, "transcript_path"),
+        "input": payload.get("tool_input"),
+        "aside": _text(payload, "agent_id") is not None,
+    }
+
+
+def _from_plugin(payload: Payload) -> Payload | None:
+    if payload.get("kind") not in KINDS or _text(payload, "session") is None:
+        return None
+    return {**payload, "directory": _text(payload, "directory") or os.getcwd()}
 
 
 def _said(kind: str, payload: Payload) -> str | None:
