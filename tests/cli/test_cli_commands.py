@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import string
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -16,7 +19,7 @@ from mulligan.cli import output
 from mulligan.cli.group import COMMANDS
 from mulligan.cli.group import mulligan as group
 from mulligan.errors import MulliganError
-from run import mull, quick, write
+from run import COMMAND, mull, quick, write
 
 
 def taken(project: Path, *arguments: str) -> str:
@@ -269,7 +272,7 @@ def test_exit_codes(project: Path, arguments: list[str], code: int) -> None:
 def test_a_project_without_history_is_not_found_and_stays_without(
     project: Path, mulligan_home: Path
 ) -> None:
-    for command in ("status", "log", "diff", "undo", "verify", "gc", "operations", "doctor"):
+    for command in ("status", "log", "diff", "undo", "verify", "gc", "operations"):
         done = quick(command, project=project, code=3)
         assert "mulligan checkpoint" in done.stderr
     assert not list(mulligan_home.glob("projects/*/journal.sqlite"))
@@ -329,6 +332,7 @@ def test_help_has_examples_and_every_example_parses(name: str, project: Path) ->
     _before, found, examples = text.partition("Examples:\n")
     assert found
     lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("#")]
     assert lines
     assert any(line.startswith(f"mulligan {name}") for line in lines)
     for line in lines:
@@ -361,6 +365,44 @@ def test_completion_prints_a_script_and_completes_checkpoints(project: Path, she
         assert id in mull(cwd=project, env=environment).stdout.decode()
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="asks a real bash")
+def test_bash_completes_what_can_be_named_here(project: Path, tmp_path: Path) -> None:
+    write(project, {"a": "1"})
+    taken(project)
+    quick("turn", "begin", "--new", "message", project=project)
+    write(project, {"a": "2", "odd\nname": "2"})
+    quick("turn", "end", "@", project=project)
+    session = quick("sessions", "--json", project=project).json["sessions"][0]["session"]
+    program = tmp_path / "mulligan"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m mulligan "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def completed(*words: str) -> list[str]:
+        script = (
+            f"source <(mulligan completion bash); COMP_WORDS=({shlex.join(words)})\n"
+            f"COMP_CWORD={len(words) - 1}; _mulligan_completion mulligan\n"
+            "printf '%s\\n' \"${COMPREPLY[@]}\""
+        )
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=project, env=environment, capture_output=True, check=True
+        )
+        assert done.stderr == b""
+        return done.stdout.decode().split()
+
+    assert completed("mulligan", "resto") == ["restore"]
+    assert completed("mulligan", "restore", "@") == ["@", "@1", "@2"]
+    assert session in completed("mulligan", "session", "show", "")
+    assert session in completed("mulligan", "-C", str(project), "turn", "end", session[:3])
+    assert completed("mulligan", "keep", "a") == ["a"]
+    assert completed("mulligan", "keep", "odd") == []
+
+
+def test_doctor_speaks_of_agents_where_there_is_no_project_yet(project: Path) -> None:
+    found = quick("doctor", "--json", project=project).json
+    assert found["healthy"] and "mulligan checkpoint" in found["findings"][0]["message"]
+
+
 def test_names_and_messages_cannot_disturb_the_terminal(project: Path) -> None:
     write(project, {"evil\x1b[2J\r": "1\n", "line\nbreak": "1\n"})
     os.mkfifo(project / "pipe\x1b[2J")
@@ -387,3 +429,36 @@ def test_arguments_that_are_not_utf_8_are_understood_or_refused_in_words(project
     quick("restore", "@", name, project=project)
     assert (project / name).read_text() == "1\n"
     quick("operations", project=project)
+
+
+def test_a_hit_in_another_project_says_how_to_get_there(project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other project"
+    other.mkdir()
+    quick("turn", "begin", "--new", "a very rare word", project=other)
+    quick("checkpoint", project=project)
+    lines = quick("search", "--all", "rare", project=project).lines
+    (way,) = [line.strip() for line in lines if " -C " in line]
+    _program, _option, directory, *rest = shlex.split(way)
+    assert "rare" in quick(*rest, project=Path(directory)).stdout.decode()
+
+
+def test_a_named_pipe_is_no_problem_that_could_be_mended(project: Path) -> None:
+    os.mkfifo(project / "pipe")
+    quick("checkpoint", project=project)
+    done = quick("doctor", project=project)
+    assert "it is a named pipe" in done.stdout.decode() and "permissions" not in str(done)
+
+
+def test_up_beside_a_server_does_not_promise_to_end_with_a_key(project: Path) -> None:
+    serving = subprocess.Popen(
+        [*COMMAND, "serve", "--json"],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert serving.stdout is not None and serving.stdout.readline()
+    done = mull("up", "--no-browser", cwd=project)
+    assert "Ctrl-C" not in done.stderr and "which goes on" in done.stderr
+    serving.terminate()
+    serving.wait(30)
+    serving.stdout.close()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from run import quick, write
+from run import COMMAND, quick, write
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="compares with git")
 
@@ -67,6 +69,18 @@ CASES = {
     "newline deleted": ("echo x > $'a\\nb'; echo x > other", "rm $'a\\nb'"),
     "umlaut": ("echo x > ü", "mv ü ä; echo y > ö"),
     "not UTF-8": ("echo x > $'a\\xff'", "echo y > $'a\\xff'; echo z > $'b\\xfe'"),
+    "text not UTF-8": (
+        "printf 'caf\\351\\none\\n' > f",
+        "printf 'caf\\350\\none\\n' > f; printf '\\225\\134\\r\\n' > g",
+    ),
+    "binary": ("printf 'a\\0b' > f; echo x > g", "printf 'a\\0c' > f; echo y > g"),
+    "binary added": ("echo x > other", "head -c 5000 /dev/urandom > f"),
+    "binary deleted": ("head -c 300 /dev/urandom > f; echo x > other", "rm f"),
+    "binary emptied": ("printf 'a\\0b' > f", ": > f"),
+    "binary becomes text": ("printf 'a\\0b' > f", "echo text > f"),
+    "binary renamed": ("head -c 5000 /dev/urandom > f", "mv f d/g; chmod 755 d/g"),
+    "large text": ("seq 200000 > f", "seq 200001 > f"),
+    "folders": ("mkdir e; echo x > f", "rmdir e; mkdir n; chmod 700 d; echo y > f"),
     "like git's prefixes": ("mkdir -p a/b; echo x > a/b/a", "echo y > a/b/a; echo z > b"),
 }
 
@@ -123,13 +137,45 @@ def test_stat_says_how_many_lines_and_no_more(project: Path) -> None:
     assert "3 files" in done.stderr and "+2 −2" in done.stderr
 
 
-def test_binary_files_are_named_and_not_written_out(project: Path) -> None:
+def test_a_file_that_is_too_large_for_a_patch_is_named_and_the_rest_applies(
+    project: Path, tmp_path: Path
+) -> None:
+    write(project, {"text": "old\n", "mode": "x"})
+    shutil.copytree(project, tmp_path / "other")
+    quick("checkpoint", project=project)
+    write(project, {"text": "new\n", "large": bytes((16 << 20) + 1)})
+    (project / "mode").chmod(0o755)
+    done = quick("diff", project=project)
+    assert "Not in the patch" in done.stderr and "large" in done.stderr
+    subprocess.run(["git", "apply"], cwd=tmp_path / "other", input=done.stdout, check=True)
+    (project / "large").unlink()
+    assert looks(tmp_path / "other") == looks(project)
+
+
+def test_on_a_terminal_binary_files_are_named_and_nothing_disturbs_it(project: Path) -> None:
     write(project, {"bin": b"\0old", "text": "old\n"})
     quick("checkpoint", project=project)
-    write(project, {"bin": b"\0new", "text": "new\n"})
-    patch = quick("diff", project=project).stdout
-    assert b"diff --git a/bin b/bin" in patch and b"\0" not in patch
-    assert b"-old\n+new\n" in patch
+    write(project, {"bin": b"\0new", "text": "\x1b]0;title\x07 \u202e\tnew\n"})
+    seen = on_a_terminal(project, "diff")
+    assert "Binary files a/bin and b/bin differ" in seen
+    assert "\\x1b]0;title\\x07 \\xe2\\x80\\xae\tnew" in seen
+    assert not re.search(r"\x1b[^\[]|\x07|\u202e", seen)
+
+
+def on_a_terminal(project: Path, *arguments: str) -> str:
+    """What a terminal is sent."""
+    leader, follower = os.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *arguments], cwd=project, stdout=follower, stderr=subprocess.DEVNULL
+    ):
+        os.close(follower)
+        seen = b""
+        # On Linux, reading ends with an error once the last program has closed its side.
+        with contextlib.suppress(OSError):
+            while part := os.read(leader, 65536):
+                seen += part
+    os.close(leader)
+    return seen.decode()
 
 
 def sh(directory: Path, command: str) -> None:

@@ -64,7 +64,8 @@ def test_a_turn_begins_with_a_checkpoint_and_ends_with_what_it_changed(project: 
     begun = quick(
         "turn", "begin", "--new", "--agent", "x", "do", "it", "--json", project=project
     ).json
-    assert set(begun) == {"session", "round", "entry", "checkpoint", "operation", "turn"}
+    names = {"session", "round", "entry", "checkpoint", "operation", "turn", "ended"}
+    assert set(begun) == names
     assert begun["turn"] == 0 and begun["round"] == "session_1"
     log = quick("log", "--json", project=project).json
     assert any(each["message"] == "Before user message: do it" for each in log["checkpoints"])
@@ -306,6 +307,44 @@ def test_reset_undoes_what_is_pending_and_can_be_taken_back(worked: Path) -> Non
     quick("verify", project=worked)
 
 
+def test_reset_and_discard_say_alike_that_all_of_it_is_somebody_elses(project: Path) -> None:
+    session = begin(project)
+    write(project, {"a": "1\n2\n3\n"})
+    quick("turn", "end", session, project=project)
+    write(project, {"a": "1\nmine\n3\n"})
+    for command in (["reset"], ["discard", "--all"]):
+        done = quick(*command, project=project, code=4)
+        assert done.lines[0].startswith("left alone: a, because")
+        assert "Nothing was undone" in done.stderr
+        found = quick(*command, "--json", project=project, code=4).json
+        assert found["error"]["code"] == "would_lose_work"
+    assert quick("reset", "--json", project=project, code=4).json["new_session"] == "session_1"
+    assert texts(project)["a"] == "1\nmine\n3\n"
+    assert len(hunks(project)) == 1
+    quick("reset", "--force", project=project)
+    assert "a" not in texts(project)
+
+
+def test_a_mixed_hunk_tells_who_changed_lines_in_it(project: Path) -> None:
+    write(project, {"a": "a\nb\n", "b": "1\n"})
+    first = begin(project, "one")
+    write(project, {"a": "a\n1\n2\n3\n4\n5\nb\n"})
+    quick("turn", "end", first, project=project)
+    second = begin(project, "two")
+    write(project, {"a": "a\n1\ntwo\n3\n4\n5\nb\n"})
+    quick("turn", "end", second, project=project)
+
+    def told() -> str:
+        text = quick("pending", "--session", first, project=project).stdout.decode()
+        return text.splitlines()[1].split("  ")[-1]
+
+    assert told() == f"two {second[:4]} changed lines in here"
+    write(project, {"a": "a\n1\ntwo\n3\nmine\n5\nb\n"})
+    assert told() == f"you and two {second[:4]} changed lines in here"
+    quick("keep", "--session", second, project=project)
+    assert told() == "you changed lines in here"
+
+
 def test_undo_and_redo_overwrite_others_work_only_when_forced(worked: Path) -> None:
     done, mine = texts(worked)["a.txt"], "FIVE, but mine"
     write(worked, {"a.txt": done.replace("FIVE", mine)})
@@ -347,6 +386,20 @@ def test_binary_files_folders_and_modes_are_decided_on_as_a_whole(project: Path)
     quick("discard", *(each["hunk"] for each in hunks(project)), project=project)
     assert (project / "bin").read_bytes() == bytes(range(256))
     assert not (project / "empty").exists() and not os.access(project / "run.sh", os.X_OK)
+
+
+def test_text_that_is_not_utf_8_is_shown_by_its_bytes_and_marked_in_json(project: Path) -> None:
+    (project / "latin").write_bytes(b"caf\xe9\nstays\n")
+    session = begin(project)
+    (project / "latin").write_bytes(b"caf\xe8\nstays\n")
+    quick("turn", "end", session, project=project)
+    text = quick("review", project=project).stdout.decode()
+    assert "-caf\\xe9\n" in text and "+caf\\xe8\n" in text and "(binary)" not in text
+    (hunk,) = hunks(project)
+    assert (hunk["old_lines"], hunk["new_lines"]) == (["caf\ufffd\n"], ["caf\ufffd\n"])
+    assert "latin  +1 −1" in quick("diff", "--stat", "@", project=project).stdout.decode()
+    quick("discard", hunk["hunk"], project=project)
+    assert (project / "latin").read_bytes() == b"caf\xe9\nstays\n"
 
 
 def test_content_and_names_cannot_disturb_the_terminal(project: Path) -> None:

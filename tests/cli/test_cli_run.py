@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -74,6 +75,19 @@ def test_input_and_output_are_the_programs_own(filled: Path) -> None:
     )  # fmt: skip
     assert done.stdout == b"\0in\xff" + bytes(filled) + b"\n"
     assert done.stderr.startswith(b"err\n")
+
+
+def test_the_summary_as_data_does_not_mix_with_what_the_program_says(filled: Path) -> None:
+    script = "echo {}; printf 'no end of line' >&2; echo new > made; exit 7"
+    done = mull("run", "--json", "sh", "-c", script, cwd=filled, code=7)
+
+    assert done.stdout == b"{}\n"
+    *theirs, summary = done.stderr.splitlines()
+    assert theirs == ["no end of line"]
+    told = json.loads(summary)
+    assert (told["code"], told["problem"]) == (7, None)
+    assert (told["step"]["added"], told["step"]["deleted"]) == (["made"], [])
+    assert told["session"] == told["step"]["session"]
 
 
 def test_a_checkpoint_is_taken_whenever_the_tree_falls_quiet(filled: Path) -> None:

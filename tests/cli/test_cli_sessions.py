@@ -256,7 +256,7 @@ def test_a_tree_of_many_nested_branches_and_roots_is_drawn(
     workspace.append(session, NewEntry("assistant_output", "sub", parent=parent, aside=True))
     text = "\n".join(quick("tree", "--full", project=project).lines)
     assert all(f"m{n} " in text and f"side{n} " in text for n in range(300))
-    assert "1 records of a sub-agent" in text
+    assert "1 record of a sub-agent" in text
 
 
 def test_goto_brings_the_files_along_and_undo_takes_it_back(

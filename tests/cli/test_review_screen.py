@@ -276,7 +276,7 @@ def test_e_opens_the_editor_at_the_line_and_the_screen_comes_back(worked: Path) 
 def test_help_lists_the_keys_and_any_key_closes_it(screen: Screen) -> None:
     screen.press("?")
     screen.until("take back the last decision")
-    assert "undo it even though you changed lines in it" in screen.text
+    assert "undo it though somebody changed lines in it" in screen.text
     screen.press("y")
     screen.until("▸M app.py")
     assert "Change 1 of 5" in screen.text

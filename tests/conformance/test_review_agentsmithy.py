@@ -336,10 +336,12 @@ def test_as_7_each_changed_file_tells_what_its_kind_has_to_tell(
     deleted = found["deleted"]
     assert (deleted.status, deleted.additions, deleted.deletions) == ("deleted", 0, 3)
     assert deleted.diff is None and deleted.base_content == "1\n2\n3\n"
-    for name in ("binary", "not-utf-8"):
-        binary = found[name]
-        assert binary.is_binary and (binary.additions, binary.deletions) == (0, 0), name
-        assert binary.diff is None and binary.base_content is None
+    binary = found["binary"]
+    assert binary.is_binary and (binary.additions, binary.deletions) == (0, 0)
+    assert binary.diff is None and binary.base_content is None
+    latin = found["not-utf-8"]
+    assert not latin.is_binary and (latin.additions, latin.deletions) == (1, 1)
+    assert latin.base_content == "caf\ufffd\n"
     for name in ("large", "deleted-large"):
         assert found[name].is_too_large and found[name].base_content is None
         assert found[name].diff is None

@@ -64,11 +64,13 @@ class Reviewed(RuleBasedStateMachine):
         self.checkpoints: list[str] = []
         self.messages: list[str] = []
         # Lines that came back from an earlier state: whose they are now is another question. Those
-        # are in question as long as they are pending, and again after an undo.
+        # are in question as long as they are pending, and again after an undo or a discard.
         self.brought: set[bytes] = set()
         self.ever_brought: set[bytes] = set()
         # Lines that the user has typed since the last turn, or the last look back.
         self.fresh: set[bytes] = set()
+        # Since a checkpoint by hand nobody can tell them from others: a restore lists them only.
+        self.by_hand = False
         # Lines of agents that were decided about, and by which operation.
         self.kept: set[bytes] = set()
         self.decided: dict[int, tuple[set[bytes], set[bytes]]] = {}
@@ -104,6 +106,7 @@ class Reviewed(RuleBasedStateMachine):
         with self.unchanged():
             turn = self.workspace.begin_turn(self.agents[who], f"message {self.count}")
         self.open_turns.add(who)
+        self.by_hand = False
         self.fresh.clear()
         self.checkpoints.append(turn.checkpoint)
         self.messages.append(turn.entry)
@@ -115,6 +118,7 @@ class Reviewed(RuleBasedStateMachine):
         with self.unchanged():
             step = self.workspace.end_turn(self.agents[who])
         self.open_turns.discard(who)
+        self.by_hand = False
         self.fresh.clear()
         if step.checkpoint is not None:
             self.checkpoints.append(step.checkpoint)
@@ -180,8 +184,11 @@ class Reviewed(RuleBasedStateMachine):
     def user_renames_a_file(self, at: int, to: str) -> None:
         """And it is noticed, before the file is changed further."""
         self.workspace.observe()
+        waiting = {line for hunk in self.workspace.pending().hunks for line in lines_of(hunk)}
         for name in self.some_file(at):
             if not os.path.exists(self.full(to)):
+                # What is decided on is the user's own now: they have made another file of it.
+                self.ever_brought |= set(self.disk()[name]) - waiting
                 self.rename(name, to)
         self.workspace.observe()
 
@@ -232,6 +239,7 @@ class Reviewed(RuleBasedStateMachine):
         with self.unchanged():
             done = self.workspace.approve(self.agents[who])
         self.decide(done.operation, self.lines(self.disk(), AGENTS[who]) | self.absent())
+        self.by_hand = False
         self.fresh.clear()
         assert self.workspace.pending(session=self.agents[who]).files == ()
         assert not self.workspace.round_status(self.agents[who]).has_unapproved
@@ -244,12 +252,12 @@ class Reviewed(RuleBasedStateMachine):
         done = self.workspace.reset(self.agents[who], force=force)
         assert self.said(done.files) == self.said(preview.files)
         left = self.workspace.pending(session=self.agents[who])
-        self.bring_by_decision(before, self.disk())
         if force or not done.files.skipped:
             assert left.files == (), "all is back at the baseline"
         if not force:
             self.assert_still_there(before, (USER, AGENTS[1 - who]))
         self.assert_only_changed(before, done.files)
+        self.brought |= self.ever_brought
 
     @rule(force=st.booleans())
     def undo(self, force: bool) -> None:
@@ -280,6 +288,7 @@ class Reviewed(RuleBasedStateMachine):
     def checkpoint(self) -> None:
         with self.unchanged():
             self.checkpoints.append(self.workspace.checkpoint("by hand").id)
+        self.by_hand = True
         self.fresh.clear()
 
     @rule()
@@ -371,24 +380,31 @@ class Reviewed(RuleBasedStateMachine):
             assert list(map(self.said, done.results)) == list(map(self.said, preview.results))
         self.assert_only_changed(before, *done.results)
         after = self.disk()
-        self.bring_by_decision(before, after)
         left = {hunk.id for hunk in self.workspace.pending().hunks}
         if "turn" not in choice:
             assert left.isdisjoint(done.hunks)
-            for hunk in (waiting[id] for id in done.hunks if id in waiting):
+            undone = [waiting[id] for id in done.hunks if id in waiting]
+            returned = {line for hunk in undone for line in lines_before(hunk)}
+            for hunk in undone:
                 there = set(after.get(hunk.path, ()))
-                gone = lines_of(hunk) - lines_before(hunk) - {*NOBODYS}
+                known = set(self.baseline(hunk.session).get(hunk.path, b"").split(b"\n"))
+                gone = lines_of(hunk) - returned - known - {*NOBODYS}
                 assert gone.isdisjoint(there), "what was discarded is gone"
         if force:
             assert not done.conflicts
-            return
-        whose = {waiting[id].session for id in done.hunks if id in waiting}
-        others = [
-            agent
-            for session, agent in zip(self.agents, AGENTS, strict=False)
-            if session not in whose
-        ]
-        self.assert_still_there(before, (USER, *others))
+            self.ever_brought |= self.lines(before, AGENTS) - self.lines(after)
+        else:
+            whose = {waiting[id].session for id in done.hunks if id in waiting}
+            if not hunks and choice.get("session") is None:
+                # The work of one may only be free to go once the other's is gone.
+                whose = set(self.agents)
+            others = [
+                agent
+                for session, agent in zip(self.agents, AGENTS, strict=False)
+                if session not in whose
+            ]
+            self.assert_still_there(before, (USER, *others))
+        self.brought |= self.ever_brought
 
     def taken_back(self, verb: Callable[..., RestoreResult], force: bool) -> None:
         before = self.disk()
@@ -398,7 +414,11 @@ class Reviewed(RuleBasedStateMachine):
             assert self.disk() == before
             return
         assert done.undoes is not None
-        assert done.operation is not None
+        if done.operation is None:
+            # All that it is about was changed by others since: nothing is done but with force.
+            assert done.skipped and not force
+            assert self.disk() == before
+            return
         self.fresh.clear()
         after = self.disk()
         self.assert_only_changed(before, done)
@@ -426,18 +446,13 @@ class Reviewed(RuleBasedStateMachine):
     def moved(self, before: Disk, done: RestoreResult, *, force: bool) -> None:
         after = self.disk()
         self.assert_only_changed(before, done)
+        # Should what it took away come back, that is a question of its own as well.
+        self.ever_brought |= self.lines(before, AGENTS) - self.lines(after)
         self.bring(self.came(before, after))
         lost = self.lines(before, USER) - self.lines(after)
-        if not force:
+        if not force and not self.by_hand:
             assert lost.isdisjoint(self.fresh), done
         self.fresh.clear()
-
-    def bring_by_decision(self, before: Disk, after: Disk) -> None:
-        """What one agent had deleted of another's proposal came back.
-
-        Who decides about it then is told by rows in `test_standing`, not here.
-        """
-        self.ever_brought |= self.came(before, after)
 
     def bring(self, lines: set[bytes]) -> None:
         self.brought |= lines

@@ -62,14 +62,16 @@ def test_lines_end_after_a_newline_and_nowhere_else(data: bytes, lines: list[byt
         (b"", False),
         (b"plain\n", False),
         ("größer €\n".encode(), False),
-        (b"\xff\xfe", True),
-        (b"caf\xe9", True),
+        (b"\xff\xfe", False),
+        (b"caf\xe9", False),
+        ("日本語\n".encode("shift_jis"), False),
+        ("wide".encode("utf-16"), True),
         (b"a\0b", True),
         (b"x" * 8191 + b"\0", True),
         (b"x" * 8192 + b"\0", False),
     ],
 )
-def test_binary_is_an_early_nul_or_not_utf8(data: bytes, binary: bool) -> None:
+def test_binary_is_an_early_nul_whatever_the_coding(data: bytes, binary: bool) -> None:
     assert is_binary(data) is binary
 
 

@@ -406,6 +406,24 @@ def test_what_was_said_before_the_hooks_were_there_comes_first(
     ]  # fmt: skip
 
 
+def test_what_was_said_without_hooks_comes_before_the_next_prompt(
+    workspace: Workspace, log: Log
+) -> None:
+    """A compaction by hand, say: no hook tells of it but the start that follows."""
+    tell(workspace, "prompt", text="First.", log=str(log.path))
+    log.add("user", "First.")
+    tell(workspace, "turn_ends", log=str(log.path))
+    log.add("user", "In between.")
+    log.add("assistant", [{"type": "text", "text": "Yes."}])
+
+    tell(workspace, "session_starts", log=str(log.path), source="resume")
+    tell(workspace, "prompt", text="Then.", log=str(log.path))
+
+    assert said(workspace) == [
+        "user_input First.", "user_input In between.", "assistant_output Yes.", "user_input Then.",
+    ]  # fmt: skip
+
+
 def test_a_log_that_cannot_be_read_loses_no_turn(
     project: Path, workspace: Workspace, log: Log
 ) -> None:
@@ -455,8 +473,7 @@ PROMPTS = {
 @pytest.mark.parametrize("agent", PROMPTS)
 def test_each_agents_prompt_becomes_the_same_happening(agent: str) -> None:
     payload = PROMPTS[agent] | {"cwd": "/p", "directory": "/p"}
-    told = translated(agent, payload, 42)
-    assert told is not None
+    told = Happening.from_json(translated(agent, payload, 42) or {})
     assert told[:5] == ("prompt", agent, "s", "/p", "p")
     assert told.process == 42
 
@@ -477,7 +494,7 @@ def test_each_agents_prompt_becomes_the_same_happening(agent: str) -> None:
 )
 def test_events_that_mean_nothing_are_passed_over(agent: str, payload: dict[str, Any]) -> None:
     told = translated(agent, payload, None)
-    assert told is None or told.kind == "prompt"
+    assert told is None or Happening.from_json(told).kind == "prompt"
 
 
 @pytest.mark.parametrize(
@@ -525,11 +542,11 @@ def test_how_a_call_went_is_read_from_what_each_agent_says(
     event = "AfterTool" if agent == "gemini" else "PostToolUse"
     payload = {"hook_event_name": event, "session_id": "s", "tool_response": response}
     told = translated(agent, payload, None)
-    assert told is not None and told.ok is ok
+    assert told is not None and told["ok"] is ok
 
 
 def test_answers_are_in_the_words_of_each_agent() -> None:
-    told = Told("for the agent", "for the user")
+    told = Told("for the agent", "for the user").as_json()
     assert json.loads(answer("gemini", "BeforeAgent", told)) == {
         "hookSpecificOutput": {
             "hookEventName": "BeforeAgent",
@@ -537,8 +554,8 @@ def test_answers_are_in_the_words_of_each_agent() -> None:
         },
         "systemMessage": "for the user",
     }
-    assert answer("codex", "Stop", Told()) == ""
-    assert json.loads(answer("pi", "", told)) == told.as_json()
+    assert answer("codex", "Stop", Told().as_json()) == ""
+    assert json.loads(answer("pi", "", told)) == told
     assert json.loads(refusal("codex", "no")) == {"decision": "block", "reason": "no"}
     assert json.loads(refusal("gemini", "no"))["decision"] == "deny"
     assert json.loads(refusal("opencode", "no")) == {"stop": "no"}

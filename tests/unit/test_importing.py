@@ -672,3 +672,32 @@ def wait_until(true: Callable[[], bool], process: subprocess.Popen[str]) -> None
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_long_log_can_be_given_up_in_the_middle_and_is_taken_to_its_end_the_next_time(
+    tmp_path: Path, project: Path, mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mulligan.workspace.importing.BATCH", 10)
+    name, lines = claude_code(str(project))
+    said = lines[0]
+    log = tmp_path / Path(name).name
+    many = [
+        said | {"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None}
+        for number in range(100)
+    ]
+    log.write_text("".join(json.dumps(each) + "\n" for each in many))
+
+    class GivenUp(Exception):
+        pass
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        raise GivenUp
+
+    begin = partial(import_logs, str(mulligan_home), "claude-code", paths=(str(log),))
+    with pytest.raises(GivenUp):
+        begin(progress=progress)
+    with mulligan.open(project) as workspace:
+        before = workspace.count_entries(CLAUDE)
+        assert 0 < before < 100
+        assert begin().entries == 100 - before
+        assert workspace.count_entries(CLAUDE) == 100

@@ -273,6 +273,24 @@ def test_no_command_can_fail_whatever_became_of_the_program(
         assert strict or not done.stderr
 
 
+def test_nothing_in_a_project_is_taken_for_a_part_of_the_hook(
+    project: Path, mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no program beside Python: the module is run, from the agent's directory."""
+    monkeypatch.setattr(sys, "argv", ["somebody"])
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("mulligan.protocols.agents.installing.os.access", lambda *given: False)
+    (project / "json.py").write_text("raise SystemExit('taken for the real one')")
+
+    done = subprocess.run(
+        [*our_command(), "hook", "claude-code"], cwd=project, input=b"{}", capture_output=True,
+        check=True, timeout=60,
+    )  # fmt: skip
+
+    assert not done.stderr
+    assert not (mulligan_home / "hooks.log").exists()
+
+
 @pytest.mark.parametrize("name", ["opencode", "pi"])
 def test_plugins_are_javascript_that_node_can_read(
     name: str, place: Place, mulligan_home: Path, tmp_path: Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import mulligan
 from mulligan import Workspace
+from mulligan.errors import NotFound, UsageError
 
 TEN = "".join(f"line {number}\n" for number in range(10))
 
@@ -132,6 +134,23 @@ def test_restore_spares_what_the_user_typed_since_the_last_turn_even_after_a_dec
     assert (project / "a").read_text() == TEN
 
 
+def test_restore_spares_what_the_user_typed_in_a_file_of_which_a_hunk_was_discarded_since(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    before = workspace.begin_turn(session, "go").checkpoint
+    put(project, "a", TEN.replace("line 1\n", "one\n").replace("line 5\n", "five\n"))
+    workspace.end_turn(session)
+    replaced(project, "a", "line 9\n", "mine\n")
+    workspace.discard(workspace.pending().hunks[0].id)
+    workspace.restore(before)
+    assert "mine\n" in (project / "a").read_text()
+    workspace.restore(before, force=True)
+    workspace.undo()
+    workspace.restore(before)
+    assert "mine\n" in (project / "a").read_text()
+
+
 def test_undoing_one_session_leaves_the_work_of_the_other_and_of_the_user(
     project: Path, workspace: Workspace, session: str, other: str
 ) -> None:
@@ -176,6 +195,35 @@ def test_binary_files_are_reviewed_whole(
     assert (project / "a.bin").read_bytes() == b"\0old"
 
 
+@pytest.mark.parametrize("coding", ["latin-1", "cp1252", "shift_jis", "euc_kr", "utf-8"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_text_in_any_coding_is_reviewed_by_lines_and_every_byte_stays(
+    project: Path, workspace: Workspace, session: str, coding: str, end: str
+) -> None:
+    letter = {"shift_jis": "表", "euc_kr": "가"}.get(coding, "é")
+    lines = [f"{letter} {number}{end}".encode(coding) for number in range(10)]
+    path = project / "text"
+    path.write_bytes(b"".join(lines))
+    agents, mine = (f"{letter}{word}{end}".encode(coding) for word in ("agent", "mine"))
+    turn(
+        workspace,
+        session,
+        lambda: path.write_bytes(b"".join([agents, *lines[1:5], agents, *lines[6:]])),
+    )
+    path.write_bytes(b"".join([agents, *lines[1:5], agents, *lines[6:9], mine]))
+    (file,) = workspace.pending().files
+    first, second = file.hunks
+    assert (file.is_binary, first.kind, first.mixed, second.mixed) == (False, "lines", False, False)
+    json.dumps(file.as_json(), ensure_ascii=False).encode()
+    workspace.discard(first.id)
+    assert path.read_bytes() == b"".join([*lines[:5], agents, *lines[6:9], mine])
+    workspace.keep(second.id)
+    assert workspace.pending().files == ()
+    workspace.undo()
+    workspace.reset(session)
+    assert path.read_bytes() == b"".join([*lines[:9], mine])
+
+
 def test_a_binary_file_that_the_user_changed_since_is_left(
     project: Path, workspace: Workspace, session: str
 ) -> None:
@@ -186,6 +234,17 @@ def test_a_binary_file_that_the_user_changed_since_is_left(
     assert hunk.mixed
     assert workspace.discard().conflicts == (hunk.id,)
     assert (project / "a.bin").read_bytes() == b"\0user"
+
+
+def test_a_binary_file_that_the_agent_changed_after_the_user_is_left_too(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    (project / "a.bin").write_bytes(b"\0old")
+    turn(workspace, session, lambda: (project / "a.bin").write_bytes(b"\0agent"))
+    (project / "a.bin").write_bytes(b"\0agent, user")
+    turn(workspace, session, lambda: (project / "a.bin").write_bytes(b"\0agent, user, agent"))
+    assert len(workspace.discard().conflicts) == 1
+    assert (project / "a.bin").read_bytes() == b"\0agent, user, agent"
 
 
 def test_modes_links_and_empty_files_are_reviewed_too(
@@ -240,6 +299,19 @@ def test_pending_work_follows_a_file_that_the_user_renames(
     workspace.discard()
     assert not (project / "a").exists()
     assert (project / "b").read_text() == TEN
+
+
+def test_pending_work_follows_a_file_that_the_user_renames_and_edits(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    (project / "a").rename(project / "b")
+    replaced(project, "b", "line 8\n", "mine\n")
+    assert shown(workspace) == [("b", "line 3\n", "three\n")]
+    workspace.discard()
+    assert not (project / "a").exists()
+    assert (project / "b").read_text() == TEN.replace("line 8\n", "mine\n")
 
 
 @pytest.mark.parametrize("act", ["keep", "discard"])
@@ -310,6 +382,48 @@ def test_undo_of_a_decision_still_knows_what_the_user_typed_since(
     assert (project / "a").read_text() == "one\nmine\ntwo\n"
 
 
+def test_undo_of_a_keep_finds_its_lines_in_a_file_that_the_user_has_moved_and_edited(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    workspace.keep()
+    (project / "a").rename(project / "b")
+    replaced(project, "b", "line 8\n", "mine\n")
+    workspace.undo()
+    assert shown(workspace) == [("b", "line 3\n", "three\n")]
+
+
+def test_undo_of_a_keep_leaves_what_the_agent_has_written_elsewhere_pending(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", "a\n")
+    put(project, "b", "b\n")
+    workspace.begin_turn(session, "do it")
+    put(project, "a", "A\n")
+    workspace.keep()
+    workspace.undo()
+    put(project, "b", "B\n")
+    workspace.discard(paths=["b"])
+    workspace.undo()
+    workspace.undo()
+    assert (project / "b").read_text() == "B\n"
+    assert shown(workspace, paths=["b"]) == [("b", "b\n", "B\n")]
+
+
+def test_undo_of_a_forced_discard_still_knows_which_lines_are_the_users(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    turn(workspace, session, lambda: (put(project, "a", "1\n2\n"), put(project, "b", "b\n")))
+    put(project, "a", "1\nmine\n2\n")
+    workspace.discard(paths=["a"], force=True)
+    assert not (project / "a").exists()
+    workspace.undo()
+    assert [hunk.mixed for hunk in workspace.pending(paths=["a"]).hunks] == [True]
+    workspace.discard()
+    assert (project / "a").read_text() == "1\nmine\n2\n"
+
+
 def test_undo_takes_back_a_discard_and_the_hunk_is_pending_again(
     project: Path, workspace: Workspace, session: str
 ) -> None:
@@ -335,6 +449,39 @@ def test_a_turn_is_taken_out_and_later_turns_stay(
     assert (project / "a").read_text() == wanted
     workspace.keep(session=session, turn=2)
     assert shown(workspace) == [("a", "line 1\n", "one\n")]
+
+
+def test_the_number_of_a_turn_means_the_one_on_the_branch_where_the_session_stands(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    first = workspace.begin_turn(session, "first").entry
+    replaced(project, "a", "line 1\n", "one\n")
+    workspace.end_turn(session)
+    turn(workspace, session, lambda: put(project, "left", "left\n"))
+    workspace.goto(first, session=session, skip_files=True)
+    turn(workspace, session, lambda: put(project, "b", "b\n"))
+    turn(workspace, session, lambda: put(project, "c", "c\n"))
+    assert [(each.path, each.turns) for each in workspace.pending().hunks] == [
+        ("a", ()), ("b", (0,)), ("c", (1,)), ("left", ()),
+    ]  # fmt: skip
+    assert shown(workspace, session=session, turn=1) == [("c", "", "c\n")]
+    workspace.discard(session=session, turn=1)
+    assert (project / "left").exists() and not (project / "c").exists()
+    workspace.keep(session=session, turn=0)
+    assert [path for path, _old, _new in shown(workspace)] == ["a", "left"]
+    with pytest.raises(NotFound, match="on the branch where it stands"):
+        workspace.discard(session=session, turn=5)
+
+
+@pytest.mark.parametrize("verb", ["pending", "keep", "discard"])
+def test_a_turn_without_its_session_could_be_anybodys_and_is_refused(
+    project: Path, workspace: Workspace, session: str, verb: str
+) -> None:
+    turn(workspace, session, lambda: put(project, "a", "a\n"))
+    with pytest.raises(UsageError, match="whose turn"):
+        getattr(workspace, verb)(turn=0)
+    assert len(shown(workspace)) == 1
 
 
 def test_a_folder_that_the_agent_made_goes_with_its_last_file(

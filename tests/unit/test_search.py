@@ -200,6 +200,36 @@ def test_of_equals_the_newest_is_first_whichever_session_it_is_in(workspace: Wor
     assert entries(search(workspace, "same", limit=1, offset=1)) == ["b"]
 
 
+def test_of_very_many_equals_the_newest_are_first_whichever_session_they_are_in(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "CHUNK", 10)
+    numbers = [record(workspace, say("word")) for _ in range(6)]
+    for turn in range(40):
+        record(workspace, say("word"), session=numbers[turn * turn % 6])
+    found = search(workspace, "word", limit=100)
+    times = [hit.created_at for hit in found.hits]
+    assert found.total == 46 and times == sorted(times, reverse=True)
+    for limit, offset in ((1, 0), (7, 0), (20, 0), (5, 12), (45, 0)):
+        some = search(workspace, "word", limit=limit, offset=offset)
+        assert some.hits == found.hits[offset : offset + limit] and some.total == 46
+
+
+def test_an_index_that_was_made_anew_elsewhere_is_noticed(workspace: Workspace) -> None:
+    record(workspace, say("one word"))
+    assert search(workspace, "word").total == 1
+    path = Path(workspace.project.path("search.sqlite"))
+    for each in path.parent.glob("search.sqlite*"):
+        each.unlink()
+    with open_workspace(workspace.root) as other:
+        record(other, say("another word"))
+        assert search(other, "word").total == 2
+        assert search(workspace, "word").total == 2
+        held = {os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")}
+        assert str(path) in held
+        assert not [each for each in held if each.startswith(f"{path} (deleted)")]
+
+
 def test_twenty_hits_in_a_session_and_fifty_in_all(workspace: Workspace) -> None:
     number = record(workspace, *(say("hello") for _ in range(60)))
     session = sessions.by_number(workspace.journal, number)

@@ -175,6 +175,111 @@ def test_a_proposal_that_comes_back_because_anothers_deletion_is_undone_is_pendi
     assert shown(workspace, session) == [">X"]
 
 
+@pytest.mark.parametrize(
+    ("start", "one", "two", "again"),
+    [
+        ("", "b", "", [">b"]),
+        ("x", "xb", "x", [">b"]),
+        ("x", "xbc", "xc", [">b"]),
+        ("x", "bxc", "xc", [">b"]),
+        ("x", "bxc", "x", [">b", ">c"]),
+        ("xy", "xby", "xy", [">b"]),
+    ],
+)
+@pytest.mark.parametrize("decision", ["discard", "reset"])
+def test_what_was_thrown_away_and_another_agent_had_deleted_does_not_come_back_approved(
+    project: Path,
+    workspace: Workspace,
+    session: str,
+    other: str,
+    start: str,
+    one: str,
+    two: str,
+    again: list[str],
+    decision: str,
+) -> None:
+    letters(project, start)
+    turn(workspace, session, lambda: letters(project, one))
+    turn(workspace, other, lambda: letters(project, two))
+    if decision == "discard":
+        workspace.discard(session=session)
+        workspace.discard(session=other)
+    else:
+        workspace.reset(session)
+        workspace.reset(other)
+    assert shown(workspace, other) == []
+    assert shown(workspace, session) == again
+    workspace.discard(session=session)
+    assert read(project) == start
+
+
+@pytest.mark.parametrize("left", ["XZ", "Y", "", None])
+@pytest.mark.parametrize("how", ["abort", "undo", "restore"])
+def test_lines_of_the_user_stay_theirs_when_what_an_agent_did_to_them_is_taken_back(
+    project: Path, workspace: Workspace, session: str, how: str, left: str | None
+) -> None:
+    letters(project, "")
+    turn(workspace, session, lambda: letters(project, "XY"))
+    letters(project, "XuY")
+    before = workspace.begin_turn(session, "go").checkpoint
+    edit = workspace.start_edit(session, ["f"])
+    letters(project, left)
+    if how == "abort":
+        workspace.abort_edit(edit)
+    workspace.end_turn(session)
+    if how == "undo":
+        workspace.undo()
+    elif how == "restore":
+        workspace.restore(before)
+    assert shown(workspace, session) == [">XuY*"]
+    workspace.discard()
+    assert read(project) == "XuY"
+
+
+def test_pending_lines_that_another_agent_removed_are_known_while_the_user_types_there(
+    project: Path, workspace: Workspace, session: str, other: str
+) -> None:
+    letters(project, "")
+    turn(workspace, session, lambda: letters(project, "X"))
+    turn(workspace, other, lambda: letters(project, ""))
+    letters(project, "u")
+    assert shown(workspace, session) == []
+    workspace.discard(session=other)
+    assert read(project) == "uX"
+    assert shown(workspace, session) == [">X"]
+
+
+@pytest.mark.parametrize("left", ["Y", "", "uY"])
+def test_pending_lines_that_come_back_together_with_the_users_are_pending_as_before(
+    project: Path, workspace: Workspace, session: str, other: str, left: str
+) -> None:
+    letters(project, "")
+    turn(workspace, session, lambda: letters(project, "XY"))
+    letters(project, "XuY")
+    assert shown(workspace, session) == [">XuY*"]
+    turn(workspace, other, lambda: letters(project, left))
+    workspace.discard(session=other)
+    assert read(project) == "XuY"
+    assert shown(workspace, session) == [">XuY*"]
+
+
+@pytest.mark.parametrize("who", ["agent", "user"])
+@pytest.mark.parametrize("later", ["uX", "Xu", "XuY"])
+def test_lines_in_a_file_that_was_deleted_and_made_again_stay_their_authors(
+    project: Path, workspace: Workspace, session: str, other: str, who: str, later: str
+) -> None:
+    letters(project, "ab")
+    turn(workspace, session, lambda: letters(project, None))
+    if who == "user":
+        letters(project, "u")
+    else:
+        turn(workspace, other, lambda: letters(project, "u"))
+    turn(workspace, session, lambda: letters(project, later))
+    assert shown(workspace, session) == [f"ab>{later}*"]
+    assert workspace.discard(session=session).hunks == ()
+    assert read(project) == later
+
+
 @pytest.mark.parametrize("returned", ["undo", "discard"])
 @pytest.mark.parametrize(
     "start",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural
 from mulligan.cli.review_choice import session_with_work
-from mulligan.cli.session_names import session_names
 
 
 @command(

@@ -9,9 +9,11 @@ import click
 
 from mulligan.cli.complete import checkpoint_names
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, change_line
+from mulligan.cli.output import Output, change_line, folder_line, plural, shown, tame
+from mulligan.core.coverage import text
 from mulligan.errors import Ambiguous, NotFound, UsageError
 from mulligan.workspace.checkpoints import ID_LENGTH
+from mulligan.workspace.results import Differences
 from mulligan.workspace.workspace import Workspace
 
 
@@ -30,30 +32,41 @@ mulligan diff --stat
 def diff(out: Output, names: tuple[str, ...], stat: bool) -> None:
     """Show differences between checkpoints, or between a checkpoint and the disk.
 
-    The output is a patch that `git apply` understands. A path that could also be a checkpoint is
-    written as ./PATH.
+    The output is a patch that `git apply` takes. On a terminal, files that are no text are only
+    named. A path that could also be a checkpoint is written as ./PATH.
     """
     with out.workspace() as workspace:
         named, paths = _split(out, workspace, names)
         before = named[0] if named else None
         after = named[1] if len(named) > 1 else None
-        found = workspace.diff(before, after, out.paths(paths))
-        from_id = workspace.find(before).id if before else workspace.status().checkpoint
-        to_id = workspace.find(after).id if after else None
+        colour = sys.stdout.isatty()
+        whole = not (colour or stat or out.as_json)
+        found = workspace.compare(before, after, out.paths(paths), binary=whole)
     if out.as_json:
-        out.data({"from": from_id, "to": to_id, "files": [each.as_json() for each in found]})
+        out.data(found.as_json())
         return
     if stat:
-        for each in found:
-            note = f"  (from {each.old_path})" if each.old_path else ""
-            out.line(change_line(each.status, each.path, each.additions, each.deletions, note))
-        added = sum(each.additions for each in found)
-        deleted = sum(each.deletions for each in found)
-        out.say(f"{len(found)} files, +{added} −{deleted}")
+        _print_stat(out, found)
         return
-    colour = sys.stdout.isatty()
-    for each in found:
+    for each in found.files:
         click.echo(_coloured(each.patch) if colour else each.patch, nl=False)
+    for each in found.files:
+        if each.patch.startswith(b"#"):
+            out.say(f"Not in the patch, for it is too large: {shown(each.path)}")
+    for folder in found.folders:
+        # Git knows no folders: it passes over such a line.
+        out.line(f"# {folder_line(folder)}")
+
+
+def _print_stat(out: Output, found: Differences) -> None:
+    for each in found.files:
+        note = f"  (from {shown(each.old_path)})" if each.old_path else ""
+        out.line(change_line(each.status, each.path, each.additions, each.deletions, note))
+    for folder in found.folders:
+        out.line(folder_line(folder))
+    added = sum(each.additions for each in found.files)
+    deleted = sum(each.deletions for each in found.files)
+    out.say(f"{plural(len(found.files), 'file')}, +{added} −{deleted}")
 
 
 def _split(
@@ -86,8 +99,10 @@ def _split(
 
 
 def _coloured(patch: bytes) -> str:
+    """A patch for a terminal: nothing in it can disturb one."""
     lines = []
-    for line in patch.decode("utf-8", "replace").splitlines(keepends=True):
+    for raw in patch.split(b"\n")[:-1]:
+        line = tame(text(raw))
         if line.startswith("@@"):
             line = click.style(line, fg="cyan")
         elif line.startswith(("diff ", "--- ", "+++ ")):
@@ -96,5 +111,5 @@ def _coloured(patch: bytes) -> str:
             line = click.style(line, fg="green")
         elif line.startswith("-"):
             line = click.style(line, fg="red")
-        lines.append(line)
+        lines.append(line + "\n")
     return "".join(lines)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from mulligan.cli.complete import hunk_names, session_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, exit_status, plural
-from mulligan.cli.review_choice import hunks_and_paths, names_of_hunks, session_of_turn
+from mulligan.cli.review_choice import hunks_and_paths, session_of_turn
 from mulligan.cli.review_lines import print_moves
-from mulligan.cli.session_names import session_names
 from mulligan.errors import UsageError, WouldLoseWork
 from mulligan.workspace.review_results import Discarded
 
@@ -23,7 +23,7 @@ mulligan discard --all --preview
 mulligan undo                           take it back
 """,
 )
-@click.argument("names", nargs=-1, metavar="[HUNK|PATH]...", shell_complete=names_of_hunks)
+@click.argument("names", nargs=-1, metavar="[HUNK|PATH]...", shell_complete=hunk_names)
 @click.option("--all", "everything", is_flag=True, help="Undo everything that is pending.")
 @click.option(
     "--session", metavar="SESSION", shell_complete=session_names, help="Only what this session did."
@@ -43,8 +43,8 @@ def discard(
     """Undo what an agent did, on the disk: hunks, files, a turn, a session or everything.
 
     A hunk is named by its id, or at least 4 characters of its beginning. A name that could also be
-    a path is the path, if it exists or has something pending. Where you have changed lines of a
-    hunk yourself it is left alone, and listed.
+    a path is the path, if it exists or has something pending. A hunk in which you or another agent
+    have changed lines since is left alone, and listed.
     """
     if not (names or everything or session is not None or turn is not None):
         raise UsageError("Say what to undo: hunks, paths, --session, --turn or --all.")
@@ -56,30 +56,22 @@ def discard(
         done = workspace.discard(
             *hunks, paths=paths, session=session, turn=turn, force=force, preview=preview
         )
-    refused = _refused(done)
     if out.as_json:
         found = done.as_json() | {"preview": preview}
-        if refused:
+        if done.refused:
             found["error"] = {"code": WouldLoseWork.code, "message": _summary(done, preview)}
         out.data(found)
     else:
         print_moves(out, done.results)
         out.say(_summary(done, preview))
-    if refused:
+    if done.refused:
         return exit_status(WouldLoseWork.code)
     return 0 if all(result.verified for result in done.results) else 1
 
 
-def _refused(done: Discarded) -> bool:
-    """Whether all that was asked for was left, because somebody has changed it since."""
-    return any(each.skipped for each in done.results) and not any(
-        each.restored or each.deleted for each in done.results
-    )
-
-
 def _summary(done: Discarded, preview: bool) -> str:
     left = f", {plural(len(done.conflicts), 'change')} left alone" if done.conflicts else ""
-    if _refused(done):
+    if done.refused:
         return "Nothing was undone: all of it was changed since. --force undoes it all the same."
     count = len(set(done.hunks) - set(done.conflicts)) or len(done.hunks)
     if not count:

@@ -8,6 +8,9 @@ import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, shown
+from mulligan.errors import NotFound
+from mulligan.workspace.home import home_directory
+from mulligan.workspace.results import Finding
 
 MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "problem": ("✗", "red")}
 
@@ -24,10 +27,15 @@ def doctor(out: Output) -> int:
     from mulligan.protocols.agents.finding import agent_findings
     from mulligan.protocols.agents.shape import Place
 
-    with out.workspace() as workspace:
-        findings = workspace.doctor()
-        place = Place(os.path.expanduser("~"), os.environ, workspace.root)
-        findings += agent_findings(workspace.home, place)
+    user = os.path.expanduser("~")
+    try:
+        with out.workspace() as workspace:
+            findings = workspace.doctor()
+            place = Place(user, os.environ, workspace.root)
+    except NotFound as problem:
+        findings = [Finding("note", "project", str(problem))]
+        place = Place(user, os.environ)
+    findings += agent_findings(home_directory(), place)
     problems = [each for each in findings if each.level == "problem"]
     if out.as_json:
         out.data({"findings": [each.as_json() for each in findings], "healthy": not problems})

@@ -11,9 +11,9 @@ from typing import IO
 
 import click
 
+from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural, shown
-from mulligan.cli.session_names import session_names
 from mulligan.errors import UsageError
 from mulligan.workspace.exporting import FORMATS, GitExport
 

@@ -31,8 +31,8 @@ def forget(
 ) -> None:
     """Drop old checkpoints, by age, count or size. Only this command ever does.
 
-    The latest, and those that the next undo and redo need, are never dropped. The space is freed
-    by `mulligan gc`.
+    Without options, as the settings say under [retention]. The latest, and those that the next
+    undo and redo need, are never dropped. The space is freed by `mulligan gc`.
     """
     with out.workspace() as workspace:
         found = workspace.forget(

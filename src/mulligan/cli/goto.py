@@ -6,10 +6,10 @@ import sys
 
 import click
 
+from mulligan.cli.complete import entry_names, session_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural, shown
 from mulligan.cli.restored import report
-from mulligan.cli.session_names import entry_names, session_names
 from mulligan.exporters.reading import title_of
 from mulligan.workspace.session_results import Navigation, Session
 

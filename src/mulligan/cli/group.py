@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -13,47 +14,64 @@ from mulligan.cli import output
 from mulligan.errors import MulliganError
 from mulligan.version import __version__
 
-COMMANDS = {
-    "up": "Protect a project, and open the page.",
-    "demo": "Look around: a sample project with agents at work.",
-    "checkpoint": "Take a checkpoint of the project.",
-    "log": "List the checkpoints, newest first.",
-    "status": "Show what changed since the last checkpoint.",
-    "diff": "Show differences between checkpoints, or with the disk.",
-    "show": "Show a checkpoint, or a file as it was in it.",
-    "restore": "Bring the project, or some paths, back to a checkpoint.",
-    "undo": "Take back the last operation that changed something.",
-    "redo": "Take back the last undo.",
-    "sessions": "List the sessions, newest first.",
-    "session": "Show, begin, name, fork, compact or delete a session.",
-    "tree": "Draw a session's tree: turns, branches, labels.",
-    "goto": "Go to an entry of a session, and the files with it.",
-    "export": "Write a session as JSONL, Markdown, HTML, or as a git branch.",
-    "turn": "Say where an agent's turn begins and ends.",
-    "pending": "List what agents did and you have not decided on yet.",
-    "review": "Go through what agents did, change by change.",
-    "keep": "Keep what an agent did: hunks, files, a turn, everything.",
-    "discard": "Undo what an agent did: hunks, files, a turn, everything.",
-    "approve": "Keep everything that a session did, and begin a new round.",
-    "reset": "Undo everything that a session did and you have not kept.",
-    "install": "Let an agent call Mulligan at each of its steps.",
-    "uninstall": "Take back what `install` wrote.",
-    "run": "Run any program under protection.",
-    "hook": "What agents call; reads an event, answers, never blocks.",
-    "import": "Take in sessions from other agents' logs.",
-    "operations": "List what was done, newest first.",
-    "search": "Find what was said and done in sessions.",
-    "stats": "Show which tools agents used, and how that went.",
-    "serve": "Serve programs and the page: HTTP, live events, WebSocket.",
-    "rpc": "Answer commands that come as lines of JSON, for programs.",
-    "mcp": "Offer checkpoints, undo and search to agents as MCP tools.",
-    "watch": "Watch the project, so that checkpoints cost what changed.",
-    "verify": "Re-read and re-hash everything that is stored.",
-    "gc": "Free what no checkpoint needs any more.",
-    "forget": "Drop old checkpoints.",
-    "doctor": "Explain what is wrong here, and how to mend it.",
-    "completion": "Print the completion script for a shell.",
+SECTIONS = {
+    "Begin here": {
+        "up": "Protect a project, and open the page.",
+        "demo": "Look around: a sample project with agents at work.",
+    },
+    "Stand behind an agent": {
+        "install": "Let an agent call Mulligan at each of its steps.",
+        "uninstall": "Take back what `install` wrote.",
+        "run": "Run any program under protection.",
+        "turn": "Say where an agent's turn begins and ends.",
+    },
+    "Decide on what agents did": {
+        "pending": "List what agents did and you have not decided on yet.",
+        "review": "Go through what agents did, change by change.",
+        "keep": "Keep what an agent did: hunks, files, a turn, everything.",
+        "discard": "Undo what an agent did: hunks, files, a turn, everything.",
+        "approve": "Keep everything that a session did, and begin a new round.",
+        "reset": "Undo everything that a session did and you have not kept.",
+    },
+    "Go back": {
+        "undo": "Take back the last operation that changed something.",
+        "redo": "Take back the last undo.",
+        "restore": "Bring the project, or some paths, back to a checkpoint.",
+        "goto": "Go to an entry of a session, and the files with it.",
+    },
+    "Checkpoints": {
+        "checkpoint": "Take a checkpoint of the project.",
+        "log": "List the checkpoints, newest first.",
+        "status": "Show what changed since the last checkpoint.",
+        "diff": "Show differences between checkpoints, or with the disk.",
+        "show": "Show a checkpoint, or a file as it was in it.",
+        "operations": "List what was done, newest first.",
+        "watch": "Watch the project, so that checkpoints cost what changed.",
+    },
+    "Sessions": {
+        "sessions": "List the sessions, newest first.",
+        "session": "Show, begin, name, fork, compact or delete a session.",
+        "tree": "Draw a session's tree: turns, branches, labels.",
+        "search": "Find what was said and done in sessions.",
+        "stats": "Show which tools agents used, and how that went.",
+        "import": "Take in sessions from other agents' logs.",
+        "export": "Write a session as JSONL, Markdown, HTML, or as a git branch.",
+    },
+    "For programs": {
+        "serve": "Serve programs and the page: HTTP, live events, WebSocket.",
+        "rpc": "Answer commands that come as lines of JSON, for programs.",
+        "mcp": "Offer checkpoints, undo and search to agents as MCP tools.",
+        "hook": "What agents call; reads an event, answers, never blocks.",
+    },
+    "Upkeep": {
+        "doctor": "Explain what is wrong here, and how to mend it.",
+        "verify": "Re-read and re-hash everything that is stored.",
+        "forget": "Drop old checkpoints.",
+        "gc": "Free what no checkpoint needs any more.",
+        "completion": "Print the completion script for a shell.",
+    },
 }
+COMMANDS = {name: words for section in SECTIONS.values() for name, words in section.items()}
 
 EXTRAS = {"anyio": "server", "starlette": "server", "uvicorn": "server", "websockets": "server"}
 EXTRAS |= {"mcp": "mcp"}
@@ -77,8 +95,10 @@ class Group(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                rows = [(f"{name:{max(map(len, COMMANDS))}}", commands[name]) for name in commands]
+                formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -148,7 +168,28 @@ def mulligan(ctx: click.Context, directory: str | None, as_json: bool, any_root:
     ctx.obj = output.Output(directory=directory, as_json=as_json, any_root=any_root)
 
 
-def command(name: str, *, examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+class Command(click.Command):
+    """A command whose help ends with examples, the epilog: a line each, and what it does."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_examples(self.epilog or "", formatter)
+
+
+class Nested(click.Group):
+    """A command that has commands of its own."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_examples(self.epilog or "", formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            rows = [(name, each.get_short_help_str(200)) for name, each in self.commands.items()]
+            formatter.write_dl(rows)
+
+
+def command(
+    name: str, *, examples: str, kind: type[click.Command] = Command
+) -> Callable[[Callable[..., Any]], Any]:
     """Makes a command that takes what all commands take, and shows examples in its help."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
@@ -167,9 +208,22 @@ def command(name: str, *, examples: str) -> Callable[[Callable[..., Any]], click
         made = click.option("--any-root", is_flag=True, hidden=True)(made)
         made = click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")(made)
         made = click.option("-C", "directory", metavar="DIR", help="Work on that project.")(made)
-        text = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines())
-        return click.command(
-            name, epilog=text, context_settings={"help_option_names": ["-h", "--help"]}
-        )(made)
+        settings = {"help_option_names": ["-h", "--help"]}
+        return click.command(name, cls=kind, epilog=examples, context_settings=settings)(made)
 
     return decorate
+
+
+def _write_examples(examples: str, formatter: click.HelpFormatter) -> None:
+    """Lines that can be pasted into a shell; what one does stands behind it, or above."""
+    rows = [re.split(r"\s{2,}", line, maxsplit=1) for line in examples.strip().splitlines()]
+    column = max((len(row[0]) for row in rows if len(row) > 1), default=0)
+    with formatter.section("Examples"):
+        start = " " * formatter.current_indent
+        for line, *words in rows:
+            note = "".join(f"# {each}" for each in words)
+            beside = f"{start}{line:{column}}  {note}"
+            if note and len(beside) > formatter.width:
+                formatter.write(f"{start}{note}\n{start}{line}\n")
+            else:
+                formatter.write(f"{beside.rstrip()}\n")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from mulligan.cli.complete import hunk_names, session_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural
-from mulligan.cli.review_choice import hunks_and_paths, names_of_hunks, session_of_turn
-from mulligan.cli.session_names import session_names
+from mulligan.cli.review_choice import hunks_and_paths, session_of_turn
 from mulligan.errors import UsageError
 
 
@@ -21,7 +21,7 @@ mulligan keep --all
 mulligan undo                        take it back
 """,
 )
-@click.argument("names", nargs=-1, metavar="[HUNK|PATH]...", shell_complete=names_of_hunks)
+@click.argument("names", nargs=-1, metavar="[HUNK|PATH]...", shell_complete=hunk_names)
 @click.option("--all", "everything", is_flag=True, help="Keep everything that is pending.")
 @click.option(
     "--session", metavar="SESSION", shell_complete=session_names, help="Only what this session did."

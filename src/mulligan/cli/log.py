@@ -6,7 +6,7 @@ import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, ago, plural, shown, size
-from mulligan.journal.checkpoints import MADE_ON_THE_WAY
+from mulligan.journal.checkpoints import NOT_TAKEN
 
 
 @command(
@@ -28,7 +28,7 @@ def log(out: Output, limit: int | None) -> None:
     position = 0
     for each in found:
         name = click.style(each.id[:8], fg="yellow")
-        on_the_way = each.kind in MADE_ON_THE_WAY
+        on_the_way = each.kind in NOT_TAKEN
         kind = click.style(f"{each.kind:9}", dim=on_the_way)
         where = ""
         if not on_the_way:

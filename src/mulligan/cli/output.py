@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +18,7 @@ from mulligan.core.coverage import Coverage, raw, text
 from mulligan.core.times import nanoseconds
 
 if TYPE_CHECKING:
+    from mulligan.workspace.results import FolderChange, Operation
     from mulligan.workspace.workspace import Workspace
 
 EXIT = {
@@ -83,18 +84,26 @@ class Output:
                 progress=progress.show,
             ) as workspace,
         ):
-            yield workspace
-            progress.clear()
-            for operation in workspace.recovered:
-                if operation.state == "applied":
-                    self.say(f"Finished the {operation.kind} that was interrupted before.")
-                else:
-                    self.say(
-                        f"The {operation.kind} that was interrupted had changed nothing yet, and "
-                        "was given up; run it again if you still want it."
-                    )
-                for path in operation.summary.get("rescued", ()):
-                    self.say(f"Rescued what was caught in between: {shown(path)}")
+            try:
+                yield workspace
+            finally:
+                progress.clear()
+                for operation in workspace.recovered:
+                    self._say_what_became_of(operation)
+
+    def _say_what_became_of(self, operation: Operation) -> None:
+        """Of an operation that was interrupted, and that this command has ended first."""
+        if operation.state != "applied":
+            self.say(
+                f"The {operation.kind} that was interrupted had changed nothing yet, and "
+                "was given up; run it again if you still want it."
+            )
+            return
+        self.say(f"Finished the {operation.kind} that was interrupted before.")
+        for path in operation.summary.get("rescued", ()):
+            self.say(f"Rescued what was caught in between: {shown(path)}")
+        for each in operation.summary.get("skipped", ()):
+            self.say(f"Left alone: {shown(each['path'])}: {each['reason']}")
 
     def clear_progress(self) -> None:
         """Takes the progress line away, before something else is said."""
@@ -116,7 +125,8 @@ class Output:
         text = "\n".join(lines)
         if not text:
             return
-        if sys.stdout.isatty() and text.count("\n") + 1 >= os.get_terminal_size(1).lines:
+        # A terminal that does not know how many lines it has says 0.
+        if sys.stdout.isatty() and text.count("\n") + 1 >= (os.get_terminal_size(1).lines or 24):
             click.echo_via_pager(text + "\n")
         else:
             click.echo(text)
@@ -185,10 +195,20 @@ def plural(number: int, word: str) -> str:
 def uncovered(coverage: Coverage, limit: int | None = None) -> list[str]:
     """A line for each path that is not covered."""
     lines = [
-        f"  not covered: {shown(text(path))} {reason}" for path, reason in coverage.skipped[:limit]
+        f"  not covered: {shown(text(path)) or 'everything else'} {reason}"
+        for path, reason in coverage.skipped[:limit]
     ]
     rest = len(coverage.skipped) - len(lines)
     return [*lines, f"  … and {rest:,} more; see `mulligan show @`."] if rest else lines
+
+
+def guarded(paths: Sequence[str], checkpoint: str) -> str:
+    """Which ignored files hold something else now, and how they come back."""
+    names = ", ".join(shown(path) for path in paths[:3])
+    if len(paths) > 3:
+        names += f" and {len(paths) - 3:,} more"
+    way = f"`mulligan restore {checkpoint[:8]} PATH` brings one back"
+    return f"Guarded, and changed since: {names}; {way}."
 
 
 def brief(id: str, length: int = 8) -> str:
@@ -214,6 +234,11 @@ def shown(path: str) -> str:
     return "".join(each if each.isprintable() else _escaped(each) for each in path)
 
 
+def tame(line: str) -> str:
+    """A line of a file that cannot disturb a terminal; tabs stay."""
+    return "\t".join(shown(part) for part in line.split("\t"))
+
+
 def _escaped(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in raw(character))
 
@@ -228,3 +253,10 @@ def change_line(state: str, path: str, additions: int, deletions: int, note: str
         plus = click.style(f"+{additions}", fg="green")
         counts = f"  {plus} {click.style(f'−{deletions}', fg='red')}"
     return f"{letter}  {shown(path)}{counts}{note}"
+
+
+def folder_line(change: FolderChange) -> str:
+    modes = ""
+    if change.status == "modified":
+        modes = f"  {change.old_mode} → {change.new_mode}"
+    return change_line(change.status, change.path + "/", 0, 0, modes)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output
+from mulligan.cli.review_choice import session_of_turn
 from mulligan.cli.review_lines import print_review
-from mulligan.cli.session_names import session_names
 
 
 @command(
@@ -27,6 +28,7 @@ mulligan pending --json
 def pending(out: Output, paths: tuple[str, ...], session: str | None, turn: int | None) -> None:
     """List what agents did and you have not decided on yet: files, and hunks with their ids."""
     with out.workspace() as workspace:
+        session = session_of_turn(workspace, session, turn)
         found = workspace.pending(session=session, turn=turn, paths=out.paths(paths))
         out.clear_progress()
         print_review(out, workspace, found, lines=False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
-from mulligan.cli.output import Output
+from mulligan.cli.output import Output, exit_status
 from mulligan.cli.review_choice import session_with_work
 from mulligan.cli.review_lines import print_moves
-from mulligan.cli.session_names import session_names
+from mulligan.errors import WouldLoseWork
 from mulligan.workspace.review_results import Reset
 
 
@@ -35,15 +36,25 @@ def reset(out: Output, session: str | None, preview: bool, force: bool) -> int:
         done = workspace.reset(name, force=force, preview=preview)
     if out.as_json:
         words = {"reset_to": done.reset_to, "new_session": done.new_round}
-        out.data(words | done.as_json() | {"preview": preview})
+        found = words | done.as_json() | {"preview": preview}
+        if done.refused:
+            found["error"] = {"code": WouldLoseWork.code, "message": _summary(done, preview)}
+        out.data(found)
     else:
         print_moves(out, (done.files,))
         out.say(_summary(done, preview))
+    if done.refused:
+        return exit_status(WouldLoseWork.code)
     return 0 if done.files.verified else 1
 
 
 def _summary(done: Reset, preview: bool) -> str:
     files = done.files
+    if done.refused:
+        return (
+            f"Nothing was undone, and {done.new_round} goes on: all of it was changed since. "
+            "--force undoes it all the same."
+        )
     what = f"{len(files.restored):,} restored, {len(files.deleted):,} deleted"
     if files.skipped:
         what += f", {len(files.skipped):,} left alone"

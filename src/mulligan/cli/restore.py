@@ -39,7 +39,9 @@ def restore(
     """
     with out.workspace() as workspace:
         if preview:
-            plan = workspace.plan_restore(checkpoint, out.paths(paths), keep_dirty=keep_dirty)
+            plan = workspace.plan_restore(
+                checkpoint, out.paths(paths), keep_dirty=keep_dirty, force=force
+            )
             return report(out, plan)
         done = workspace.restore(checkpoint, out.paths(paths), keep_dirty=keep_dirty, force=force)
         return report(out, done)

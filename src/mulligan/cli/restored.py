@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import click
 
-from mulligan.cli.output import Output, change_line, plural, shown
+from mulligan.cli.output import Output, ago, change_line, exit_status, plural, shown
+from mulligan.errors import WouldLoseWork
+from mulligan.files.apply import MEANWHILE
 from mulligan.workspace.results import RestorePlan, RestoreResult
+from mulligan.workspace.taking_out import FORCE_WOULD
 
 
 def report(out: Output, done: RestoreResult | RestorePlan) -> int:
     """Prints the result; gives the exit code."""
     preview = isinstance(done, RestorePlan) or done.preview
+    refused = _refused(done)
     if out.as_json:
-        out.data(done.as_json())
+        found = done.as_json()
+        if refused:
+            found["error"] = {"code": WouldLoseWork.code, "message": _summary(done, preview)}
+        out.data(found)
     else:
         for path in done.restored:
             out.line(change_line("restored", path, 0, 0))
@@ -28,9 +35,17 @@ def report(out: Output, done: RestoreResult | RestorePlan) -> int:
                 f"{plural(len(done.dirty), 'file')} had content that was in no checkpoint yet; "
                 "it is safe in the safety checkpoint."
             )
+    if refused:
+        return exit_status(WouldLoseWork.code)
     if isinstance(done, RestoreResult) and not done.verified:
         return 1
     return 0
+
+
+def _refused(done: RestoreResult | RestorePlan) -> bool:
+    """Whether all that there was to do was left, because it is somebody's work."""
+    theirs = any(skip.reason in (*FORCE_WOULD, MEANWHILE) for skip in done.skipped)
+    return theirs and not (done.restored or done.deleted)
 
 
 def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
@@ -39,18 +54,33 @@ def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
         what += f", {len(done.skipped):,} left alone"
     if preview:
         dirty = f"; {len(done.dirty):,} of them in no checkpoint yet" if done.dirty else ""
-        return f"Would do: {what}{dirty}. Nothing was changed."
+        return f"Would {_to_do(done)}: {what}{dirty}. Nothing was changed."
     assert isinstance(done, RestoreResult)
-    if done.operation is None:
+    if not (done.restored or done.deleted):
         if done.skipped:
             return f"Nothing was changed: {plural(len(done.skipped), 'path')} left alone."
-        return "Nothing to do: everything is as it should be already."
-    if done.undoes and not (done.restored or done.deleted):
-        which = f"The {done.undoes_kind}, operation {done.undoes},"
-        return f"{which} is taken back; no file had to change for that."
-    if done.kind == "undo":
-        which = f"the {done.undoes_kind}, operation {done.undoes}"
-        return f"Took back {which}: {what}. `mulligan redo` does it again."
+        if done.operation is None:
+            return "Nothing to do: everything is as it should be already."
+        what = "no file had to change for that"
+    if done.undoes is None:
+        return f"Restored to {(done.target or '')[:8]}: {what}. `mulligan undo` takes it back."
     if done.kind == "redo":
-        return f"Did it again: {what}. `mulligan undo` takes it back."
-    return f"Restored to {(done.target or '')[:8]}: {what}. `mulligan undo` takes it back."
+        return f"Did {_which(done)} again: {what}. `mulligan undo` takes it back."
+    more = "`mulligan redo` does it again."
+    if any(skip.reason in FORCE_WOULD for skip in done.skipped):
+        way = f"mulligan restore --force {(done.target or '')[:8]} PATH"
+        more = f"`{way}` brings back one that was left, too."
+    return f"Took back {_which(done)}: {what}. {more}"
+
+
+def _to_do(done: RestoreResult | RestorePlan) -> str:
+    if isinstance(done, RestorePlan):
+        return f"restore to {(done.target or '')[:8]}"
+    return f"do {_which(done)} again" if done.kind == "redo" else f"take back {_which(done)}"
+
+
+def _which(done: RestoreResult) -> str:
+    """What an undo or a redo is about, as people remember it."""
+    if done.undoes_at is None:
+        return "what the turn that is going on has done"
+    return f"the {done.undoes_kind} of {ago(done.undoes_at)}"

@@ -7,10 +7,10 @@ import sys
 
 import click
 
+from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output
 from mulligan.cli.review_lines import print_review
-from mulligan.cli.session_names import session_names
 
 
 @command(

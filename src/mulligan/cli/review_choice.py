@@ -6,10 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-import click
-from click.shell_completion import CompletionItem
-
-from mulligan.cli.output import Output
+from mulligan.cli.output import Output, plural
 from mulligan.core.coverage import text
 from mulligan.errors import NotFound, UsageError
 
@@ -29,7 +26,7 @@ def session_with_work(workspace: Workspace, named: str | None) -> str:
             "Several sessions have pending work: "
             + ", ".join(
                 f"{id} ({workspace.session(id).agent or 'no agent'}, "
-                f"+{stats.additions} −{stats.deletions} in {stats.files} files)"
+                f"+{stats.additions} −{stats.deletions} in {plural(stats.files, 'file')})"
                 for id, stats in waiting.items()
             )
             + ". Name one of them."
@@ -66,28 +63,6 @@ def hunks_and_paths(
     if not within:
         raise NotFound(f"Nothing is pending in {', '.join(paths)}.")
     return tuple(dict.fromkeys([*hunks, *(hunk.id for hunk in within)])), ()
-
-
-def names_of_hunks(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """The pending hunks and files whose names begin so; nothing where that cannot be told."""
-    from mulligan.errors import MulliganError
-    from mulligan.workspace.workspace import open_workspace
-
-    directory = ctx.params.get("directory") or (ctx.parent and ctx.parent.params.get("directory"))
-    base = os.path.realpath(directory or ".")
-    try:
-        with open_workspace(base, create=False, wait=0.1) as workspace:
-            found = workspace.pending()
-            root = workspace.root
-    except (MulliganError, OSError):
-        return []
-    names = [(os.path.relpath(os.path.join(root, file.path), base), "") for file in found.files]
-    names += [(hunk.id, f"{hunk.path}:{hunk.new_start}") for hunk in found.hunks]
-    return [
-        CompletionItem(name, help=words) for name, words in names if name.startswith(incomplete)
-    ]
 
 
 def _exists(out: Output, name: str) -> bool:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mulligan.cli.output import Output, change_line, plural, shown
+from mulligan.cli.output import Output, change_line, plural, shown, tame
 
 if TYPE_CHECKING:
     from mulligan.workspace.results import RestoreResult
     from mulligan.workspace.review_results import PendingFile, PendingHunk, Review
     from mulligan.workspace.workspace import Workspace
-
-MIXED = "you changed lines in here"
 
 
 def print_review(out: Output, workspace: Workspace, found: Review, *, lines: bool) -> None:
@@ -29,7 +27,7 @@ def print_review(out: Output, workspace: Workspace, found: Review, *, lines: boo
             note += f"  {whose(workspace, file.session)}"
         out.line(change_line(file.status, file.path, file.additions, file.deletions, note))
         for hunk in file.hunks:
-            out.line(_hunk_line(hunk))
+            out.line(_hunk_line(hunk, changed_by(workspace, hunk)))
             for line in changed_lines(hunk) if lines else ():
                 out.line(line)
     if not found.files:
@@ -37,8 +35,9 @@ def print_review(out: Output, workspace: Workspace, found: Review, *, lines: boo
         return
     added = sum(file.additions for file in found.files)
     deleted = sum(file.deletions for file in found.files)
+    count = len({file.path for file in found.files})
     out.say(
-        f"{plural(len(found.hunks), 'change')} in {plural(len(found.files), 'file')}, "
+        f"{plural(len(found.hunks), 'change')} in {plural(count, 'file')}, "
         f"+{added} −{deleted}.{'' if lines else ' `mulligan review` goes through them.'}"
     )
 
@@ -60,6 +59,14 @@ def whose(workspace: Workspace, session: str) -> str:
     """A session as people tell it from others: the agent, and the beginning of its id."""
     agent = workspace.session(session).agent
     return f"{shown(agent)} {session[:4]}" if agent else session[:4]
+
+
+def changed_by(workspace: Workspace, hunk: PendingHunk) -> str:
+    """Who has changed lines within a hunk since, if anybody has."""
+    if not hunk.mixed:
+        return ""
+    names = ["you" if each == "user" else whose(workspace, each) for each in hunk.changed_by]
+    return f"{' and '.join(names)} changed lines in here"
 
 
 def what_kind(file: PendingFile) -> str:
@@ -88,18 +95,14 @@ def changed_lines(hunk: PendingHunk) -> Iterator[str]:
     for mark, lines, colour in (("-", hunk.old_lines, "red"), ("+", hunk.new_lines, "green")):
         for line in lines:
             content = line.removesuffix("\n")
-            yield click.style(f"       {mark}{_tame(content)}", fg=colour)
+            yield click.style(f"       {mark}{tame(content)}", fg=colour)
             if content == line:
                 yield "       \\ No newline at end of file"
 
 
-def _hunk_line(hunk: PendingHunk) -> str:
+def _hunk_line(hunk: PendingHunk, others: str) -> str:
     parts = [click.style(hunk.id, fg="cyan"), where(hunk)]
     if hunk.kind != "whole":
         parts.append(f"+{hunk.additions} −{hunk.deletions}")
-    parts += [turns(hunk), click.style(MIXED, fg="yellow") if hunk.mixed else ""]
+    parts += [turns(hunk), click.style(others, fg="yellow") if others else ""]
     return "     " + "  ".join(part for part in parts if part)
-
-
-def _tame(line: str) -> str:
-    return "\t".join(shown(part) for part in line.split("\t"))

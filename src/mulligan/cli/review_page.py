@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mulligan.cli.review_colours import Language, highlight, language_of, painted
-from mulligan.cli.review_lines import MIXED, turns, what_kind, where
+from mulligan.cli.review_lines import turns, what_kind, where
 from mulligan.cli.review_place import Place
 from mulligan.cli.review_text import Span, clipped, marked, padded, safe, shortened, width, width_of
 from mulligan.workspace.review_results import PendingFile
@@ -28,7 +28,7 @@ HELP = (
     ("J K", "the next file, the one before"),
     ("y", "keep this change"),
     ("n", "undo this change on the disk"),
-    ("N", "undo it even though you changed lines in it"),
+    ("N", "undo it though somebody changed lines in it"),
     ("a d", "keep, or undo, all changes of this file"),
     ("u", "take back the last decision"),
     ("/", "search in paths and lines; Enter or Tab: the next one"),
@@ -45,7 +45,7 @@ NOTHING_LEFT = [
 ]
 HELP_WORDS = (
     "Keeping changes no file. Undoing brings back what was there before the agent;",
-    "where you changed lines yourself, nothing is undone unless you say N.",
+    "where somebody changed lines since, nothing is undone unless you say N.",
 )
 
 
@@ -63,6 +63,8 @@ class Sight(NamedTuple):
     message: str = ""
     prompt: str | None = None
     helping: bool = False
+    others: str = ""
+    """Who has changed lines within the change since."""
 
 
 def rows(sight: Sight, columns: int, height: int, *, colours: bool = True) -> list[str]:
@@ -214,7 +216,7 @@ def _change(sight: Sight, columns: int, height: int) -> list[list[Span]]:
     if hunk.kind != "whole":
         about = [where(hunk), f"+{hunk.additions} −{hunk.deletions}", *about]
     note = "  ".join(part for part in about if part) + what_kind(file)
-    warning = [Span(f"  {MIXED}", "warning")] if hunk.mixed else []
+    warning = [Span(f"  {safe(sight.others)}", "warning")] if sight.others else []
     left = columns - width(note) - width_of(warning) - 2
     head = [Span(shortened(safe(file.path), max(left, 12)), "bold"), Span(f"  {note}"), *warning]
     found = [clipped(marked(head, sight.needle), columns)]

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.cli.output import Output, plural
-from mulligan.cli.review_lines import MIXED, whose
+from mulligan.cli.review_lines import changed_by, whose
 from mulligan.cli.review_page import Sight, room_for_lines, rows, scroll_limit
 from mulligan.cli.review_place import (
     Place,
@@ -214,7 +214,7 @@ class Sitting:
     def _undo_one(self, *, force: bool) -> None:
         hunk = self._sight.place.hunk
         if hunk.mixed and not force:
-            self._say(f"Not undone: {MIXED}. N undoes it with them.")
+            self._say(f"Not undone: {self._sight.others}. N undoes it with them.")
             return
         self._discard([hunk.id], force=force)
 
@@ -275,14 +275,15 @@ class Sitting:
     def _show(self, place: Place) -> None:
         """Goes to a place; what was scrolled begins at its beginning again."""
         sight = self._sight
-        whose_work = ""
+        whose_work = others = ""
         lines: tuple[str, ...] = ()
         if place.total:
             whose_work = self._whose(place.hunk.session)
+            others = changed_by(self._workspace, place.hunk)
             lines = self._disk_lines(place.hunk)
         same = bool(place.total and sight.place.total and place.hunk.id == sight.place.hunk.id)
         self._sight = sight._replace(
-            place=place, whose=whose_work, lines=lines,
+            place=place, whose=whose_work, others=others, lines=lines,
             top=sight.top if same else 0, shift=sight.shift if same else 0,
         )  # fmt: skip
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, change_line, plural, shown
+from mulligan.workspace.results import plain
 from mulligan.workspace.session_results import Step
 
 SHOWN = 20
@@ -16,6 +19,7 @@ SHOWN = 20
     examples="""
 mulligan run aider
 mulligan run -- make clean all
+mulligan run --json -- make           the summary as JSON, in the last line of stderr
 mulligan undo                         take back what it did
 """,
 )
@@ -25,12 +29,16 @@ def run(out: Output, program: tuple[str, ...]) -> int:
 
     There is a checkpoint before it, one whenever the files fall quiet while it runs, and one after
     it. The program has the terminal to itself; its exit code is passed on. What it changed is
-    told on stderr.
+    told on stderr, with --json too: stdout is the program's.
     """
     from mulligan.workspace import running
 
     with out.workspace(create=True, watch=True) as workspace:
         done = running.run(workspace, program, directory=out.base, starting=out.clear_progress)
+    if out.as_json:
+        # On a line of its own, wherever the program has stopped writing.
+        out.say("\n" + json.dumps(plain(done)))
+        return done.code
     if done.code == running.NOT_FOUND and done.step is not None and not _changes(done.step):
         out.say(f"mulligan: {shown(program[0])} may not be there; the code is {done.code}.")
     if done.problem is not None:

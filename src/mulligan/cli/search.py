@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,7 +12,7 @@ import click
 
 from mulligan.cli.forget import UNITS
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, Progress, ago, plural, shown
+from mulligan.cli.output import Output, Progress, ago, brief, plural, shown
 from mulligan.core.entries import TYPES
 from mulligan.core.times import rfc3339
 from mulligan.errors import UsageError
@@ -152,19 +153,21 @@ def _lines(found: Found, everywhere: bool) -> Iterator[str]:
     for number, hit in enumerate(found.hits):
         if number:
             yield ""
-        yield _headline(hit, everywhere)
+        yield _headline(hit)
         yield f"  {_snippet(hit)}"
         entry = click.style(shown(hit.entry), fg="yellow")
         back = (
             f"  checkpoint {click.style(hit.checkpoint[:8], fg='yellow')}" if hit.checkpoint else ""
         )
         yield f"  entry {entry}  session {shown(hit.session)}{back}"
+        if everywhere:
+            where = shown(shlex.quote(hit.project))
+            yield f"  mulligan -C {where} session show {brief(hit.session)}"
 
 
-def _headline(hit: Hit, everywhere: bool) -> str:
+def _headline(hit: Hit) -> str:
     title = click.style(shown(" ".join(hit.title.split())) or "untitled", bold=True)
     facts = [hit.agent, WORDS.get(hit.type, hit.type), ago(hit.created_at)]
-    facts += [hit.project] if everywhere else []
     return f"{title}  " + click.style(" · ".join(shown(fact) for fact in facts if fact), dim=True)
 
 

@@ -6,17 +6,21 @@ import sys
 
 import click
 
+from mulligan.cli.complete import entry_names, session_names
 from mulligan.cli.conversation import conversation, headline
-from mulligan.cli.group import command
+from mulligan.cli.group import Nested, command
 from mulligan.cli.output import Output, plural, shown
-from mulligan.cli.session_names import entry_names, session_names
 from mulligan.errors import UsageError
 from mulligan.workspace.session_results import Entry
 from mulligan.workspace.workspace import Workspace
 
 PAGE = 1000
 
-EXAMPLES = """
+
+@command(
+    "session",
+    kind=Nested,
+    examples="""
 mulligan session show @                     the session that was changed last
 mulligan session new --agent me --title "Sorting things out"
 mulligan session title @ "The parser"
@@ -24,28 +28,14 @@ mulligan session fork 7f3k good             a new session from the entry labelle
 mulligan session label 3fk2 good            a name to return to
 mulligan session compact @
 mulligan session delete 7f3k
-"""
-
-
-@click.group(
-    "session",
-    epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES.strip().splitlines()),
-    context_settings={"help_option_names": ["-h", "--help"]},
+""",
 )
-@click.option("-C", "directory", metavar="DIR", help="Work on that project.")
-@click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")
-@click.option("--any-root", is_flag=True, hidden=True)
-@click.pass_context
-def session(ctx: click.Context, directory: str | None, as_json: bool, any_root: bool) -> None:
+def session(out: Output) -> None:
     """Show, begin, name, fork, compact or delete a session.
 
     SESSION is an id, the beginning of one, @ for the session that was changed last, or @1 for the
     one before. ENTRY is an id, the beginning of one, or a label.
     """
-    out = ctx.ensure_object(Output)
-    out.directory = directory or out.directory
-    out.as_json = as_json or out.as_json
-    out.any_root = any_root or out.any_root
 
 
 @command(
@@ -226,8 +216,8 @@ def compact(out: Output, session: str, entry: str | None, summary: str | None) -
     if out.as_json:
         out.data({"hidden": hidden, "marker": marker.as_json()})
         return
-    words = f"{hidden:,} entry is" if hidden == 1 else f"{hidden:,} entries are"
-    out.say(f"{words} compacted; they can still be found and returned to.")
+    words = "1 entry is" if hidden == 1 else f"{hidden:,} entries are"
+    out.say(f"{words} compacted, and can still be found and returned to.")
 
 
 for _command in (show, new, title, delete, fork, label, compact):

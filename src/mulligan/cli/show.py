@@ -55,6 +55,8 @@ def show(out: Output, name: str) -> None:
     for excluded in found.coverage.excluded:
         where = shown(excluded.path.decode(errors="surrogateescape"))
         out.say(f"  left out: {where}  {plural(excluded.files, 'file')} {excluded.reason}")
+    if found.coverage.guarded:
+        out.say(f"  guarded, so kept all the same: {plural(found.coverage.guarded, 'file')}")
     for each in entries:
         mark = "  (guarded)" if each.guarded else ""
         end = "/" if each.kind == "directory" else ""

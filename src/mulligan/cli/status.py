@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, change_line, uncovered
+from mulligan.cli.output import Output, change_line, folder_line, guarded, uncovered
 
 
 @command(
@@ -27,7 +27,11 @@ def status(out: Output) -> None:
         if each.old_mode and each.new_mode and each.old_mode != each.new_mode:
             note += f"  {each.old_mode[-4:]} → {each.new_mode[-4:]}"
         out.line(change_line(each.status, each.path, each.additions, each.deletions, note))
-    if not found.changed_files:
+    for folder in found.changed_folders:
+        out.line(folder_line(folder))
+    if not (found.changed_files or found.changed_folders):
         out.say("Nothing changed.")
+    if found.guarded:
+        out.say(guarded(found.guarded, found.checkpoint))
     for line in uncovered(found.coverage, 10):
         out.say(line)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import click
 
+from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, ago, brief, plural, shown
-from mulligan.cli.session_names import session_names
 from mulligan.core.entries import (
     BRANCH_SUMMARY,
     COMPACT_MARKER,
@@ -165,7 +165,7 @@ def _stretch(shape: Shape, entry: Entry, prefix: str, width: int) -> tuple[list[
         else:
             between[BETWEEN.get(entry.type, "")] += 1
         if shape.beside[entry.id]:
-            words = f"beside it: {shape.beside[entry.id]:,} records of a sub-agent"
+            words = f"beside it: {plural(shape.beside[entry.id], 'record')} of a sub-agent"
             rows.append(Row(f"{prefix}│   {click.style(words, dim=True)}"))
         if len(following) != 1:
             rows += _between(between, prefix)

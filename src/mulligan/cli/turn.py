@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import click
 
-from mulligan.cli.group import command
-from mulligan.cli.output import Output, change_line
-from mulligan.cli.session_names import session_names
+from mulligan.cli.complete import session_names
+from mulligan.cli.group import Nested, command
+from mulligan.cli.output import Output, change_line, shown
 from mulligan.errors import UsageError
 
-EXAMPLES = """
+
+@command(
+    "turn",
+    kind=Nested,
+    examples="""
 mulligan turn begin @ "make the tests pass"
 mulligan turn begin --new --agent my-agent "make the tests pass"
 mulligan turn end @
-"""
-
-
-@click.group(
-    "turn",
-    epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES.strip().splitlines()),
-    context_settings={"help_option_names": ["-h", "--help"]},
+""",
 )
-@click.option("-C", "directory", metavar="DIR", help="Work on that project.")
-@click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")
-@click.option("--any-root", is_flag=True, hidden=True)
-@click.pass_context
-def turn(ctx: click.Context, directory: str | None, as_json: bool, any_root: bool) -> None:
+def turn(out: Output) -> None:
     """Say where an agent's turn begins and ends.
 
     What changes in between is the agent's: it is pending until you keep it, and one `mulligan undo`
     takes the whole turn back.
     """
-    out = ctx.ensure_object(Output)
-    out.directory = directory or out.directory
-    out.as_json = as_json or out.as_json
-    out.any_root = any_root or out.any_root
 
 
 @command(
@@ -71,6 +61,8 @@ def begin(out: Output, words: tuple[str, ...], new: bool, agent: str) -> None:
         out.data(begun.as_json())
         return
     out.line(begun.session)
+    if begun.ended:
+        out.say("The turn before had not been ended; it is now, as an interrupted one.")
     out.say(f"Turn {begun.turn} has begun; checkpoint {begun.checkpoint[:8]} is from before it.")
 
 
@@ -93,6 +85,8 @@ def end(out: Output, session: str, interrupted: bool) -> None:
     for state in ("added", "modified", "deleted"):
         for path in getattr(step, state):
             out.line(change_line(state, path, 0, 0))
+    if step.guarded:
+        out.say(f"Guarded, and changed in the meantime: {', '.join(map(shown, step.guarded[:5]))}.")
     if step.checkpoint is None:
         out.say(f"Turn {step.turn} has ended; it changed nothing.")
     else:

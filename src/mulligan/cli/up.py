@@ -57,6 +57,8 @@ def show(out: Output, home: str, *, port: int = 0, browser: bool = True) -> None
 
     def ready(address: Address) -> None:
         _say_where(out, address)
+        if address.pid == os.getpid() and not out.as_json:
+            out.say("Ctrl-C ends it.")
         if browser and _has_display():
             # Some browsers keep the one who starts them waiting; the server must not wait too.
             threading.Thread(target=_open, args=(address.page,), daemon=True).start()
@@ -79,7 +81,6 @@ def _say_where(out: Output, address: Address) -> None:
         out.say("")
         out.say(f"  {click.style('Mulligan', bold=True)}  {click.style(address.page, fg='cyan')}")
         out.say("")
-        out.say("Ctrl-C ends it.")
 
 
 def _has_display() -> bool:

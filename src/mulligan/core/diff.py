@@ -40,16 +40,8 @@ def split_lines(data: bytes) -> list[bytes]:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether showing lines makes no sense: an early NUL, or not UTF-8."""
-    if b"\0" in data[:BINARY_PROBE]:
-        return True
-    if data.isascii():
-        return False
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
+    """Whether showing lines makes no sense: an early NUL. Text of any other coding has lines."""
+    return b"\0" in data[:BINARY_PROBE]
 
 
 def changed_ranges(old: Sequence[bytes], new: Sequence[bytes]) -> list[Range]:
@@ -83,9 +75,14 @@ def compare(
     """`unified` and `line_counts` in one go: the text, additions, deletions."""
     if old == new:
         return b"", 0, 0
+    out = [b"--- " + _header_name(old_name), b"+++ " + _header_name(new_name)]
+    if not old or not new:
+        gone, come = _count(old), _count(new)
+        out.append(b"@@ -%b +%b @@\n" % (_span(0, gone), _span(0, come)))
+        out.append(_marked(b"-" if old else b"+", old or new))
+        return b"".join(out), come, gone
     old_lines, new_lines = split_lines(old), split_lines(new)
     ranges = changed_ranges(old_lines, new_lines)
-    out = [b"--- " + _header_name(old_name), b"+++ " + _header_name(new_name)]
     for group in _with_context(ranges, context):
         before = min(context, group[0][0])
         after = min(context, len(old_lines) - group[-1][1])
@@ -94,22 +91,28 @@ def compare(
         out.append(b"@@ -%b +%b @@\n" % (_span(old_start, old_end), _span(new_start, new_end)))
         position = old_start
         for old_from, old_to, new_from, new_to in group:
-            out += _marked(b" ", old_lines[position:old_from])
-            out += _marked(b"-", old_lines[old_from:old_to])
-            out += _marked(b"+", new_lines[new_from:new_to])
+            out.append(_marked(b" ", b"".join(old_lines[position:old_from])))
+            out.append(_marked(b"-", b"".join(old_lines[old_from:old_to])))
+            out.append(_marked(b"+", b"".join(new_lines[new_from:new_to])))
             position = old_to
-        out += _marked(b" ", old_lines[position:old_end])
+        out.append(_marked(b" ", b"".join(old_lines[position:old_end])))
     additions = sum(new_end - new_start for _, _, new_start, new_end in ranges)
     deletions = sum(old_end - old_start for old_start, old_end, _, _ in ranges)
     return b"".join(out), additions, deletions
 
 
-def _marked(mark: bytes, lines: list[bytes]) -> list[bytes]:
-    marked = [mark + line for line in lines]
+def _count(data: bytes) -> int:
+    """How many lines a text has."""
+    return data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+
+
+def _marked(mark: bytes, text: bytes) -> bytes:
+    """Some lines, each with a mark before it."""
+    if not text:
+        return b""
+    marked = mark + text[:-1].replace(b"\n", b"\n" + mark) + text[-1:]
     # Only the last line of a file can be without its end.
-    if lines and not lines[-1].endswith(b"\n"):
-        marked.append(b"\n\\ No newline at end of file\n")
-    return marked
+    return marked if text.endswith(b"\n") else marked + b"\n\\ No newline at end of file\n"
 
 
 def _span(start: int, end: int) -> bytes:

@@ -8,21 +8,16 @@ exactly what others changed within it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
 
 from mulligan.core.diff import is_binary
 from mulligan.core.hunks import Hunk, apply_hunks, hunks
 from mulligan.core.merge import fold, touched
-from mulligan.core.renames import Candidate, exact_renames
+from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import FILE, Change, Entry
-from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.views import View
-from mulligan.workspace.trees import Trees
-
-if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
 from mulligan.workspace.standing import Author, quiet
+from mulligan.workspace.trees import Trees
 
 Id = bytes
 LINES_UP_TO = 16 << 20
@@ -43,7 +38,7 @@ def carried_on(
     `by_us`: Mulligan itself moved it, on a session's behalf. Then the open turn of that session
     has not done this, whosever account it goes to.
     """
-    changes = trees.differences(before, after)
+    changes = trees.differences(before, after) if known else []
     found = {}
     for number, view in known.items():
         mine = [change for change in changes if author(change.path) == number]
@@ -82,42 +77,6 @@ def as_lines(entry: Entry | None, trees: Trees) -> bytes | None:
     return None if is_binary(content) else content
 
 
-def taken_back(
-    workspace: Workspace, trees: Trees, known: dict[int, View], number: int, present: Id
-) -> dict[int, View]:
-    """The views without what an operation did to the one of its own session.
-
-    What it did to the disk has been put to account already; this is about what it approved.
-    """
-    operation = operations.by_number(workspace.journal, number)
-    owner = operation and operation.session and sessions.by_id(workspace.journal, operation.session)
-    if not operation or not owner:
-        return known
-    given = views.at(workspace.journal, owner.number, number)
-    before = views.of_session(workspace.journal, owner.number, before=number)
-    view = known.get(owner.number) or views.of_session(workspace.journal, owner.number)
-    if given is None or before is None or view is None:
-        return known
-    if given.round != before.round:
-        view = view._replace(round=before.round)
-    start = _tree_of(workspace, operation.before)
-    if given.approved != before.approved and start is not None:
-        # The view from before it, and all that has happened since is somebody else's: what the
-        # session itself did since has been taken back already.
-        then = before._replace(
-            approved=before.approved or start, written=before.written or start, base=None
-        )
-        carried = carried_on(trees, {owner.number: then}, start, present, lambda path: None)
-        moved = carried[owner.number]
-        view = view._replace(approved=moved.approved or present, written=moved.written or present)
-    return known | {owner.number: quiet(view, present)}
-
-
-def _tree_of(workspace: Workspace, checkpoint: str | None) -> Id | None:
-    row = checkpoints.by_id(workspace.journal, checkpoint) if checkpoint else None
-    return row.tree if row is not None else None
-
-
 def _with_others(
     trees: Trees,
     view: View,
@@ -137,20 +96,33 @@ def _with_others(
     into_approved: dict[bytes, Entry | None] = {}
     into_written: dict[bytes, Entry | None] = {}
     into_base: dict[bytes, Entry | None] = {}
-    for old, new in _renamed(changes).items():
-        present = trees.find(before, old)
-        if not same(trees.find(approved, old), present):
-            into_approved |= _moved(trees, approved, old, new)
-            into_written |= _moved(trees, written, old, new)
-        if base is not None and not same(trees.find(base, old), present):
-            into_base |= _moved(trees, base, old, new)
+    # What the user does is a decision; what another agent does is a proposal itself.
+    joins = {
+        path: _joined if author(path) is None else _joined_by_an_agent
+        for path, _was, _now in changes
+    }
+    came = {path: now for path, _was, now in changes}
+    unfinished = {
+        path
+        for path, was, now in changes
+        if now is None
+        and not all(same(trees.find(each, path), was) for each in (approved, base or before))
+    }
+    for old, new in renamed(trees, changes, unfinished).items():
+        was = _as(trees.find(before, old), new)
+        held, wrote = _as(trees.find(approved, old), new), _as(trees.find(written, old), new)
+        into_approved[old] = into_written[old] = None
+        into_approved[new], into_written[new] = joins[new](trees, held, wrote, was, came[new])
+        if base is not None:
+            held = _as(trees.find(base, old), new)
+            into_base[old] = None
+            into_base[new], _written = _joined(trees, held, held, was, came[new])
     for path, was, now in changes:
-        if path not in into_approved:
-            held, wrote = trees.find(approved, path), trees.find(written, path)
-            # What the user does is a decision; what another agent does is a proposal itself.
-            join = _joined if author(path) is None else _joined_by_an_agent
-            into_approved[path], into_written[path] = join(trees, held, wrote, was, now)
-        if base is not None and path not in into_base:
+        if path in into_approved:
+            continue
+        held, wrote = trees.find(approved, path), trees.find(written, path)
+        into_approved[path], into_written[path] = joins[path](trees, held, wrote, was, now)
+        if base is not None:
             held = trees.find(base, path)
             into_base[path], _written = _joined(trees, held, held, was, now)
     return view._replace(
@@ -172,14 +144,25 @@ def _with_own(
     into: dict[bytes, Entry | None] = {}
     for path, was, now in changes:
         wrote = trees.find(written, path)
-        into[path] = now
-        if same(wrote, was) or wrote is None or was is None or now is None:
+        if same(wrote, was) or was is None or now is None:
+            into[path] = now
             continue
-        old, mine, new = (as_lines(each, trees) for each in (was, wrote, now))
+        into[path] = wrote
+        old, new = as_lines(was, trees), as_lines(now, trees)
+        # Of a file that it had deleted, and others have made again, it has written nothing yet.
+        mine = b"" if wrote is None else as_lines(wrote, trees)
         if old is not None and mine is not None and new is not None:
-            # Where it clashes with what others changed within its work, it stays theirs too: when
-            # unsure whose lines they are, they are somebody else's.
-            into[path] = trees.with_content(now, fold(mine, old, new).content)
+            # Where it clashes with what others changed within its work, or brings back lines with
+            # more between them, it stays theirs too. So does a file that cannot be parted: when
+            # unsure whose something is, it is somebody else's.
+            removed = hunks(old, mine)
+            edits = [
+                edit
+                for edit in hunks(old, new)
+                if not any(_lines(each) & _lines(edit) for each in _meeting(edit, removed))
+            ]
+            mine = fold(mine, old, apply_hunks(old, edits), edits=edits).content
+            into[path] = trees.with_content(now, mine)
     return view._replace(written=trees.edit(written, into))
 
 
@@ -187,7 +170,9 @@ def _joined(
     trees: Trees, held: Entry | None, wrote: Entry | None, was: Entry | None, now: Entry | None
 ) -> tuple[Entry | None, Entry | None]:
     """What is approved and what is written at a path that somebody else changed."""
-    if same(held, was) or same(held, now):
+    if same(held, was) and not same(held, now):
+        return now, _still_written(trees, wrote, was, now)
+    if same(held, now):
         return now, now
     if now is None:
         # They deleted the file with all the pending work in it: there is nothing left to review.
@@ -205,6 +190,17 @@ def _joined(
     taken = apply_hunks(old, [edit for edit in edits if edit not in left])
     written = trees.with_content(wrote, fold(mine, old, taken).content)
     return approved, written._replace(mode=_mode(wrote, was, now))
+
+
+def _still_written(
+    trees: Trees, wrote: Entry | None, was: Entry | None, now: Entry | None
+) -> Entry | None:
+    """What is written where nothing is pending: another agent may have removed what was."""
+    old = b"" if was is None else as_lines(was, trees)
+    mine, new = as_lines(wrote, trees), as_lines(now, trees)
+    if same(wrote, was) or wrote is None or old is None or mine is None or new is None:
+        return now
+    return trees.with_content(wrote, fold(mine, old, new).content)
 
 
 def _joined_by_an_agent(
@@ -228,8 +224,8 @@ def _joined_by_an_agent(
         or base == old == mine
     ):
         return _joined(trees, held, wrote, was, now)
-    ours = set(hunks(old, mine))
-    edits = [edit for edit in hunks(old, new) if edit not in ours]
+    ours = hunks(old, mine)
+    edits = [edit for edit in hunks(old, new) if not _brings_back(edit, ours)]
     pending = hunks(base, old)
     approved = fold(base, old, apply_hunks(old, edits), pending=pending, edits=edits)
     near = touched([_turned(edit) for edit in edits], pending)
@@ -244,6 +240,30 @@ def _joined_by_an_agent(
         trees.with_content(held, approved.content)._replace(mode=_mode(held, was, now)),
         trees.with_content(wrote, written.content)._replace(mode=_mode(wrote, was, now)),
     )
+
+
+def _brings_back(edit: Hunk, removed: Iterable[Hunk]) -> bool:
+    """Whether lines are at their place again that others had removed: some, or with more lines."""
+    came = _lines(edit)
+    return any(
+        edit == each or (came and _lines(each) and (_lines(each) <= came or came <= _lines(each)))
+        for each in _meeting(edit, removed)
+    )
+
+
+def _meeting(edit: Hunk, others: Iterable[Hunk]) -> list[Hunk]:
+    """The hunks of another difference from the same version that touch one or lie next to it."""
+    start, end = edit.old_start, edit.old_start + len(edit.old_lines)
+    return [
+        each
+        for each in others
+        if each.old_start <= end and start <= each.old_start + len(each.old_lines)
+    ]
+
+
+def _lines(hunk: Hunk) -> set[bytes]:
+    """What came, whatever the lines end with."""
+    return {line.rstrip(b"\r\n") for line in hunk.new_lines}
 
 
 def _is_beside(edit: Hunk, pending: list[Hunk]) -> bool:
@@ -262,18 +282,33 @@ def _mode(held: Entry, was: Entry, now: Entry) -> int:
     return now.mode if held.mode == was.mode else held.mode
 
 
-def _moved(trees: Trees, root: Id, old: bytes, new: bytes) -> dict[bytes, Entry | None]:
-    held = trees.find(root, old)
-    name = new.rpartition(b"/")[2]
-    return {old: None, new: held._replace(name=name) if held is not None else None}
+def _as(entry: Entry | None, path: bytes) -> Entry | None:
+    """The entry under the name that it has at a path."""
+    return entry._replace(name=path.rpartition(b"/")[2]) if entry is not None else None
 
 
-def _renamed(changes: Iterable[Change]) -> dict[bytes, bytes]:
-    """Files that are now elsewhere, unchanged: from where to where."""
-    gone, came = [], []
+def renamed(trees: Trees, changes: Iterable[Change], of: Collection[bytes]) -> dict[bytes, bytes]:
+    """Where some of the files are now, from where to where; they may be edited on the way."""
+    gone: dict[bytes, Entry] = {}
+    came: dict[bytes, Entry] = {}
     for path, was, now in changes:
         if was is not None and was.kind == FILE and now is None:
-            gone.append(Candidate(path, was.id, was.size))
+            gone[path] = was
         elif now is not None and now.kind == FILE and was is None:
-            came.append(Candidate(path, now.id, now.size))
-    return dict(exact_renames(gone, came)) if gone and came else {}
+            came[path] = now
+    if not came or gone.keys().isdisjoint(of):
+        return {}
+    found = dict(exact_renames(_candidates(gone), _candidates(came)))
+    rest = {path: entry for path, entry in gone.items() if path in of and path not in found}
+    for path in found.values():
+        del came[path]
+    contents = {entry.id: entry for entry in (*rest.values(), *came.values())}
+    similar = similar_renames(
+        _candidates(rest), _candidates(came), lambda id: trees.read(contents[id])
+    )
+    found |= {old: new for old, new, _share in similar}
+    return {old: new for old, new in found.items() if old in of}
+
+
+def _candidates(files: Mapping[bytes, Entry]) -> list[Candidate]:
+    return [Candidate(path, entry.id, entry.size) for path, entry in files.items()]

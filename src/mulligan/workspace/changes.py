@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from mulligan.core import tree
-from mulligan.core.coverage import Coverage, text
-from mulligan.core.diff import compare, is_binary, quoted, split_lines
+from mulligan.core import patches, tree
+from mulligan.core.coverage import Coverage, legible, text
+from mulligan.core.diff import compare as compare_lines
+from mulligan.core.diff import is_binary, split_lines
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import LINK, Change, Entry, Load
 from mulligan.errors import Busy, NotFound, OutOfSpace
@@ -18,13 +19,16 @@ from mulligan.files.reach import Directories
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.writer import Writer
+from mulligan.workspace.checkpoints import coverage
 from mulligan.workspace.look import Look, look, look_only
-from mulligan.workspace.results import FileChange, Status
+from mulligan.workspace.results import Differences, FileChange, FolderChange, Status
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 TOO_LARGE = 1 << 20
+WRITTEN_UP_TO = 16 << 20
+"""What is larger is left out even of a patch that is to hold whole contents."""
 Read = Callable[[bytes], bytes]
 
 
@@ -32,9 +36,23 @@ def status(workspace: Workspace) -> Status:
     """Every change since the last checkpoint, those made by commands included."""
     row = baseline(workspace)
     seen, load, read = _present(workspace)
-    found = _files(tree.differences(row.tree, seen.tree, load), seen.coverage, workspace)
-    rows = tuple(_describe(change, read) for change in found)
-    return Status(row.id, rows, seen.coverage)
+    changes = tree.differences(row.tree, seen.tree, load)
+    rows = (_describe(change, read) for change in _files(changes, seen.coverage, workspace))
+    folders = _folders(changes, seen.coverage, workspace)
+    guarded = guarded_changes(row, seen, load)
+    return Status(row.id, tuple(rows), seen.coverage, guarded, tuple(folders))
+
+
+def guarded_changes(before: CheckpointRow, seen: Look, load: Load) -> tuple[str, ...]:
+    """The guarded files of a checkpoint that are gone, or hold something else now."""
+    return tuple(
+        text(path)
+        for path, was, now in tree.differences(before.guarded, seen.guarded, load)
+        if was is not None
+        and not was.is_directory
+        and not was.same_content(now)
+        and tree.find(seen.tree, path, load) is None
+    )
 
 
 def described(workspace: Workspace, before: bytes, seen: Look) -> tuple[FileChange, ...]:
@@ -43,15 +61,25 @@ def described(workspace: Workspace, before: bytes, seen: Look) -> tuple[FileChan
     return tuple(_describe(change, workspace.store.get) for change in found)
 
 
-def diff(
-    workspace: Workspace, before: str | None, after: str | None, paths: tuple[bytes, ...]
-) -> list[FileChange]:
-    """Differences with full patches; renamed files are shown as one."""
-    old = baseline(workspace)
+def compare(
+    workspace: Workspace,
+    before: str | None,
+    after: str | None,
+    paths: tuple[bytes, ...],
+    *,
+    binary: bool = False,
+) -> Differences:
+    """Differences with full patches; renamed files are shown as one.
+
+    With `binary`, the patch of a file that is no text, or a large one, holds its content too.
+    """
     if before is not None:
         old = checkpoints.resolve(workspace.journal, before)
-    if after is not None:
-        new_tree = checkpoints.resolve(workspace.journal, after).tree
+    else:
+        old = baseline(workspace)
+    new = checkpoints.resolve(workspace.journal, after) if after is not None else None
+    if new is not None:
+        new_tree = new.tree
         load: Load = workspace.load
         read: Read = workspace.store.get
         covered = Coverage()
@@ -60,13 +88,20 @@ def diff(
         new_tree, covered = seen.tree, seen.coverage
     for path in paths:
         _check_named(workspace, path, (old.tree, new_tree), load)
-    on_disk = workspace if after is None else None
+    on_disk = workspace if new is None else None
     found = [
         change
-        for change in _files(tree.differences(old.tree, new_tree, load), covered, on_disk)
+        for change in _told(workspace, old, new, tree.differences(old.tree, new_tree, load))
         if not paths or any(within(change.path, path) for path in paths)
     ]
-    return list(_with_renames(list(_apart(found)), read))
+    files = list(_apart(_files(found, covered, on_disk)))
+    workspace.store.expect({each.id for change in files for each in change[1:] if each})
+    return Differences(
+        old.id,
+        new.id if new is not None else None,
+        tuple(_with_renames(files, read, binary=binary)),
+        tuple(_folders(found, covered, on_disk)),
+    )
 
 
 def baseline(workspace: Workspace) -> CheckpointRow:
@@ -80,6 +115,21 @@ def baseline(workspace: Workspace) -> CheckpointRow:
         if operation.after == latest.id and operation.kind != "undo" and whole:
             return latest
     return checkpoints.resolve(workspace.journal, "@")
+
+
+def is_partial(workspace: Workspace, row: CheckpointRow) -> bool:
+    """Whether a checkpoint holds some files, and says nothing about all others."""
+    return not row.complete and coverage(workspace, row).is_partial
+
+
+def is_held(entry: Entry | None, other: Entry | None) -> bool:
+    """Whether a partial checkpoint has something to say where it holds `entry`, if anything.
+
+    Of a folder it knows that it was there, and not its mode.
+    """
+    if entry is None:
+        return False
+    return not (entry.is_directory and other is not None and other.is_directory)
 
 
 def within(path: bytes, folder: bytes) -> bool:
@@ -106,6 +156,21 @@ def _present(workspace: Workspace) -> tuple[Look, Load, Read]:
         return tree.decode(kept[id]) if id in kept else workspace.load(id)
 
     return seen, load, read
+
+
+def _told(
+    workspace: Workspace, old: CheckpointRow, new: CheckpointRow | None, changes: list[Change]
+) -> list[Change]:
+    """The changes where both sides have something to say; two partial ones are taken as they are.
+
+    Without `new` the other side is the disk.
+    """
+    if is_partial(workspace, old):
+        if new is None or not is_partial(workspace, new):
+            return [each for each in changes if is_held(each.before, each.after)]
+    elif new is not None and is_partial(workspace, new):
+        return [each for each in changes if is_held(each.after, each.before)]
+    return changes
 
 
 def _check_named(workspace: Workspace, path: bytes, roots: tuple[bytes, ...], load: Load) -> None:
@@ -138,6 +203,24 @@ def _files(
             yield Change(change.path, before, after)
 
 
+def _folders(
+    changes: Iterable[Change], covered: Coverage, on_disk: Workspace | None
+) -> Iterator[FolderChange]:
+    """Changes of folders that no file in them speaks for."""
+    for path, before, after in changes:
+        was = before if before is not None and before.is_directory else None
+        now = after if after is not None and after.is_directory else None
+        if was is not None and now is not None:
+            if was.mode != now.mode:
+                yield FolderChange(text(path), "modified", f"{was.mode:04o}", f"{now.mode:04o}")
+        elif now is not None and now.id == tree.EMPTY_ID:
+            yield FolderChange(text(path), "added", None, f"{now.mode:04o}")
+        elif was is not None and was.id == tree.EMPTY_ID:
+            still = on_disk is not None and os.path.isdir(os.path.join(on_disk.project.root, path))
+            if not (still and after is None) and not covered.reason_for(path):
+                yield FolderChange(text(path), "deleted", f"{was.mode:04o}")
+
+
 def is_file(disk: Directories, path: bytes) -> bool:
     """Whether a file or link is on the disk at this path itself, not behind some link."""
     directory, _slash, name = path.rpartition(b"/")
@@ -151,7 +234,7 @@ def is_file(disk: Directories, path: bytes) -> bool:
     return not stat.S_ISDIR(status.st_mode)
 
 
-def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:
+def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[FileChange]:
     files = [each for each in found if LINK not in (_kind(each.before), _kind(each.after))]
     gone = [_candidate(each.path, each.before) for each in files if each.after is None]
     new = [_candidate(each.path, each.after) for each in files if each.before is None]
@@ -184,7 +267,10 @@ def _with_renames(found: list[Change], read: Read) -> Iterator[FileChange]:
         old_path = pairs.get(change.path) if change.before is None else None
         if old_path is not None:
             change = Change(change.path, before[old_path], change.after)
-        yield _describe(change, read_once, old_path=old_path, whole=True)
+        row = _describe(change, read_once, old_path=old_path, whole=True)
+        if binary and (row.is_binary or row.is_too_large):
+            row = row._replace(patch=_whole_patch(change, old_path, read))
+        yield row
 
 
 def _apart(changes: Iterable[Change]) -> Iterator[Change]:
@@ -227,7 +313,7 @@ def _describe(
     shown: bytes | None = None
     if not too_large and not binary:
         if whole or state == "modified":
-            shown, additions, deletions = compare(
+            shown, additions, deletions = compare_lines(
                 old,
                 new,
                 old_name=b"a/" + (old_path or path) if before is not None else b"/dev/null",
@@ -240,14 +326,14 @@ def _describe(
         status=state,
         additions=additions,
         deletions=deletions,
-        diff=text(shown) if shown else None,
-        base_content=old.decode() if before is not None and not (binary or too_large) else None,
+        diff=legible(shown) if shown else None,
+        base_content=legible(old) if before is not None and not (binary or too_large) else None,
         is_binary=binary,
         is_too_large=too_large,
         old_path=text(old_path) if old_path is not None else None,
         old_mode=_mode(before),
         new_mode=_mode(after),
-        patch=_patch(change, old_path, shown) if whole else b"",
+        patch=patches.patch(change, old_path, shown) if whole else b"",
     )
 
 
@@ -257,36 +343,12 @@ def _mode(entry: Entry | None) -> str | None:
     return "120000" if entry.kind == LINK else f"{0o100000 | entry.mode:o}"
 
 
-def _patch(change: Change, old_path: bytes | None, shown: bytes | None) -> bytes:
-    """The difference with git's headers, so that modes, renames and links are not lost."""
-    path, before, after = change
-    source = old_path or path
-    lines = [b"diff --git %b %b" % (quoted(b"a/" + source), quoted(b"b/" + path))]
-    if before is None and after is not None:
-        lines.append(b"new file mode " + _git_mode(after))
-    elif after is None and before is not None:
-        lines.append(b"deleted file mode " + _git_mode(before))
-    elif before is not None and after is not None and _git_mode(before) != _git_mode(after):
-        lines += [b"old mode " + _git_mode(before), b"new mode " + _git_mode(after)]
-    if old_path is not None:
-        lines += [b"rename from " + quoted(old_path), b"rename to " + quoted(path)]
-    if shown:
-        return b"\n".join(lines) + b"\n" + shown
-    sizes = [entry.size for entry in (before, after) if entry is not None]
-    if any(sizes) and (before is None or after is None or before.id != after.id):
-        sides = [
-            quoted(side + name) if entry is not None else b"/dev/null"
-            for side, name, entry in ((b"a/", source, before), (b"b/", path, after))
-        ]
-        lines.append(b"Binary files %b and %b differ" % tuple(sides))
-    if len(lines) == 1:
-        # A mode that git does not know: there is nothing that a patch could say.
-        return b""
-    return b"\n".join(lines) + b"\n"
-
-
-def _git_mode(entry: Entry) -> bytes:
-    """Git knows links, and two modes of a file."""
-    if entry.kind == LINK:
-        return b"120000"
-    return b"100755" if entry.mode & 0o100 else b"100644"
+def _whole_patch(change: Change, old_path: bytes | None, read: Read) -> bytes:
+    """The patch of a file that is not compared line by line."""
+    _path, before, after = change
+    if not patches.has_other_content(change):
+        return patches.patch(change, old_path, None)
+    if any(entry is not None and entry.size > WRITTEN_UP_TO for entry in (before, after)):
+        return patches.left_out(change.path)
+    old, new = (read(entry.id) if entry is not None else None for entry in (before, after))
+    return patches.patch(change, old_path, patches.contents(old, new))

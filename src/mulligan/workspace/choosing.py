@@ -69,6 +69,8 @@ def _check_found(wanted: set[str], chosen: list[tuple[File, list[Part]]]) -> Non
 
 def session_of(workspace: Workspace, choice: Choice) -> SessionRow | None:
     if choice.session is None:
+        if choice.turn is not None:
+            raise UsageError("Say whose turn: a turn is one of a session.")
         return None
     return sessions.resolve(workspace.journal, choice.session)
 

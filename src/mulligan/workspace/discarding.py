@@ -9,13 +9,13 @@ from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
 from mulligan.core.merge import touched
 from mulligan.core.tree import Entry
 from mulligan.errors import NotFound, UsageError
-from mulligan.journal import checkpoints, operations, sessions
+from mulligan.journal import checkpoints
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.carrying import as_lines, same
 from mulligan.workspace.choosing import Choice, chosen_of, session_of
 from mulligan.workspace.observe import Observation, observing
-from mulligan.workspace.pending import File, Part, files, folders
+from mulligan.workspace.pending import File, Part, files, folders, turns_of
 from mulligan.workspace.restore import perform
 from mulligan.workspace.results import RestoreResult
 from mulligan.workspace.review_results import (
@@ -102,18 +102,20 @@ def _discard_turn(
     workspace: Workspace, choice: Choice, *, force: bool, preview: bool
 ) -> tuple[tuple[list[str], RestoreResult], set[str]]:
     """Takes one turn's work out, where it is still pending; what later turns did stays."""
-    if choice.session is None:
-        raise UsageError("Say whose turn: a turn is one of a session.")
     if choice.hunks:
         raise UsageError("Name hunks, or a turn; a turn is taken out with all its hunks.")
-    session = sessions.resolve(workspace.journal, choice.session)
+    session = session_of(workspace, choice)
+    assert session is not None
     steps = [
         operation
-        for operation in operations.of_session(workspace.journal, session.id, ("turn",))
-        if operation.summary.get("turn") == choice.turn and operation.changed
+        for operation in turns_of(workspace, session)
+        if operation.summary.get("turn") == choice.turn
     ]
     if not steps:
-        raise NotFound(f"Session {session.id} has no turn {choice.turn} that changed anything.")
+        raise NotFound(
+            f"Session {session.id} has no turn {choice.turn} that changed anything, on the branch "
+            "where it stands. `mulligan pending` names hunks, whatever they come from."
+        )
     undone: list[str] = []
     conflicts: set[str] = set()
 

@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from mulligan.core.coverage import raw, text
+from mulligan.core.coverage import legible, raw, text
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.entries import FILE_EDIT, NewEntry
 from mulligan.core.times import rfc3339
@@ -177,7 +177,7 @@ def _record(
                 old, new, old_name=b"a/" + path if before else b"/dev/null",
                 new_name=b"b/" + path if after else b"/dev/null",
             )  # fmt: skip
-            data |= {"diff": text(shown), "additions": additions, "deletions": deletions}
+            data |= {"diff": legible(shown), "additions": additions, "deletions": deletions}
     return NewEntry(FILE_EDIT, "", data)
 
 

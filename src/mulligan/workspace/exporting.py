@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core import tree
-from mulligan.core.coverage import text
+from mulligan.core.coverage import legible, text
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.tree import EMPTY_ID
 from mulligan.errors import MissingObject, MulliganError, NotFound, Unsupported, UsageError
@@ -161,7 +161,7 @@ def _described(
         old_name=b"a/" + path if held[0] is not None else b"/dev/null",
         new_name=b"b/" + path if held[1] is not None else b"/dev/null",
     )
-    return FileChange(text(path), status, additions, deletions, text(diff) or None)
+    return FileChange(text(path), status, additions, deletions, legible(diff) or None)
 
 
 def _commits(workspace: Workspace, row: SessionRow) -> list[Commit]:

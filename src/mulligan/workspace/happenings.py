@@ -22,15 +22,14 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.core.happenings import (
+from mulligan.core.happenings import Happening, Told
+from mulligan.core.kinds import (
     CALL_BEGINS,
     CALL_ENDS,
     PROMPT,
     SESSION_ENDS,
     SESSION_STARTS,
     TURN_ENDS,
-    Happening,
-    Told,
 )
 from mulligan.core.times import nanoseconds
 from mulligan.core.tree import find
@@ -74,7 +73,7 @@ def happened(workspace: Workspace, told: Happening) -> Told:
         if told.kind == SESSION_ENDS:
             return _session_ends(workspace, session, told)
         assert told.kind == SESSION_STARTS
-        return NOTHING
+        return _session_starts(workspace, session, told)
 
 
 def _session(workspace: Workspace, told: Happening) -> SessionRow:
@@ -103,6 +102,13 @@ def _session(workspace: Workspace, told: Happening) -> SessionRow:
         with workspace.journal.writing() as db:
             sessions.update(db, row.number, new)
     return row
+
+
+def _session_starts(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+    """What was said without any hook being called, such as a compaction, comes before what will."""
+    if session.leaf is not None and not _is_open(workspace, session) and not _is_long(told):
+        _complete(workspace, told)
+    return NOTHING
 
 
 def _prompt(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
@@ -171,13 +177,20 @@ def _note_call(workspace: Workspace, session: SessionRow, told: Happening) -> No
     the words that led to them.
     """
     if told.log is not None and os.path.exists(told.log):
-        if not told.part and os.path.getsize(told.log) > SOON_READ:
+        if _is_long(told):
             return
         _complete(workspace, told)
     if _call(workspace, session, told) is None:
         data = {"name": told.tool, "input": told.input, "status": RUNNING}
         own = {"call": told.call} if told.call else {}
         recording.add(workspace, session.id, [NewEntry(TOOL_CALL, "", data | own)])
+
+
+def _is_long(told: Happening) -> bool:
+    """Whether the agent's log is too long to be read but at the end of a turn."""
+    if told.log is None or told.part or not os.path.exists(told.log):
+        return False
+    return os.path.getsize(told.log) > SOON_READ
 
 
 def _call(workspace: Workspace, session: SessionRow, told: Happening) -> tuple[str, str] | None:

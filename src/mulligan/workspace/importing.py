@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,9 +117,9 @@ def import_logs(
             if not again and looks is not None and _known(seen, source) == looks:
                 unchanged += 1
                 continue
+            work.tell = partial(progress or _silent, "importing", done, len(sources))
             whole = work.take(source)
-            if progress is not None:
-                progress("importing", done + 1, len(sources))
+            (progress or _silent)("importing", done + 1, len(sources))
             if not whole:
                 # It was held, or there was no space: next time it may go better.
                 continue
@@ -177,6 +178,7 @@ class _Work:
         self._journals: dict[str, Database] = {}
         self._snapshots: dict[str, Snapshots] = {}
         self._project: Project | None = None
+        self.tell: Callable[[], None] = _nobody
         self.entries = 0
         self.checkpoints = 0
         self.touched: set[str] = set()
@@ -225,6 +227,8 @@ class _Work:
                     batch.append(record)
                     if len(batch) >= BATCH:
                         self._flush(target, batch)
+                        # A long log can be given up in the middle: the next import goes on there.
+                        self.tell()
             self._flush(target, batch)
         except (OSError, MulliganError) as problem:
             self.problems.append(Problem(source.path, 0, str(problem)))
@@ -260,6 +264,14 @@ class _Work:
             journal = self._journals[project.id] = _open(project)
         self.roots.add(text(project.root))
         return Target(journal, project, source, record, self._reader.agent)
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    pass
+
+
+def _nobody() -> None:
+    pass
 
 
 def _sources(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.core.coverage import text
+from mulligan.core.entries import STEP_SNAPSHOT
 from mulligan.core.hunks import Hunk, hunks
 from mulligan.core.merge import Span, carried, touched
 from mulligan.core.tree import FILE, Entry
-from mulligan.journal import checkpoints, operations, sessions
+from mulligan.journal import checkpoints, entries, operations, sessions
+from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.carrying import LINES_UP_TO, as_lines, same
@@ -19,8 +21,12 @@ from mulligan.workspace.observe import Observation
 from mulligan.workspace.review_results import PendingFile, PendingHunk
 from mulligan.workspace.trees import Trees
 
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
 Id = bytes
 LINES, MODE, WHOLE = "lines", "mode", "whole"
+USER = "user"
 
 
 class Part(NamedTuple):
@@ -46,13 +52,13 @@ class File(NamedTuple):
 
     @property
     def shown(self) -> PendingFile:
-        entries = [each for each in (self.before, self.after) if each is not None]
+        sides = [each for each in (self.before, self.after) if each is not None]
         status = "added" if self.before is None else "deleted" if self.after is None else "modified"
         is_text = any(part.lines is not None for part in self.parts)
-        large = any(entry.kind == FILE and entry.size > LINES_UP_TO for entry in entries)
-        files = all(entry.kind == FILE for entry in entries)
-        contents = len({entry.id for entry in entries}) > 1 or self.appeared_or_vanished
-        empty = all(entry.size == 0 for entry in entries)
+        large = any(entry.kind == FILE and entry.size > LINES_UP_TO for entry in sides)
+        files = all(entry.kind == FILE for entry in sides)
+        contents = len({entry.id for entry in sides}) > 1 or self.appeared_or_vanished
+        empty = all(entry.size == 0 for entry in sides)
         return PendingFile(
             session=self.session.id,
             path=shown_path(self),
@@ -86,6 +92,19 @@ def files(
     return found
 
 
+def turns_of(workspace: Workspace, session: SessionRow) -> list[OperationRow]:
+    """The turns that changed something, on the way to where the session stands, oldest first.
+
+    Numbers count along a way, so on a branch that the session has left they mean other turns.
+    """
+    found = operations.of_session(workspace.journal, session.id, ("turn",))
+    if not found:
+        return []
+    way = entries.on_path(workspace.journal, session.number, session.leaf, types=(STEP_SNAPSHOT,))
+    ids = {entry.id for entry in way}
+    return [each for each in found if each.changed and each.summary.get("entry") in ids]
+
+
 def shown_path(file: File) -> str:
     entry = file.after or file.before
     return text(file.path) + ("/" if entry is not None and entry.is_directory else "")
@@ -107,7 +126,10 @@ def _of_session(
         wrote = after
         if not everything_is_its_own and view.written is not None:
             wrote = now.trees.find(view.written, path)
-        parts = _parts(now.trees, session, path, before, after, wrote)
+        theirs: dict[str, Entry | None] = {}
+        if not same(wrote, after):
+            theirs = _pending_for_others(now, session, path, after)
+        parts = _parts(now.trees, session, path, before, after, wrote, theirs)
         yield File(session, view, path, before, after, tuple(parts))
 
 
@@ -119,6 +141,21 @@ def _is_told_by_its_files(before: Entry | None, after: Entry | None) -> bool:
     return (before is None or after is None) and entry.files > 0
 
 
+def _pending_for_others(
+    now: Observation, session: SessionRow, path: bytes, after: Entry | None
+) -> dict[str, Entry | None]:
+    """What is approved at a path for each other session that has pending work there."""
+    found: dict[str, Entry | None] = {}
+    for number, view in now.standing.views.items():
+        if number == session.number or view.approved is None:
+            continue
+        approved = now.trees.find(view.approved, path)
+        row = sessions.by_number(now.workspace.journal, number)
+        if row is not None and not same(approved, after):
+            found[row.id] = approved
+    return found
+
+
 def _parts(
     trees: Trees,
     session: SessionRow,
@@ -126,11 +163,12 @@ def _parts(
     before: Entry | None,
     after: Entry | None,
     wrote: Entry | None,
+    theirs: Mapping[str, Entry | None],
 ) -> Iterator[Part]:
     texts = [b"" if each is None else as_lines(each, trees) for each in (before, after)]
     names: dict[str, int] = {}
 
-    def part(kind: str, lines: Hunk | None, mixed: bool) -> Part:
+    def part(kind: str, lines: Hunk | None, mixed: bool, by: tuple[str, ...]) -> Part:
         old, new = (lines.old_lines, lines.new_lines) if lines else ((), ())
         # Of what cannot be parted, the name follows from the whole of both versions.
         sides = (old, new) if lines else tuple((repr(each).encode(),) for each in (before, after))
@@ -149,27 +187,41 @@ def _parts(
                 old_lines=tuple(map(text, old)),
                 new_lines=tuple(map(text, new)),
                 mixed=mixed,
+                changed_by=by if mixed else (),
             ),
             lines,
         )
 
     old, new = texts
     changed_since = not same(wrote, after)
+    anybody = tuple(theirs) or (USER,)
     found = hunks(old, new) if old is not None and new is not None else []
     if not found and not (before and after and before.same_content(after)):
-        yield part(WHOLE, None, changed_since)
+        yield part(WHOLE, None, changed_since, anybody)
         return
     others: set[int] = set()
+    since: list[Hunk] = []
     if changed_since and found:
         mine = as_lines(wrote, trees)
-        if before is None or after is None or mine is None or new is None:
+        since = hunks(mine, new) if mine is not None and new is not None else []
+        others = touched(found, since)
+        if before is None or after is None or mine is None:
             others = set(range(len(found)))
-        else:
-            others = touched(found, hunks(mine, new))
+    proposed = {id: hunks(as_lines(each, trees) or b"", new or b"") for id, each in theirs.items()}
     for at, each in enumerate(found):
-        yield part(LINES, each, at in others)
+        yield part(LINES, each, at in others, _who(each, since, proposed) or anybody)
     if before is not None and after is not None and before.mode != after.mode:
-        yield part(MODE, None, wrote is not None and wrote.mode != after.mode)
+        yield part(MODE, None, wrote is not None and wrote.mode != after.mode, anybody)
+
+
+def _who(
+    hunk: Hunk, since: Sequence[Hunk], proposed: Mapping[str, Sequence[Hunk]]
+) -> tuple[str, ...]:
+    """Whose the changes within a hunk are: those that no session proposes are the user's."""
+    within = touched(since, [hunk])
+    found = {id: within & touched(since, theirs) for id, theirs in proposed.items()}
+    names = tuple(id for id, changes in found.items() if changes)
+    return names if within == set().union(*found.values()) else (USER, *names)
 
 
 def _with_turns(now: Observation, session: SessionRow, found: list[File]) -> Iterator[File]:
@@ -195,13 +247,13 @@ def _turns(
     """For each path the turns that changed it, with what it was before and after."""
     found: dict[bytes, list[tuple[int, Entry | None, Entry | None]]] = {}
     journal = now.workspace.journal
-    for operation in operations.of_session(journal, session.id, ("turn",)) if paths else ():
+    for operation in turns_of(now.workspace, session) if paths else ():
         before, after = (
             checkpoints.by_id(journal, each) if each else None
             for each in (operation.before, operation.after)
         )
         number = operation.summary.get("turn")
-        if not operation.changed or before is None or after is None or number is None:
+        if before is None or after is None or number is None:
             continue
         for path, was, became in now.trees.differences(before.tree, after.tree):
             if path in paths:

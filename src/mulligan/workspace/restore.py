@@ -31,13 +31,14 @@ from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.views import View
 from mulligan.store.writer import Writer
-from mulligan.workspace.carrying import carried_on, taken_back
+from mulligan.workspace.carrying import carried_on
 from mulligan.workspace.checkpoints import add, coverage
 from mulligan.workspace.look import Look, look
+from mulligan.workspace.looking_back import brought_back, taken_back
 from mulligan.workspace.move import Move, listed, moved, prepare
 from mulligan.workspace.observe import Observation, observed
 from mulligan.workspace.results import RestorePlan, RestoreResult, Skip
-from mulligan.workspace.taking_out import to_take_out, without_the_users
+from mulligan.workspace.taking_out import FORCE_WOULD, to_take_out, without_the_users
 from mulligan.workspace.trees import Trees
 from mulligan.workspace.wish import Wish, out_of_view, to_checkpoint, to_take_back
 
@@ -79,12 +80,19 @@ def restore(
 
 
 def undo(
-    workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+    workspace: Workspace,
+    *,
+    keep_dirty: bool = False,
+    force: bool = False,
+    preview: bool = False,
+    further: bool = True,
 ) -> RestoreResult:
     with workspace.locked():
         step = next_undo(lambda up_to: operations.newest_change(workspace.journal, up_to))
         if step is None:
             raise NothingToUndo("There is nothing (more) to undo.")
+        if not further:
+            _stop_at_an_idle_turn(workspace, step.number)
         return _take_back(
             workspace, "undo", step.number, keep_dirty=keep_dirty, force=force, preview=preview
         )
@@ -135,9 +143,10 @@ def perform(
         move = prepare(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
         changes = move.changes
         # An undo counts as done even if somebody has put everything back already.
-        if preview or not (changes or wish.undoes or always):
+        counts = always or (wish.undoes and not _refused(wish, move))
+        if preview or not (changes or counts):
             workspace.save_cache()
-            return _not_done(wish, move, preview=preview)
+            return _named(workspace, _not_done(wish, move, preview=preview))
         now.commit()
         if _mend(workspace, changes):
             if mended:
@@ -225,7 +234,6 @@ def complete(
         dirty=tuple(text(path) for path in move.dirty),
         rescued=tuple(text(path) for path in applied.rescued),
         verified=not wrong,
-        undoes_kind=_kind_of(workspace, operation.undoes),
     )
     with workspace.journal.writing() as db:
         latest = checkpoints.latest(workspace.journal)
@@ -246,7 +254,7 @@ def complete(
             views.insert(db, operation.number, session, view)
         _stand_elsewhere(db, operation)
     workspace.save_cache()
-    return result._replace(new_checkpoint=row.id)
+    return _named(workspace, result._replace(new_checkpoint=row.id))
 
 
 def _standing_after(
@@ -261,12 +269,30 @@ def _standing_after(
         view = views.of_session(workspace.journal, owner) or View()
         known[owner] = view._replace(approved=before, written=before)
     stand = carried_on(trees, known, before, after, lambda path: owner, by_us=True)
+    if owner is not None:
+        stand[owner] = brought_back(workspace, trees, stand[owner], owner, before, after)
     if operation.undoes is not None:
         stand = taken_back(workspace, trees, stand, operation.undoes, after)
     if owner is not None and "round" in operation.intent:
         view = stand.get(owner) or views.of_session(workspace.journal, owner) or View()
         stand[owner] = view._replace(round=operation.intent["round"])
     return stand
+
+
+def _stop_at_an_idle_turn(workspace: Workspace, number: int) -> None:
+    """Who undoes right after a turn means that turn, and not what came before it."""
+    since = operations.since(workspace.journal, ("begin_turn", "turn"))
+    if not since or any(each.changed for each in since):
+        return
+    last = "last turn changed nothing"
+    if since[0].kind == "begin_turn":
+        last = "turn that is going on has changed nothing yet"
+    elif since[0].summary.get("guarded"):
+        last += f" but guarded files ({', '.join(since[0].summary['guarded'][:3])})"
+    raise NothingToUndo(
+        f"The {last}; nothing was undone. `mulligan undo --further` takes back what came before "
+        f"it, the {_root(workspace, number).kind}."
+    )
 
 
 def _stand_elsewhere(db: apsw.Connection, operation: OperationRow) -> None:
@@ -278,9 +304,22 @@ def _stand_elsewhere(db: apsw.Connection, operation: OperationRow) -> None:
         )
 
 
-def _kind_of(workspace: Workspace, number: int | None) -> str | None:
-    found = operations.by_number(workspace.journal, number) if number is not None else None
-    return found.kind if found is not None else None
+def _named(workspace: Workspace, result: RestoreResult) -> RestoreResult:
+    """The result with what people call the thing that is taken back, or done again."""
+    if result.undoes is None:
+        return result
+    root = _root(workspace, result.undoes)
+    return result._replace(undoes_kind=root.kind, undoes_at=root.created_at)
+
+
+def _root(workspace: Workspace, number: int) -> OperationRow:
+    """What an undo or a redo is about in the end: the operation that is neither."""
+    while True:
+        found = operations.by_number(workspace.journal, number)
+        assert found is not None
+        if found.undoes is None:
+            return found
+        number = found.undoes
 
 
 def _words(operation: OperationRow) -> str:
@@ -317,6 +356,7 @@ def _mend(workspace: Workspace, changes: list[Change]) -> bool:
     Then the disk has the only good copy, and a further look stores it anew.
     """
     workspace.store.forget_kept()
+    workspace.store.expect({each.id for change in changes for each in change[1:] if each})
     damaged = [
         id
         for change in changes
@@ -328,6 +368,12 @@ def _mend(workspace: Workspace, changes: list[Change]) -> bool:
     if damaged:
         workspace.store.index.drop(damaged)
     return bool(damaged)
+
+
+def _refused(wish: Wish, move: Move) -> bool:
+    """Whether all that an undo is about was left to others, so that `force` can still have it."""
+    spared = (move.spared or {}).values()
+    return not wish.intent and any(reason in FORCE_WOULD for reason in spared)
 
 
 def _not_done(wish: Wish, move: Move, *, preview: bool) -> RestoreResult:

@@ -1,6 +1,6 @@
 """What the verbs answer with. Plain frozen values; `as_json` gives each as it goes over a wire."""
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -88,18 +88,51 @@ class FileChange(NamedTuple):
         return found
 
 
+class FolderChange(NamedTuple):
+    """A folder that came or went empty, or whose mode differs; modes are octal text."""
+
+    path: str
+    status: str
+    old_mode: str | None = None
+    new_mode: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
+
+
 class Status(NamedTuple):
-    """What changed since a checkpoint."""
+    """What changed since a checkpoint. `guarded` are ignored files of which it has copies."""
 
     checkpoint: str
     changed_files: tuple[FileChange, ...]
     coverage: Coverage
+    guarded: tuple[str, ...] = ()
+    changed_folders: tuple[FolderChange, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {
             "checkpoint": self.checkpoint,
             "changed_files": [each.as_json() for each in self.changed_files],
             "coverage": self.coverage.as_json(),
+            "guarded": list(self.guarded),
+            "changed_folders": [each.as_json() for each in self.changed_folders],
+        }
+
+
+class Differences(NamedTuple):
+    """What differs between two checkpoints, or one and the disk, where `after` is `None`."""
+
+    before: str
+    after: str | None
+    files: tuple[FileChange, ...]
+    folders: tuple[FolderChange, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "from": self.before,
+            "to": self.after,
+            "files": [each.as_json() for each in self.files],
+            "folders": [each.as_json() for each in self.folders],
         }
 
 
@@ -143,6 +176,8 @@ class RestoreResult(NamedTuple):
     verified: bool = True
     preview: bool = False
     undoes_kind: str | None = None
+    undoes_at: str | None = None
+    """Of what was taken back in the end, or done again: neither an undo nor a redo."""
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)

@@ -46,8 +46,21 @@ def review(workspace: Workspace, choice: Choice = EVERYTHING) -> Review:
 
 def stats(workspace: Workspace) -> dict[str, PendingStats]:
     """How much each session has pending; those with nothing are not named."""
+    with workspace.locked():
+        with observing(workspace) as now:
+            now.commit()
+            # Asked for again and again, by lists that show it: it follows from these.
+            cause = (now.seen.tree, now.covered, sorted(now.standing.views.items()))
+            if workspace.counted is None or workspace.counted[0] != cause:
+                workspace.counted = (cause, _counted(files(now, turns=False)))
+            found = workspace.counted[1]
+        workspace.save_cache()
+    return dict(found)
+
+
+def _counted(pending: list[File]) -> dict[str, PendingStats]:
     found: dict[str, PendingStats] = {}
-    for file in review(workspace).files:
+    for file in (each.shown for each in pending if each.parts):
         known = found.get(file.session, PendingStats(0, 0, 0))
         found[file.session] = PendingStats(
             known.additions + file.additions, known.deletions + file.deletions, known.files + 1

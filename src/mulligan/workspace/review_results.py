@@ -1,9 +1,11 @@
 """What the verbs of review answer with. Plain frozen values, as in `results`."""
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from mulligan.core.coverage import legible, raw
 from mulligan.workspace.results import FileChange, RestoreResult, plain
 
 
@@ -12,7 +14,8 @@ class PendingHunk(NamedTuple):
 
     `id` stays the same while the hunk's own lines do, whatever happens around it. `kind` is
     `lines`, or `whole` for what cannot be parted: a binary, large or linked file, a folder, a
-    mode. `mixed` says that somebody else has changed lines within it since.
+    mode. `mixed` says that somebody else has changed lines within it since, and `changed_by` who:
+    the ids of sessions whose work that is and waits too, else `user`.
     """
 
     id: str
@@ -25,6 +28,7 @@ class PendingHunk(NamedTuple):
     new_lines: tuple[str, ...]
     mixed: bool
     turns: tuple[int, ...] = ()
+    changed_by: tuple[str, ...] = ()
 
     @property
     def additions(self) -> int:
@@ -37,6 +41,8 @@ class PendingHunk(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         found = plain(self)
         found["hunk"] = found.pop("id")
+        for name in ("old_lines", "new_lines"):
+            found[name] = [legible(raw(line)) for line in getattr(self, name)]
         return found | {"additions": self.additions, "deletions": self.deletions}
 
 
@@ -131,6 +137,10 @@ class Discarded(NamedTuple):
     conflicts: tuple[str, ...]
     results: tuple[RestoreResult, ...]
 
+    @property
+    def refused(self) -> bool:
+        return all_left_alone(self.results)
+
     def as_json(self) -> dict[str, Any]:
         return plain(self) | {"results": [each.as_json() for each in self.results]}
 
@@ -149,13 +159,20 @@ class Approved(NamedTuple):
 
 
 class Reset(NamedTuple):
-    """The disk is back at the baseline."""
+    """The disk is back at the baseline, but for what others have changed since.
+
+    Where that is all there is, it was refused: nothing was done, and the round goes on.
+    """
 
     session: str
     reset_to: str | None
     new_round: str
     safety_checkpoint: str | None
     files: RestoreResult
+
+    @property
+    def refused(self) -> bool:
+        return all_left_alone([self.files])
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)
@@ -213,3 +230,10 @@ class TurnStatus(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         return plain(self) | {"files": [file.as_json() for file in self.files]}
+
+
+def all_left_alone(results: Iterable[RestoreResult]) -> bool:
+    """Whether nothing was undone, because somebody has changed all of it since."""
+    results = tuple(results)
+    done = any(each.restored or each.deleted for each in results)
+    return not done and any(each.skipped for each in results)

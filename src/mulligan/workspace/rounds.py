@@ -18,7 +18,13 @@ from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.pending import files
 from mulligan.workspace.restore import perform
 from mulligan.workspace.results import FileChange
-from mulligan.workspace.review_results import Approved, Reset, Round, RoundStatus
+from mulligan.workspace.review_results import (
+    Approved,
+    Reset,
+    Round,
+    RoundStatus,
+    all_left_alone,
+)
 from mulligan.workspace.turns import round_name
 from mulligan.workspace.wish import Wish
 
@@ -58,7 +64,8 @@ def reset(workspace: Workspace, name: str, *, force: bool = False, preview: bool
     """The disk goes back to the baseline, what commands created included.
 
     Where others have changed something within the pending work, that stays and is listed, unless
-    `force`. The state before is in a safety checkpoint, and `undo` returns to it.
+    `force`; if that is all there is, nothing is done and the round goes on. The state before is in
+    a safety checkpoint, and `undo` returns to it.
     """
     with workspace.locked():
         session = sessions.resolve(workspace.journal, name)
@@ -70,7 +77,9 @@ def reset(workspace: Workspace, name: str, *, force: bool = False, preview: bool
             intent = {"round": view.round + 1, "summary": {"round": view.round}}
             return wish._replace(kind="reset", session=session.id, intent=intent)
 
-        done = perform(workspace, wishing, preview=preview, always=True)
+        done = perform(workspace, wishing, preview=True)._replace(preview=preview)
+        if not preview and not all_left_alone([done]):
+            done = perform(workspace, wishing, always=True)
     view = views.of_session(workspace.journal, session.number) or View()
     return Reset(session.id, done.new_checkpoint, round_name(view), done.safety_checkpoint, done)
 

@@ -1,10 +1,10 @@
 """What the verbs on sessions answer with. Plain frozen values, as in `results`."""
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 from typing import Any, NamedTuple
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import legible
 from mulligan.workspace.results import RestoreResult, plain
 
 
@@ -97,7 +97,10 @@ class Branch(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A turn that has begun: the entry of the message, and the checkpoint from before it."""
+    """A turn that has begun: the entry of the message, and the checkpoint from before it.
+
+    `ended` says that an earlier one was still going on, and was ended for it.
+    """
 
     session: str
     round: str
@@ -105,13 +108,17 @@ class Turn(NamedTuple):
     checkpoint: str
     operation: int
     turn: int
+    ended: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)
 
 
 class Step(NamedTuple):
-    """A turn that has ended, and what it changed. Without changes there is no checkpoint."""
+    """A turn that has ended, and what it changed. Without changes there is no checkpoint.
+
+    `guarded` are ignored files that it changed: copies of what they held before are kept.
+    """
 
     session: str
     round: str
@@ -122,6 +129,7 @@ class Step(NamedTuple):
     added: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
+    guarded: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)
@@ -139,7 +147,7 @@ class Edit(NamedTuple):
         return plain(self)
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Edit:
+    def from_json(cls, content: dict[str, Any]) -> "Edit":
         held = tuple(tuple(each) if each is not None else None for each in content["before"])
         return cls(content["session"], tuple(content["paths"]), held)
 
@@ -190,5 +198,5 @@ class FileDifference(NamedTuple):
         found = plain(self)
         for name in ("old_content", "new_content"):
             content = getattr(self, name)
-            found[name] = None if content is None else text(content)
+            found[name] = None if content is None else legible(content)
         return found

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mulligan.core import tree
-from mulligan.core.coverage import text
+from mulligan.core.coverage import legible, text
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.entries import (
     FILE_EDIT,
@@ -79,7 +79,7 @@ def file_diff(
         )
     return FileDifference(
         text(path), contents[0], contents[1], old.id.hex() if old else None,
-        new.id.hex() if new else None, text(shown),
+        new.id.hex() if new else None, legible(shown),
     )  # fmt: skip
 
 
@@ -121,15 +121,18 @@ def _state(
 def _boundaries(
     workspace: Workspace, session: SessionRow, seq: int | None
 ) -> Iterator[tuple[int, str | None, str | None]]:
-    """The entries before one on its path that say how the files were, nearest first."""
+    """The entries before one on its path that say how the files were, nearest first.
+
+    Of another program's session any entry may, for its checkpoints have places of their own.
+    """
     for branch, last in reversed(entries.path(workspace.journal, session.number, seq)):
         row = workspace.journal.row(
             f"SELECT {STATE} FROM entries WHERE session = ? AND branch = ? AND number <= ? AND "
             "(checkpoint IS NOT NULL OR data ->> 'tree' IS NOT NULL OR data ->> "
             "'snapshotTreeHash' IS NOT NULL OR data ->> 'preRollbackTreeHash' IS NOT NULL) AND "
-            "type IN ('user_input', 'step_snapshot', 'unrevert_point') "
+            "(? OR type IN ('user_input', 'step_snapshot', 'unrevert_point')) "
             "ORDER BY number DESC LIMIT 1",
-            session.number, branch, (session.number << 32) | last,
+            session.number, branch, (session.number << 32) | last, session.source is not None,
         )  # fmt: skip
         if row is not None:
             yield tuple(row)

@@ -25,6 +25,8 @@ CHANGED_SINCE = "it was changed since; --force overwrites it"
 BOUNDARIES = ("turn", "begin_turn", "new_session", "approve", "checkpoint")
 """What is on the disk at one of these is in a checkpoint that somebody meant to have."""
 DELETED_SINCE = "it was deleted since; --force brings it back"
+FORCE_WOULD = frozenset({THE_USERS, SOME_LINES, CHANGED_SINCE, DELETED_SINCE})
+"""Reasons to leave a path alone that do not hold with `force`."""
 
 
 def to_take_out(
@@ -105,7 +107,8 @@ def without_the_users(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
 def _changed_by_the_user(workspace: Workspace, seen: Look) -> set[bytes]:
     """The files that nobody but the user has changed since an agent was last at work.
 
-    Between two operations it is the user who works; what an operation does, it does itself.
+    Between two operations it is the user who works. What a restore writes is its own, whoever had
+    it before, until it is undone; other operations leave the user's lines in a file as they are.
     """
     since = operations.since(workspace.journal, BOUNDARIES)
     if not since or since[0].session is None or since[0].kind == "checkpoint":
@@ -115,13 +118,18 @@ def _changed_by_the_user(workspace: Workspace, seen: Look) -> set[bytes]:
     ]
     at = trees[0][1]
     found: set[bytes] = set()
+    found_before: dict[int, set[bytes]] = {}
     for operation, (before, after) in zip(since[1:], trees[1:], strict=True):
         if operation.kind == "observed":
             found |= _files(workspace, at, after)
         else:
-            # What an operation wrote is its own, whoever had it before.
             found |= _files(workspace, at, before)
-            found -= _files(workspace, before, after)
+            found_before[operation.number] = found
+            wrote = _files(workspace, before, after)
+            if operation.kind in ("restore", "goto"):
+                found = found - wrote
+            elif operation.undoes in found_before:
+                found = (found - wrote) | (found_before[operation.undoes] & wrote)
         at = after or at
     return found | _files(workspace, at, seen.tree)
 

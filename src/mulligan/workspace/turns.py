@@ -90,7 +90,8 @@ def begin(
                 sessions.update(db, session.number, values)
         workspace.save_cache()
         index = turn_index(workspace, session.number, place.seq)
-    return Turn(session.id, round_name(view), entry, row.id, number, index)
+    ended = left is not None
+    return Turn(session.id, round_name(view), entry, row.id, number, index, ended)
 
 
 def end(
@@ -134,16 +135,23 @@ def split(workspace: Workspace) -> None:
 
 
 def undo(
-    workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+    workspace: Workspace,
+    *,
+    keep_dirty: bool = False,
+    force: bool = False,
+    preview: bool = False,
+    further: bool = True,
 ) -> RestoreResult:
     """Takes back the last operation that changed something, be it an unfinished turn."""
     from mulligan.workspace import restore
 
     with workspace.locked():
         if preview and any(view.base for view in views.live(workspace.journal).values()):
-            return _preview_of_open_turns(workspace, force=force)
+            return _preview_of_open_turns(workspace, force=force, further=further)
         split(workspace)
-        return restore.undo(workspace, keep_dirty=keep_dirty, force=force, preview=preview)
+        return restore.undo(
+            workspace, keep_dirty=keep_dirty, force=force, preview=preview, further=further
+        )
 
 
 def redo(
@@ -158,7 +166,7 @@ def redo(
         return restore.redo(workspace, keep_dirty=keep_dirty, force=force, preview=preview)
 
 
-def _preview_of_open_turns(workspace: Workspace, *, force: bool) -> RestoreResult:
+def _preview_of_open_turns(workspace: Workspace, *, force: bool, further: bool) -> RestoreResult:
     """What an undo would do, without making an operation of what open turns have done."""
     from mulligan.workspace import restore
     from mulligan.workspace.taking_out import taken_out
@@ -171,7 +179,7 @@ def _preview_of_open_turns(workspace: Workspace, *, force: bool) -> RestoreResul
             if view.base is not None and _work(now, view)
         ]
     if not worked:
-        return restore.undo(workspace, force=force, preview=True)
+        return restore.undo(workspace, force=force, preview=True, further=further)
     number, view = worked[-1]
     session = sessions.by_number(workspace.journal, number)
     base = view.base
@@ -282,7 +290,8 @@ def _close(
 ) -> Step:
     """Records a turn, in the caller's transaction: its checkpoint, its entry, its operation."""
     base = view.base or now.seen.tree
-    begun = _begun(now, session, base)
+    begun = _begun(now, session)
+    guarded = _guarded(now, begun)
     index = turn_index(now.workspace, session.number, session.leaf or 0) if session.leaf else 0
     paths = named(work)
     entry = row = None
@@ -290,7 +299,10 @@ def _close(
         append.end_open_calls(db, session.number)
     closed = quiet(view._replace(base=now.seen.tree if goes_on else None), now.seen.tree)
     if work:
-        before = begun or _without_the_turn(now, db, session, base)
+        before = begun
+        if before is None or before.tree != base:
+            # Somebody else has changed something since.
+            before = _without_the_turn(now, db, session, base)
         entry = new_id()
         row = now.checkpoint(
             db, kind="step", message=_words(paths), session=session.id, entry=entry
@@ -314,22 +326,29 @@ def _close(
         summary={
             "turn": index, "round": view.round, "entry": entry,
             **{kind: len(names) for kind, names in paths.items()},
+            "guarded": guarded,
         },
     )  # fmt: skip
     # Told once: whoever records more in this transaction has nothing left to put to account.
     now.standing = now.standing._replace(moved=False)
     return Step(
-        session.id, round_name(view), index, number, entry, row.id if work else None, **paths
-    )
+        session.id, round_name(view), index, number, entry, row.id if work else None, **paths,
+        guarded=guarded,
+    )  # fmt: skip
 
 
-def _begun(now: Observation, session: SessionRow, base: bytes) -> CheckpointRow | None:
-    """The checkpoint from before the turn, if nobody else has changed anything since."""
+def _begun(now: Observation, session: SessionRow) -> CheckpointRow | None:
+    """The checkpoint from before the turn."""
     kinds = ("begin_turn", "turn")
-    for operation in reversed(operations.of_session(now.workspace.journal, session.id, kinds)):
-        row = checkpoints.by_id(now.workspace.journal, operation.after or "")
-        return row if row is not None and row.tree == base else None
-    return None
+    found = operations.of_session(now.workspace.journal, session.id, kinds)
+    return checkpoints.by_id(now.workspace.journal, found[-1].after or "") if found else None
+
+
+def _guarded(now: Observation, begun: CheckpointRow | None) -> tuple[str, ...]:
+    """The guarded files that hold something else than before the turn, by whomever."""
+    from mulligan.workspace.changes import guarded_changes
+
+    return guarded_changes(begun, now.seen, now.trees.load) if begun is not None else ()
 
 
 def _without_the_turn(

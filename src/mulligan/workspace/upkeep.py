@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mulligan.core.times import nanoseconds
 from mulligan.core.view import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, UsageError, WouldLoseWork
+from mulligan.files.scan import SPECIAL
 from mulligan.files.watch_socket import connect
 from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.checkpoints import CheckpointRow
@@ -74,12 +75,19 @@ def forget(
     max_bytes: int | None,
     dry_run: bool,
 ) -> Forgotten:
-    """Drops checkpoints by count, age or size of the store.
+    """Drops checkpoints by count, age or size of the store; by the settings, if none is said.
 
     The latest is never dropped, nor are those that the next undo and redo need.
     """
     if keep_last is None and older_than is None and max_bytes is None:
-        raise UsageError("Say what to forget: by count, by age or by size. Nothing was dropped.")
+        rules = workspace.settings.retention
+        if not any(rules):
+            raise UsageError(
+                "Say what to forget: by count, by age or by size, here or under [retention] in the "
+                "settings. Nothing was dropped."
+            )
+        keep_last, max_bytes = rules.keep_last or None, rules.keep_size or None
+        older_than = rules.keep_days * 86400.0 or None
     with workspace.locked():
         rows = checkpoints.newest_first(workspace.journal)
         keep = needed(workspace)
@@ -118,7 +126,7 @@ def forget_named(workspace: Workspace, names: Sequence[str]) -> Forgotten:
 
 def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[str]:
     """Everything older than the last so many checkpoints that somebody took."""
-    taken = [at for at, row in enumerate(rows) if row.kind not in checkpoints.MADE_ON_THE_WAY]
+    taken = [at for at, row in enumerate(rows) if row.kind not in checkpoints.NOT_TAKEN]
     return {row.id for row in rows[taken[count - 1] + 1 :]} if len(taken) >= count else set()
 
 
@@ -145,7 +153,9 @@ def _roots(workspace: Workspace) -> Iterator[Root]:
 def _journal_problems(workspace: Workspace) -> list[str]:
     found = [row[0] for row in workspace.journal.rows("PRAGMA integrity_check")]
     problems = [] if found == ["ok"] else found
-    times = [row.created_at for row in checkpoints.newest_first(workspace.journal)]
+    rows = checkpoints.newest_first(workspace.journal)
+    # Of an imported one another program's clock said when it was.
+    times = [row.created_at for row in rows if row.kind != checkpoints.IMPORTED]
     if times != sorted(times, reverse=True):
         problems.append("checkpoints are not in the order of time")
     return problems
@@ -220,13 +230,18 @@ def _coverage_findings(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("problem", "coverage", str(problem), "run `mulligan verify --repair`")
         return
     for path, reason in covered.skipped[:20]:
-        yield Finding(
-            "problem", "coverage", f"{os.fsdecode(path)} is not in checkpoints: it {reason}",
-            "change its permissions, raise max_file_size, or ignore it in .mulliganignore",
-        )  # fmt: skip
+        told = f"{os.fsdecode(path)} is not in checkpoints: it {reason}"
+        if reason in SPECIAL.values():
+            yield Finding("note", "coverage", told, "nothing in it could be kept")
+        else:
+            yield Finding(
+                "problem", "coverage", told,
+                "change its permissions, raise max_file_size, or ignore it in .mulliganignore",
+            )  # fmt: skip
     if covered.excluded:
-        files = sum(each.files for each in covered.excluded)
-        yield Finding("note", "coverage", f"{files} files are left out by ignore rules")
+        files = sum(each.files for each in covered.excluded) - covered.guarded
+        told = f"files left out by ignore rules: {files:,}; guarded: {covered.guarded:,}"
+        yield Finding("note", "coverage", told)
 
 
 def _store_findings(workspace: Workspace) -> Iterator[Finding]:
@@ -235,7 +250,7 @@ def _store_findings(workspace: Workspace) -> Iterator[Finding]:
     except MulliganError as problem:
         yield Finding("problem", "store", str(problem), "run `mulligan verify`")
         return
-    yield Finding("ok", "store", f"{objects} objects in {stored / (1 << 20):.1f} MB")
+    yield Finding("ok", "store", f"{stored / (1 << 20):.1f} MB, objects: {objects:,}")
     free = os.statvfs(workspace.project.directory)
     available = free.f_bavail * free.f_frsize
     if available < 1 << 30:

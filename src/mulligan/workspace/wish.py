@@ -19,7 +19,7 @@ from mulligan.files import gitfiles
 from mulligan.files.ignore import Reason, Scope, project_scope
 from mulligan.files.reach import Directories
 from mulligan.journal.checkpoints import CheckpointRow
-from mulligan.workspace.changes import is_file, within
+from mulligan.workspace.changes import is_file, is_held, is_partial, within
 from mulligan.workspace.checkpoints import coverage
 from mulligan.workspace.look import Look, forced_paths
 
@@ -62,13 +62,18 @@ def to_checkpoint(
 ) -> Wish:
     """To have the project, or some paths of it, as in a checkpoint.
 
-    Guarded files are brought back where they are missing or named, and otherwise left alone.
+    Guarded files are brought back where they are missing or named, and otherwise left alone. A
+    partial checkpoint speaks of the files that it holds, and of nothing else.
     """
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
     protected = _protection(workspace, target)
     differences = tree.differences(seen.tree, target.tree, workspace.load)
+    partial = is_partial(workspace, target)
     for change in differences:
+        is_asked_for = bool(paths) and change.after is None
+        if partial and not is_held(change.after, change.before) and not is_asked_for:
+            continue
         if paths and not _concerns(change, paths):
             continue
         reason = None
@@ -91,9 +96,14 @@ def to_checkpoint(
         and (path in paths or in_guarded(path) is None)
         and in_tree(path) is None
     }
+    whole = not partial and len(main) == len(differences)
     for path in paths:
         _check_named(workspace, seen, target, path)
-    whole = len(main) == len(differences)
+        kept = tree.find(target.guarded, path, workspace.load) if path else None
+        if kept is not None and not kept.is_directory and in_tree(path) is not None:
+            # It is not ignored any more, and so one of the project's own files now.
+            main[path], whole = kept, False
+            spared.pop(path, None)
     wish = Wish(
         "restore", target.id, main, guarded, spared, session=target.session,
         leads_to=(target.tree, tuple(differences)) if whole else None,

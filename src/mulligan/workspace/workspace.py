@@ -25,14 +25,16 @@ from mulligan.workspace.home import Project, find_project, home_directory, regis
 from mulligan.workspace.lock import WAIT_SECONDS, locked
 from mulligan.workspace.review_verbs import ReviewVerbs
 from mulligan.workspace.session_verbs import SessionVerbs
-from mulligan.workspace.settings import Settings, change_settings, read_settings
+from mulligan.workspace.settings import InForce, Settings, change_settings
 
 if TYPE_CHECKING:
+    from mulligan.files.names import Limits
     from mulligan.files.watch import Watcher
     from mulligan.files.watch_socket import RemoteWatcher
     from mulligan.workspace.results import (
         Checkpoint,
         Collected,
+        Differences,
         FileChange,
         Finding,
         Forgotten,
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
         TreeEntry,
         Verified,
     )
+    from mulligan.workspace.review_results import PendingStats
+    from mulligan.workspace.search import Tools
 
 TREES_KEPT_BYTES = 32 << 20
 SAVE_SECONDS = 5.0
@@ -93,8 +97,7 @@ class Workspace(SessionVerbs, ReviewVerbs):
         self.home = home
         self.wait = wait
         self.progress: Progress = progress or _silent
-        self.settings = read_settings(home, project.root, project.directory)
-        self.limits = self.settings.limits
+        self._settings = InForce(home, project.root, project.directory)
         register(project, imported=imported)
         self.journal, self.store = _open_files(project, wait)
         self.recovered: tuple[Operation, ...] = ()
@@ -103,6 +106,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
         self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
         self._trees_bytes = 0
         self.watcher: Watcher | None = None
+        self.search_tools: list[Tools] = []
+        self.counted: tuple[object, dict[str, PendingStats]] | None = None
         self._depth = 0
         self._saved_at = 0.0
         try:
@@ -148,6 +153,8 @@ class Workspace(SessionVerbs, ReviewVerbs):
                 self.save_cache(now=True)
                 self.watcher.close()
                 self.watcher = None
+            while self.search_tools:
+                self.search_tools.pop().close()
             self.store.close()
             self.journal.close()
             freeing.finish()
@@ -230,9 +237,23 @@ class Workspace(SessionVerbs, ReviewVerbs):
 
         Without `before`, from the checkpoint that `status` compares with.
         """
+        return list(self.compare(before, after, paths).files)
+
+    def compare(
+        self,
+        before: str | None = None,
+        after: str | None = None,
+        paths: Sequence[str] = (),
+        *,
+        binary: bool = False,
+    ) -> Differences:
+        """What `diff` gives, with the folders that differ and the checkpoints' names.
+
+        With `binary`, patches hold the contents of what is no text, up to 16 MB of each.
+        """
         from mulligan.workspace import changes
 
-        return changes.diff(self, before, after, self.paths(paths))
+        return changes.compare(self, before, after, self.paths(paths), binary=binary)
 
     def plan_restore(
         self,
@@ -245,6 +266,7 @@ class Workspace(SessionVerbs, ReviewVerbs):
         """What `restore` would do; changes nothing."""
         from mulligan.workspace import restore
 
+        _check_wishes(keep_dirty, force)
         return restore.plan(self, checkpoint, self.paths(paths), keep_dirty=keep_dirty, force=force)
 
     def restore(
@@ -277,16 +299,24 @@ class Workspace(SessionVerbs, ReviewVerbs):
         )
 
     def undo(
-        self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+        self,
+        *,
+        keep_dirty: bool = False,
+        force: bool = False,
+        preview: bool = False,
+        further: bool = True,
     ) -> RestoreResult:
         """Takes back the last operation that changed something; again, one further back.
 
-        What others did since in the same files stays, line by line, unless `force`.
+        What others did since in the same files stays, line by line, unless `force`. Without
+        `further`, raises `NothingToUndo` right after a turn that changed nothing.
         """
         from mulligan.workspace import turns
 
         _check_wishes(keep_dirty, force)
-        return turns.undo(self, keep_dirty=keep_dirty, force=force, preview=preview)
+        return turns.undo(
+            self, keep_dirty=keep_dirty, force=force, preview=preview, further=further
+        )
 
     def redo(
         self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
@@ -341,11 +371,18 @@ class Workspace(SessionVerbs, ReviewVerbs):
 
         return upkeep.forget_named(self, names)
 
+    @property
+    def settings(self) -> Settings:
+        """What is in force now, whoever has changed it since the project was opened."""
+        return self._settings.read()
+
+    @property
+    def limits(self) -> Limits:
+        return self.settings.limits
+
     def change_settings(self, values: Mapping[str, Mapping[str, Any]]) -> Settings:
         """Sets settings for the project, by section and name; what the user wrote wins still."""
         change_settings(self.project.directory, values)
-        self.settings = read_settings(self.home, self.project.root, self.project.directory)
-        self.limits = self.settings.limits
         return self.settings
 
     def doctor(self) -> list[Finding]:

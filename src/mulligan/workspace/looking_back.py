@@ -1,0 +1,109 @@
+"""What a view becomes when Mulligan looks back: undoes an operation, or brings something back.
+
+What that does to the disk is put to account like anything else (`carrying`). This is about the
+rest: what an operation had approved is pending again when it is undone, and whose lines are whose
+is what it was, where the disk holds again what it held then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mulligan.core.tree import Entry
+from mulligan.journal import checkpoints, operations, sessions, views
+from mulligan.journal.views import View
+from mulligan.workspace.carrying import carried_on, renamed, same
+from mulligan.workspace.standing import quiet
+from mulligan.workspace.trees import Trees
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+Id = bytes
+LOOKED_AT = 50
+"""How many of a session's views with work of others in them are remembered here."""
+
+
+def brought_back(
+    workspace: Workspace, trees: Trees, view: View, session: int, before: Id, present: Id
+) -> View:
+    """The view after Mulligan moved the disk, for the session on whose behalf it did.
+
+    What others had changed within its work is still theirs where that is on the disk again.
+    """
+    if view.approved is None:
+        return view
+    came = {path: now for path, _was, now in trees.differences(before, present) if now is not None}
+    into: dict[bytes, Entry | None] = {}
+    for written, tree in _mixed(workspace, session):
+        for path, mine, held in trees.differences(written, tree):
+            if path in came and path not in into and same(held, came[path]):
+                into[path] = mine
+    return quiet(view._replace(written=trees.edit(view.written or present, into)), present)
+
+
+def taken_back(
+    workspace: Workspace, trees: Trees, known: dict[int, View], number: int, present: Id
+) -> dict[int, View]:
+    """The views without what an operation did to the one of its own session.
+
+    What it did to the disk has been put to account already; this is about what it approved.
+    """
+    operation = operations.by_number(workspace.journal, number)
+    owner = operation and operation.session and sessions.by_id(workspace.journal, operation.session)
+    if not operation or not owner:
+        return known
+    given = views.at(workspace.journal, owner.number, number)
+    before = views.of_session(workspace.journal, owner.number, before=number)
+    view = known.get(owner.number) or views.of_session(workspace.journal, owner.number)
+    if given is None or before is None or view is None:
+        return known
+    if given.round != before.round:
+        view = view._replace(round=before.round)
+    start, end = (_tree_of(workspace, each) for each in (operation.before, operation.after))
+    if start is not None and end is not None:
+        sides = _sides(before, start)
+        paths = _decided_on(trees, operation.kind, sides, _sides(given, end))
+        # The view from before it. What has happened since at those paths is somebody else's: what
+        # the session itself did there has been taken back already.
+        moved = View(before.round, *sides)
+        if paths:
+            known_then = {owner.number: moved}
+            moved = carried_on(trees, known_then, start, present, lambda path: None)[owner.number]
+            paths |= set(renamed(trees, trees.differences(start, present), paths).values())
+        approved, written = (
+            trees.edit(now, {path: trees.find(then, path) for path in paths})
+            for now, then in zip(_sides(view, present), _sides(moved, present), strict=True)
+        )
+        view = view._replace(approved=approved, written=written)
+    return known | {owner.number: quiet(view, present)}
+
+
+def _mixed(workspace: Workspace, session: int) -> list[tuple[Id, Id]]:
+    """What a session had written, and what the disk held, where those differed; newest first."""
+    sql = (
+        "SELECT v.written, c.tree FROM views v JOIN operations o ON o.number = v.operation "
+        "JOIN checkpoints c ON c.id = o.after WHERE v.session = ? AND v.written <> c.tree "
+        "ORDER BY v.operation DESC LIMIT ?"
+    )
+    return [(written, tree) for written, tree in workspace.journal.rows(sql, session, LOOKED_AT)]
+
+
+def _sides(view: View, present: Id) -> tuple[Id, Id]:
+    """What a view names as approved and as written: the disk, while nothing is pending."""
+    return view.approved or present, view.written or present
+
+
+def _decided_on(trees: Trees, kind: str, before: tuple[Id, Id], after: tuple[Id, Id]) -> set[bytes]:
+    """The paths at which an operation changed what is approved, or threw pending work away."""
+    threw_away = kind in ("discard", "reset")
+    return {
+        change.path
+        for was, became in list(zip(before, after, strict=True))[: 2 if threw_away else 1]
+        for change in trees.differences(was, became)
+    }
+
+
+def _tree_of(workspace: Workspace, checkpoint: str | None) -> Id | None:
+    row = checkpoints.by_id(workspace.journal, checkpoint) if checkpoint else None
+    return row.tree if row is not None else None
