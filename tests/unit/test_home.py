@@ -90,11 +90,18 @@ def test_the_top_of_a_git_work_tree_is_the_project(
     nested.mkdir(parents=True)
     if kind == "directory":
         (project / ".git").mkdir()
+        (project / ".git/HEAD").touch()
     elif kind == "file":
         (project / ".git").write_text("gitdir: ../elsewhere\n")
     else:
         (project / ".git").symlink_to("../elsewhere")
     assert root_of(nested, mulligan_home) == project
+
+
+def test_an_empty_git_folder_above_makes_no_project(project: Path, mulligan_home: Path) -> None:
+    (project / "a").mkdir()
+    (project / ".git").mkdir()
+    assert root_of(project / "a", mulligan_home) == project / "a"
 
 
 @pytest.mark.parametrize("path", ["/", "/home", "/root", "~"])
@@ -118,6 +125,7 @@ def test_a_link_to_a_home_directory_is_refused_too(tmp_path: Path, mulligan_home
 def test_a_home_directory_under_git_is_passed_over(mulligan_home: Path, marker: str) -> None:
     home = Path(os.path.expanduser("~"))
     (home / marker).mkdir()
+    (home / marker / "HEAD").touch()
     (home / "work/sub").mkdir(parents=True)
     assert root_of(home / "work/sub", mulligan_home) == home / "work/sub"
     assert root_of(home / "work/sub", mulligan_home, allow_any_root=True) == home

@@ -481,6 +481,7 @@ def test_a_subfolder_of_a_repository_belongs_to_the_repository(
     tmp_path: Path, project: Path, mulligan_home: Path
 ) -> None:
     (project / ".git").mkdir()
+    (project / ".git/HEAD").touch()
     (project / "src" / "deep").mkdir(parents=True)
     logs = Logs("claude-code", tmp_path, project / "src" / "deep")
     logs.write()
@@ -534,6 +535,7 @@ def test_edits_have_paths_from_the_project_s_top(
     tmp_path: Path, project: Path, mulligan_home: Path
 ) -> None:
     (project / ".git").mkdir()
+    (project / ".git/HEAD").touch()
     (project / "src").mkdir()
     logs = Logs("pi", tmp_path, project / "src")
     for id, path in (("w1", "a.py"), ("w2", str(project / "b.py")), ("w3", "/elsewhere/c.py")):

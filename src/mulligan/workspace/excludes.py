@@ -1,6 +1,6 @@
 """What is left out of checkpoints: the default excludes, and the project's `.mulliganignore`.
 
-The file is the user's. When he has Mulligan write it, that is an operation like a restore: what
+The file is the user's. To have Mulligan write it is an operation like a restore: what
 it held is in the store first, and one undo brings it back.
 """
 

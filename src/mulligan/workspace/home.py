@@ -64,8 +64,8 @@ def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False)
         if os.path.exists(project.path("project.json")) and not is_imported(project):
             return project
     root = here
-    for marker in (b".mulligan.toml", b".git"):
-        found = next((each for each in above if os.path.lexists(os.path.join(each, marker))), None)
+    for marks in (_has_settings, _is_work_tree):
+        found = next(filter(marks, above), None)
         if found is not None and (allow_any_root or not _is_refused(found)):
             root = found
             break
@@ -75,6 +75,22 @@ def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False)
             "or say --any-root if you really mean it."
         )
     return _moved_project(root, home) or _project(root, home)
+
+
+def _has_settings(directory: bytes) -> bool:
+    return os.path.lexists(os.path.join(directory, b".mulligan.toml"))
+
+
+def _is_work_tree(directory: bytes) -> bool:
+    """Whether a `.git` is here; an empty one is nobody's, and may be there for a moment only:
+    sandboxes of agents put such in the way of what runs in them."""
+    found = os.path.join(directory, b".git")
+    if os.path.islink(found) or not os.path.isdir(found):
+        return os.path.lexists(found)
+    try:
+        return bool(os.listdir(found))
+    except OSError:
+        return True
 
 
 def project_of_log(directory: str, home: str) -> Project:
