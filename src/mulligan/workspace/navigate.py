@@ -194,7 +194,9 @@ def _move_both(
         wish = to_checkpoint(workspace, now.seen, goal, ())
         return wish._replace(kind="goto", session=owner.id)
 
-    files = perform(workspace, wishing, force=force, preview=preview, always=True, planned=planned)
+    files = perform(
+        workspace, wishing, force=force, preview=preview, always=lambda move: True, planned=planned
+    )
     summary = made.get("summary")
     return done._replace(files=files, summary_entry=summary, new_leaf=summary or done.new_leaf)
 

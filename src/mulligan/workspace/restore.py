@@ -117,15 +117,15 @@ def perform(
     keep_dirty: bool = False,
     force: bool = True,
     preview: bool = False,
-    always: bool = False,
+    always: Callable[[Move], bool] | None = None,
     planned: Planned | None = None,
     mended: bool = False,
 ) -> RestoreResult:
     """Makes a wish come true. The caller holds the lock.
 
-    Without `force`, files that the user changed since the last turn are left alone. With `always`
-    it counts as done even if no file had to change. `planned` writes what belongs to the plan, in
-    its transaction, and gives what more the operation means for the session.
+    Without `force`, files that the user changed since the last turn are left alone. `always` says
+    whether it counts as done even if no file has to change. `planned` writes what belongs to the
+    plan, in its transaction, and gives what more the operation means for the session.
     """
     with Writer(workspace.store) as writer:
         now = observed(workspace, writer, look(workspace, writer))
@@ -143,7 +143,7 @@ def perform(
         move = prepare(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
         changes = move.changes
         # An undo counts as done even if somebody has put everything back already.
-        counts = always or (wish.undoes and not _refused(wish, move))
+        counts = always(move) if always else wish.undoes and not _refused(wish, move)
         if preview or not (changes or counts):
             workspace.save_cache()
             return _named(workspace, _not_done(wish, move, preview=preview))

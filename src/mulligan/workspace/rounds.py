@@ -18,13 +18,7 @@ from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.pending import files
 from mulligan.workspace.restore import perform
 from mulligan.workspace.results import FileChange
-from mulligan.workspace.review_results import (
-    Approved,
-    Reset,
-    Round,
-    RoundStatus,
-    all_left_alone,
-)
+from mulligan.workspace.review_results import Approved, Reset, Round, RoundStatus
 from mulligan.workspace.turns import round_name
 from mulligan.workspace.wish import Wish
 
@@ -77,9 +71,7 @@ def reset(workspace: Workspace, name: str, *, force: bool = False, preview: bool
             intent = {"round": view.round + 1, "summary": {"round": view.round}}
             return wish._replace(kind="reset", session=session.id, intent=intent)
 
-        done = perform(workspace, wishing, preview=True)._replace(preview=preview)
-        if not preview and not all_left_alone([done]):
-            done = perform(workspace, wishing, always=True)
+        done = perform(workspace, wishing, preview=preview, always=lambda move: not move.spared)
     view = views.of_session(workspace.journal, session.number) or View()
     return Reset(session.id, done.new_checkpoint, round_name(view), done.safety_checkpoint, done)
 
