@@ -367,10 +367,11 @@ def test_completion_prints_a_script_and_completes_checkpoints(project: Path, she
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="asks a real bash")
 def test_bash_completes_what_can_be_named_here(project: Path, tmp_path: Path) -> None:
-    write(project, {"a": "1"})
+    # No id begins with a "u".
+    write(project, {"useful": "1"})
     taken(project)
     quick("turn", "begin", "--new", "message", project=project)
-    write(project, {"a": "2", "odd\nname": "2"})
+    write(project, {"useful": "2", "odd\nname": "2"})
     quick("turn", "end", "@", project=project)
     session = quick("sessions", "--json", project=project).json["sessions"][0]["session"]
     program = tmp_path / "mulligan"
@@ -394,7 +395,7 @@ def test_bash_completes_what_can_be_named_here(project: Path, tmp_path: Path) ->
     assert completed("mulligan", "restore", "@") == ["@", "@1", "@2"]
     assert session in completed("mulligan", "session", "show", "")
     assert session in completed("mulligan", "-C", str(project), "turn", "end", session[:3])
-    assert completed("mulligan", "keep", "a") == ["a"]
+    assert completed("mulligan", "keep", "u") == ["useful"]
     assert completed("mulligan", "keep", "odd") == []
 
 

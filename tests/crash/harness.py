@@ -141,7 +141,7 @@ class Scene:
         for number in range(1, len(effects) + 1):
             if number > 1 and effects[number - 2] in SYNCS:
                 continue
-            if not EVERY and number % 3 and _within_equal_writes(effects, number):
+            if not EVERY and number % 8 and _within_equal_writes(effects, number):
                 continue
             self.reset(start)
             run = self.run(*steps, kill_at=number)
