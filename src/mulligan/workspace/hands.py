@@ -127,5 +127,9 @@ def _receive(source: IO[bytes] | None) -> Any:
     head = source.read(LENGTH.size)
     if len(head) < LENGTH.size:
         raise EOFError
-    data = source.read(*LENGTH.unpack(head))
+    (length,) = LENGTH.unpack(head)
+    data = source.read(length)
+    if len(data) < length:
+        # It died while it spoke: nothing of that counts.
+        raise EOFError
     return marshal.loads(data)
