@@ -1088,9 +1088,9 @@ def test_a_file_replaced_by_something_special_is_left_alone(
         else:
             real = applying.apply
 
-            def hooked(*given: Any) -> Any:
+            def hooked(*given: Any, **more: Any) -> Any:
                 replace()
-                return real(*given)
+                return real(*given, **more)
 
             monkeypatch.setattr(applying, "apply", hooked)
         result = workspace.restore(first.id)

@@ -31,7 +31,7 @@ from mulligan.files.reach import Directories, exists, looks_like, mode_of
 from mulligan.files.stage import Slot, Stage, sync_file, unlink_if_there
 from mulligan.files.staging import Read, clear
 from mulligan.files.swap import NoExchange, exchange, move_if_free
-from mulligan.files.sync import FEW
+from mulligan.files.sync import FEW, Syncing
 
 MEANWHILE = "it was changed by somebody else in the meantime"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -40,13 +40,15 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 class Applied:
     """What became of each change. `skipped` paths were left as they are.
 
-    `rescued` are new names of what somebody saved at the very moment, and whose place was taken.
+    `rescued` are new names of what somebody saved at the very moment, and whose place was taken;
+    `wrong` are paths that, read back, did not hold what they should.
     """
 
-    __slots__ = ("done", "rescued", "skipped")
+    __slots__ = ("done", "rescued", "skipped", "wrong")
 
     def __init__(self) -> None:
         self.done: list[Change] = []
+        self.wrong: list[bytes] = []
         self.skipped: dict[bytes, str] = {}
         self.rescued: list[bytes] = []
 
@@ -58,15 +60,17 @@ def apply(
     read: Read,
     progress: Callable[[int, int], None] = lambda done, total: None,
     freeing: Freeing | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> Applied:
-    """Makes every change that can be made without losing anything.
+    """Makes every change that can be made without losing anything, and reads it back.
 
     `tag` names the staging folder and must be the same when an interrupted call is repeated.
-    What is deleted is let go by `freeing`, if the caller has one.
+    What is deleted is let go by `freeing`, if the caller has one. `check` is called before the
+    first file changes, while the new contents are being synced; what it raises ends it there.
     Raises `OutOfSpace` with nothing changed when the new contents do not fit.
     """
     with Directories(root) as directories, Freeing() as own:
-        return _Work(directories, tag, changes, read, progress, freeing or own).run()
+        return _Work(directories, root, tag, changes, read, progress, freeing or own).run(check)
 
 
 def verify(root: bytes, changes: Iterable[Change]) -> list[bytes]:
@@ -91,6 +95,7 @@ class _Work:
     def __init__(
         self,
         directories: Directories,
+        root: bytes,
         tag: str,
         changes: Sequence[Change],
         read: Read,
@@ -98,6 +103,7 @@ class _Work:
         freeing: Freeing,
     ) -> None:
         self.directories = directories
+        self.root = root
         self.freeing = freeing
         self.changes = changes
         self.read = read
@@ -107,10 +113,11 @@ class _Work:
         self.slots: dict[bytes, Slot] = {}
         self.asides: dict[bytes, Slot] = {}
         self.synced: set[bytes] = set()
+        self.places: list[bytes] = []
         self.rubbish: list[tuple[Change, Slot, os.stat_result]] = []
         self.number = {change.path: index for index, change in enumerate(changes)}
 
-    def run(self) -> Applied:
+    def run(self, check: Callable[[], None]) -> Applied:
         for change in self.changes:
             names = change.path.split(b"/")
             if any(_is_git(name) for name in names):
@@ -122,7 +129,7 @@ class _Work:
         removals = [each for each in mine if _is_removal(each)]
         try:
             try:
-                self._stage(writes)
+                self._stage(writes, check)
                 self._make_room(removals)
             except BaseException:
                 self._discard_staged()
@@ -144,9 +151,7 @@ class _Work:
                     self._attempt(change, self._set_mode)
         finally:
             self._unstage()
-        self._sync_folders()
-        skipped = self.result.skipped
-        self.result.done = [each for each in self.changes if each.path not in skipped]
+        self._finish()
         return self.result
 
     def _attempt(self, change: Change, step: Callable[[Change], None]) -> None:
@@ -176,7 +181,7 @@ class _Work:
     def _skip(self, change: Change, reason: str) -> None:
         self.result.skipped[change.path] = reason
 
-    def _stage(self, writes: Sequence[Change]) -> None:
+    def _stage(self, writes: Sequence[Change], check: Callable[[], None]) -> None:
         for change in writes:
             try:
                 if not self._is_done(change):
@@ -187,10 +192,14 @@ class _Work:
         try:
             for change in staged:
                 self._write(change, sync=len(staged) < FEW)
-            if len(staged) >= FEW:
-                self.stage.sync(
-                    self.slots[each.path] for each in staged if each.path not in self.result.skipped
-                )
+            syncing = Syncing(self.stage.folders.values() if len(staged) >= FEW else ())
+            try:
+                check()
+            finally:
+                durable = syncing.wait() or len(staged) < FEW
+            for change in staged if not durable else ():
+                if change.path not in self.result.skipped:
+                    sync_file(*self.slots[change.path])
         except OSError as problem:
             if problem.errno in FULL:
                 raise OutOfSpace(
@@ -363,9 +372,23 @@ class _Work:
     def _touched(self, path: bytes) -> None:
         self.synced.add(path.rpartition(b"/")[0])
 
+    def _finish(self) -> None:
+        """Has everything on the disk for good, and meanwhile reads it back."""
+        skipped = self.result.skipped
+        self.result.done = [each for each in self.changes if each.path not in skipped]
+        places = self.places if len(self.synced) >= FEW else []
+        descriptors = [os.dup(self.directories.open(place)) for place in places]
+        syncing = Syncing(descriptors)
+        try:
+            self.result.wrong = verify(self.root, self.result.done)
+        finally:
+            durable = syncing.wait()
+            for fd in descriptors:
+                os.close(fd)
+        if not durable:
+            self._sync_folders()
+
     def _sync_folders(self) -> None:
-        if len(self.synced) >= FEW and self.stage.sync_devices():
-            return
         for directory in sorted(self.synced):
             try:
                 os.fsync(self.directories.open(directory))
@@ -408,6 +431,7 @@ class _Work:
         for place, fd in list(self.stage.folders.items()):
             self.result.rescued += clear(self.directories, fd, self.changes, self.read)
             self.freeing.hold(fd)
+            self.places.append(place)
             self.stage.remove(place)
             self.synced.add(place)
 

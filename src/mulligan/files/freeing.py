@@ -9,6 +9,7 @@ deleted here is gone for everybody, and stays so after a power loss.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from threading import Thread
 from types import TracebackType
 
@@ -62,17 +63,34 @@ class Freeing:
     def _let_go(self) -> None:
         held, self._held = self._held, []
         finish()
-        for part in [held[start::AT_ONCE] for start in range(min(AT_ONCE, len(held)))]:
-            thread = Thread(target=_close, args=(part,))
-            try:
-                thread.start()
-            except RuntimeError:
-                # No thread is to be had: then somebody has to wait after all.
-                _close(part)
-            else:
-                _running.append(thread)
+        if not held:
+            return
+        # One thread, which has others help it: the caller waits for the start of that one only.
+        thread = _started(_close_all, held)
+        if thread is not None:
+            _running.append(thread)
+
+
+def _close_all(descriptors: list[int]) -> None:
+    parts = [descriptors[start::AT_ONCE] for start in range(min(AT_ONCE, len(descriptors)))]
+    helping = [_started(_close, part) for part in parts[1:]]
+    _close(parts[0])
+    for thread in helping:
+        if thread is not None:
+            thread.join()
 
 
 def _close(descriptors: list[int]) -> None:
     for fd in descriptors:
         os.close(fd)
+
+
+def _started(work: Callable[[list[int]], None], descriptors: list[int]) -> Thread | None:
+    """A thread at work; `None` if none was to be had, and the work is done."""
+    thread = Thread(target=work, args=(descriptors,))
+    try:
+        thread.start()
+    except RuntimeError:
+        work(descriptors)
+        return None
+    return thread

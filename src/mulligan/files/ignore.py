@@ -75,7 +75,7 @@ _ANY_CASE = sys.platform in ("darwin", "win32")
 class Scope:
     """The rules in force in one directory. Immutable; shares what it can with its parent."""
 
-    __slots__ = ("_chain", "_path", "_stack", "key")
+    __slots__ = ("_below", "_chain", "_path", "_stack", "key")
 
     key: bytes
     """A digest of all that can influence decisions in this directory and, together with the
@@ -86,6 +86,7 @@ class Scope:
         self._chain = chain
         self._path = path
         self.key = key
+        self._below: dict[bytes, Scope] = {}
 
     def decide(self, name: bytes, is_dir: bool) -> Reason:
         """Whether the name is in scope. `is_dir` is false for a symlink, whatever it points to."""
@@ -107,11 +108,16 @@ class Scope:
         that has no such file. It takes the place of the outer repository's, and the global
         excludes then count from here. The outer `.gitignore` files go on.
         """
+        is_plain = gitignore is None and mulliganignore is None and info_exclude is None
+        if is_plain and name in self._below:
+            return self._below[name]
         path = self._path + name + b"/"
         stack = self._stack
-        if gitignore is None and mulliganignore is None and info_exclude is None:
+        if is_plain:
             key = _digest(self.key + name)
-            return Scope(stack, stack.chain(path) if stack.placed else self._chain, path, key)
+            chain = stack.chain(path) if stack.placed else self._chain
+            found = self._below[name] = Scope(stack, chain, path, key)
+            return found
         key = _digest(self.key + name, gitignore, mulliganignore, info_exclude)
         stack = stack.grow(len(path), gitignore, mulliganignore, info_exclude)
         return Scope(stack, stack.chain(path), path, key)

@@ -49,8 +49,12 @@ class Names:
             found = {}
         else:
             self.not_odd(node, b".")
+        # By the same rules, a name that is what it was stays where it is.
+        settled = node.rules == scope.key and not whole and self.wanted.nothing
+        files, folders = (node.files, node.dirs) if settled else ({}, {})
         for name, is_directory in found.items():
-            self.sort(fd, path, node, name, is_directory, scope, whole)
+            if name not in (folders if is_directory else files):
+                self.sort(fd, path, node, name, is_directory, scope, whole)
         for known in (node.files, node.guards, node.dirs, node.left, node.odd):
             for name in [name for name in known if name not in found and name != b"."]:
                 self.gone(node, name)

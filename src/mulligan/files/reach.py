@@ -14,6 +14,7 @@ from mulligan.core.tree import DIRECTORY, LINK, Entry
 from mulligan.files.beneath import open_beneath
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PIECE = 1 << 20
 FEW = 16  # so many folders are reached sooner than the way to call the system otherwise is made
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -190,7 +191,7 @@ def looks_like(parent: int, name: bytes, entry: Entry) -> bool:
             return sha256(os.readlink(name, dir_fd=parent)).digest() == entry.id
         if not stat.S_ISREG(status.st_mode) or status.st_size != entry.size:
             return False
-        return digest_of(parent, name) == entry.id
+        return digest_of(parent, name, entry.size) == entry.id
     except FileNotFoundError:
         return False
     except OSError as problem:
@@ -199,12 +200,13 @@ def looks_like(parent: int, name: bytes, entry: Entry) -> bool:
         raise
 
 
-def digest_of(parent: int, name: bytes) -> bytes:
-    """The SHA-256 of a file's bytes."""
+def digest_of(parent: int, name: bytes, size: int) -> bytes:
+    """The SHA-256 of a file's bytes; `size` is how many there should be."""
     fd = os.open(name, OPEN_FILE, dir_fd=parent)
     try:
-        digest = sha256()
-        while piece := os.read(fd, 1 << 20):
+        # Of a small file everything at once, and room for no more than that.
+        digest = sha256(os.read(fd, min(size + 1, PIECE)))
+        while piece := os.read(fd, PIECE if size >= PIECE else 1):
             digest.update(piece)
         return digest.digest()
     finally:

@@ -120,10 +120,12 @@ class Scan:
     def _list_again(self, root: Node) -> None:
         for _path, node in root.walk():
             node.signature = None
+            node.rules = b""
 
     def _look_at_all(self, root: Node) -> None:
         with opened(self._root) as fd:
-            self._look(fd, b"", root, self._root_scope(fd), depth=0, whole=False)
+            scope = self._root_scope(fd)
+            self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
             self._settle(root)
 
     def _root_scope(self, fd: int) -> Scope:
@@ -131,12 +133,21 @@ class Scan:
         return project_scope(self._sources, gitignore, mulliganignore)
 
     def _look(
-        self, fd: int, path: bytes, node: Node, scope: Scope, *, depth: int, whole: bool
+        self,
+        fd: int,
+        status: os.stat_result,
+        path: bytes,
+        node: Node,
+        scope: Scope,
+        *,
+        depth: int,
+        whole: bool,
     ) -> None:
         """One directory and all below it. `whole`: everything in it was asked for by name."""
         if self._watch is not None:
             self._watch.add(path)
-        status = os.fstat(fd)
+            # What changed between the first look at it and its being watched is told by nobody.
+            status = os.fstat(fd)
         self._set_mode(node, status)
         if node.signature != _signature(status) or node.rules != scope.key:
             self._names.sort_all(fd, path, node, scope, whole)
@@ -261,29 +272,39 @@ class Scan:
             if child.partial:
                 self._look_for_wanted(child_fd, below, child, depth=depth + 1)
             else:
-                inner = self._child_scope(child_fd, below, child, name, scope)
+                status = os.fstat(child_fd)
+                inner = self._child_scope(child_fd, status, below, child, name, scope)
                 whole = whole or below in self._names.wanted.forced
-                self._look(child_fd, below, child, inner, depth=depth + 1, whole=whole)
+                self._look(child_fd, status, below, child, inner, depth=depth + 1, whole=whole)
         finally:
             os.close(child_fd)
         self._names.not_odd(node, name)
         if child.made is None or child.made_guards is None or mode != child.mode:
             node.changed(name)
 
-    def _child_scope(self, fd: int, path: bytes, node: Node, name: bytes, scope: Scope) -> Scope:
-        present: tuple[bool, ...] = (True, True)
+    def _child_scope(
+        self,
+        fd: int,
+        status: os.stat_result,
+        path: bytes,
+        node: Node,
+        name: bytes,
+        scope: Scope,
+    ) -> Scope:
+        present: tuple[bytes, ...] = IGNORE_FILES
         repository = node.repository
-        if node.signature == _signature(os.fstat(fd)):
+        if node.signature == _signature(status):
             # The directory has the names it had: only those ignore files need reading.
+            files, guards, left = node.files, node.guards, node.left
             present = tuple(
-                each in node.files or each in node.guards or each in node.left
-                for each in IGNORE_FILES
+                [each for each in IGNORE_FILES if each in files or each in guards or each in left]
             )
+            if not present and not repository:
+                return scope.enter(name)
         else:
             repository = can_see(fd, b".git")
         gitignore, mulliganignore = (
-            read_small(fd, each) if there else None
-            for each, there in zip(IGNORE_FILES, present, strict=True)
+            read_small(fd, each) if each in present else None for each in IGNORE_FILES
         )
         exclude = gitfiles.info_exclude(os.path.join(self._root, path)) if repository else None
         return scope.enter(
@@ -331,7 +352,7 @@ class Scan:
                     break
                 fd = os.open(parent, OPEN_DIRECTORY, dir_fd=here.fd)
                 at = join(here.path, parent)
-                scope = self._child_scope(fd, at, child, parent, here.scope)
+                scope = self._child_scope(fd, os.fstat(fd), at, child, parent, here.scope)
                 way.down(parent, Place(fd, at, child, scope))
                 if scope.key != child.rules:
                     raise _RulesChanged

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from mulligan.core.tree import LINK, Entry
 from mulligan.files.reach import OPEN_DIRECTORY, OPEN_FILE, Directories
 from mulligan.files.staging import Read, folder
-from mulligan.files.sync import sync_file_system
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -27,7 +25,6 @@ class Stage:
 
     def __init__(self, directories: Directories, tag: str) -> None:
         self.folders: dict[bytes, int] = {}
-        self.places: set[bytes] = set()
         self._directories = directories
         self._tag = tag
         self._is_resumed = False
@@ -67,18 +64,6 @@ class Stage:
         finally:
             os.close(fd)
 
-    def sync(self, slots: Iterable[Slot]) -> None:
-        """Makes what is in these slots durable; all at once, where that is possible."""
-        done = [sync_file_system(fd) for fd in self.folders.values()]
-        if not all(done):
-            for slot in slots:
-                sync_file(slot.fd, slot.name)
-
-    def sync_devices(self) -> bool:
-        """Syncs every file system on which something was staged; `False` if that cannot be."""
-        done = [sync_file_system(self._directories.open(place)) for place in self.places]
-        return bool(done) and all(done)
-
     def remove(self, place: bytes) -> None:
         """Removes a folder that is empty again. Whoever holds it open closes it."""
         os.rmdir(folder(self._tag), dir_fd=self._directories.open(place))
@@ -91,7 +76,6 @@ class Stage:
         except FileExistsError:
             self._is_resumed = True
         self.folders[place] = os.open(folder(self._tag), OPEN_DIRECTORY, dir_fd=parent)
-        self.places.add(place)
 
 
 def unlink_if_there(slot: Slot) -> None:

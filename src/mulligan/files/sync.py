@@ -8,8 +8,9 @@ written there; for a handful of files each is synced by itself instead.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
+from threading import Thread
 
 FEW = 8
 
@@ -18,6 +19,34 @@ def sync_file_system(fd: int) -> bool:
     """Syncs all that was written to the file system of an open file; `False` if that cannot be."""
     call = _call()
     return call is not None and call(fd) == 0
+
+
+class Syncing:
+    """File systems that are being synced, while their caller has other things to do."""
+
+    def __init__(self, descriptors: Iterable[int]) -> None:
+        """The descriptors must stay open until `wait` has returned."""
+        self._descriptors = list(descriptors)
+        self._is_done: list[bool] | None = None
+        self._thread: Thread | None = None
+        if self._descriptors:
+            self._thread = Thread(target=self._sync)
+            try:
+                self._thread.start()
+            except RuntimeError:
+                # No thread is to be had: then `wait` is what it says.
+                self._thread = None
+
+    def wait(self) -> bool:
+        """Returns when they are durable; `False` if that cannot be had like this, or of none."""
+        if self._thread is not None:
+            self._thread.join()
+        if self._is_done is None:
+            self._sync()
+        return bool(self._is_done) and all(self._is_done or ())
+
+    def _sync(self) -> None:
+        self._is_done = [sync_file_system(fd) for fd in self._descriptors]
 
 
 @cache

@@ -50,7 +50,7 @@ def collect(
             f"Nothing was freed: {problems[0].where} refers to an object that cannot be read "
             f"({problems[0].detail}). `mulligan verify` lists all such places."
         )
-    by_pack: dict[int, list[Record]] = {number: [] for number in store.index.packs()}
+    by_pack: dict[int, list[Record]] = {number: [] for number in store.index.glance().packs}
     dead: set[bytes] = set()
     for record in store.index.all():
         by_pack.setdefault(record.pack, []).append(record)
@@ -106,7 +106,7 @@ def _rewrite(store: Store, number: int, found: list[Record], dead: set[bytes]) -
 
 def _sizes(store: Store, packs: Iterable[int] | None) -> dict[int, int]:
     sizes = {}
-    for number in store.index.packs() if packs is None else packs:
+    for number in store.index.glance().packs if packs is None else packs:
         try:
             sizes[number] = os.path.getsize(os.path.join(store.directory, pack_name(number)))
         except FileNotFoundError:

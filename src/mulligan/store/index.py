@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -35,12 +35,27 @@ PRAGMA user_version = 1;
 FEW, MANY = 16, 128
 
 
+class Glance(NamedTuple):
+    """All that the index knows but for the objects themselves."""
+
+    generation: int
+    last_pack: int
+    """The highest number that a pack ever had: numbers are not used again, because another
+    process may still read the pack that had one."""
+    packs: dict[int, int]
+    """The known packs and where each ends."""
+    torn: frozenset[int]
+    """Packs that do not end with a whole record, and are not to be appended to."""
+    doomed: tuple[int, ...]
+
+
 class PackIndex:
     """The rows of one `objects` directory. Safe to use from several threads."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._lock = RLock()
+        self._glance: tuple[int, Glance] | None = None
         self._path = os.path.join(directory, "index.sqlite")
         with self._translated():
             try:
@@ -57,15 +72,36 @@ class PackIndex:
                 return True
         return bool(rows != [("ok",)])
 
+    def glance(self) -> Glance:
+        """Read anew only when somebody has written since."""
+        with self._lock, self._translated():
+            # Changes with what other connections commit; our own commits drop what is remembered.
+            version: Any = self._db.execute("PRAGMA data_version").fetchone()
+            if self._glance is None or self._glance[0] != version[0]:
+                self._glance = (version[0], self._look())
+            return self._glance[1]
+
+    def _look(self) -> Glance:
+        # Not only what is asked for: one that is damaged inside is to be noticed early.
+        self._db.execute("SELECT * FROM objects LIMIT 1").fetchall()
+        self._db.execute("SELECT * FROM objects ORDER BY id DESC LIMIT 1").fetchall()
+        meta: Any = self._db.execute("SELECT generation, last_pack FROM meta").fetchone()
+        packs: Any = self._db.execute("SELECT number, end, whole FROM packs").fetchall()
+        doomed: Any = self._db.execute("SELECT number FROM doomed").fetchall()
+        return Glance(
+            generation=meta[0],
+            last_pack=meta[1],
+            packs={number: end for number, end, _whole in packs},
+            torn=frozenset(number for number, _end, whole in packs if not whole),
+            doomed=tuple(number for (number,) in doomed),
+        )
+
     def is_unreadable(self) -> bool:
         """Whether not even a glance at it succeeds."""
-        with self._lock:
-            try:
-                for table in ("packs", "doomed", "meta", "objects"):
-                    self._db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
-                self._db.execute("SELECT * FROM objects ORDER BY id DESC LIMIT 1").fetchall()
-            except (apsw.CorruptError, apsw.NotADBError):
-                return True
+        try:
+            self.glance()
+        except Corrupt:
+            return True
         return False
 
     def rebuild(self) -> None:
@@ -91,10 +127,12 @@ class PackIndex:
             if os.path.exists(self._path + ending):
                 os.unlink(self._path + ending)
         self._db = _connect(self._path)
+        self._glance = None
         highest = max((number for number, _start, _end in self.strays()), default=0)
         # Whoever remembers identities must ask again, and no number may come twice.
         generation = int.from_bytes(os.urandom(6))
         self._db.execute("UPDATE meta SET generation = ?, last_pack = ?", (generation, highest))
+        self._glance = None
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -107,6 +145,8 @@ class PackIndex:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+            finally:
+                self._glance = None
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -167,32 +207,6 @@ class PackIndex:
             row: Any = self._db.execute("SELECT count(*), total(stored) FROM objects").fetchone()
         return int(row[0]), int(row[1])
 
-    @property
-    def generation(self) -> int:
-        with self._lock, self._translated():
-            row: Any = self._db.execute("SELECT generation FROM meta").fetchone()
-        return int(row[0])
-
-    @property
-    def last_pack(self) -> int:
-        """The highest number that a pack ever had: numbers are not used again, because another
-        process may still read the pack that had one."""
-        with self._lock, self._translated():
-            row: Any = self._db.execute("SELECT last_pack FROM meta").fetchone()
-        return int(row[0])
-
-    def packs(self) -> dict[int, int]:
-        """The known packs and where each ends."""
-        with self._lock, self._translated():
-            rows: Any = self._db.execute("SELECT number, end FROM packs").fetchall()
-        return dict(rows)
-
-    def is_whole(self, number: int) -> bool:
-        """Whether a pack ends with a whole record, and may be appended to."""
-        with self._lock, self._translated():
-            row = self._db.execute("SELECT whole FROM packs WHERE number = ?", (number,)).fetchone()
-        return row is not None and bool(row[0])
-
     def add(
         self,
         found: Iterable[Record],
@@ -235,7 +249,7 @@ class PackIndex:
 
     def drop_missing_packs(self) -> None:
         """Forgets packs whose files are not there; their objects must have been dropped."""
-        for number in self.packs():
+        for number in self.glance().packs:
             if not os.path.exists(os.path.join(self.directory, pack_name(number))):
                 with self._lock, self._writing():
                     self._db.execute("DELETE FROM packs WHERE number = ?", (number,))
@@ -243,8 +257,7 @@ class PackIndex:
     def bury(self, unlink: Callable[[str], None] = os.unlink) -> None:
         """Deletes the doomed packs."""
         with self._lock, self._translated():
-            rows: Any = self._db.execute("SELECT number FROM doomed").fetchall()
-            for (number,) in rows:
+            for number in self.glance().doomed:
                 try:
                     unlink(os.path.join(self.directory, pack_name(number)))
                 except FileNotFoundError:
@@ -254,7 +267,7 @@ class PackIndex:
 
     def strays(self) -> Iterator[tuple[int, int, int]]:
         """Packs that hold more than is listed: their number, where that begins, where it ends."""
-        known = self.packs()
+        known = self.glance().packs
         for name in sorted(os.listdir(self.directory)):
             number = pack_number(name)
             if number is not None:

@@ -186,7 +186,7 @@ class Store:
         if self.index.is_unreadable():
             self.index.rebuild()
         self.index.bury()
-        known = self.index.packs()
+        known = self.index.glance().packs
         ends: dict[int, int] = {}
         torn: set[int] = set()
         for number, start, end in list(self.index.strays()):

@@ -54,10 +54,12 @@ class Writer:
         self._waiting_bytes = 0
         self._buffer: list[bytes] = []
         self._buffered = 0
-        self._ends = store.index.packs()
+        glance = store.index.glance()
+        self._ends = dict(glance.packs)
+        self._torn = glance.torn
         self._changed: dict[int, int] = {}
         self._is_first = not self._ends
-        self._number = store.index.last_pack
+        self._number = glance.last_pack
         self._fd = -1
         self._position = 0
         self._is_new_name = False
@@ -289,11 +291,9 @@ class Writer:
 
     def _is_whole(self, path: str, end: int) -> bool:
         try:
-            if os.path.getsize(path) != end:
-                return False
+            return self._number not in self._torn and os.path.getsize(path) == end
         except FileNotFoundError:
             return False
-        return self.store.index.is_whole(self._number)
 
     def _flush(self) -> None:
         view = memoryview(b"".join(self._buffer))

@@ -39,13 +39,14 @@ def take(
     session: str | None = None,
 ) -> Checkpoint:
     """Objects first, then the checkpoint and its operation in one transaction."""
-    message = words(message)
+    message, include = words(message), tuple(include)
     from mulligan.workspace.observe import observing
     from mulligan.workspace.turns import bring_into_view
 
     with workspace.locked():
         owner = sessions.resolve(workspace.journal, session).id if session is not None else None
-        bring_into_view(workspace, include)
+        if include:
+            bring_into_view(workspace, include)
         with observing(workspace) as now:
             now.commit()
             before = checkpoints.latest(workspace.journal)
@@ -57,7 +58,7 @@ def take(
                 row = now.checkpoint(db, kind=kind, message=message, session=owner)
                 now.record(db, kind="checkpoint", after=row, session=owner)
         workspace.save_cache()
-    return result(workspace, row, changes)
+    return result(workspace, row, changes, now.seen.coverage)
 
 
 def add(
@@ -178,7 +179,13 @@ def operation(row: OperationRow) -> Operation:
     )  # fmt: skip
 
 
-def result(workspace: Workspace, row: CheckpointRow, changes: Changes | None = None) -> Checkpoint:
+def result(
+    workspace: Workspace,
+    row: CheckpointRow,
+    changes: Changes | None = None,
+    covered: Coverage | None = None,
+) -> Checkpoint:
+    """A checkpoint as it is given out; `covered` is its coverage, if the caller knows it."""
     return Checkpoint(
         id=row.id,
         tree=row.tree.hex(),
@@ -187,7 +194,7 @@ def result(workspace: Workspace, row: CheckpointRow, changes: Changes | None = N
         created_at=row.created_at,
         files=row.files,
         bytes=row.bytes,
-        coverage=coverage(workspace, row),
+        coverage=covered or coverage(workspace, row),
         changes=changes,
         session=row.session,
         entry=row.entry,

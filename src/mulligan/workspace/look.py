@@ -80,17 +80,18 @@ def _look(
     also: Iterable[bytes] = (),
 ) -> Look:
     project = workspace.project
-    if cache.limits != tuple(workspace.limits):
+    limits = workspace.limits
+    if cache.limits != tuple(limits):
         # What is kept depends on the settings: with other settings, nothing seen still holds.
         cache.root = None
-        cache.limits = tuple(workspace.limits)
+        cache.limits = tuple(limits)
     started = time.time_ns()
     scan = Scan(
         project.root,
         cache,
         sink,
         started=started,
-        limits=workspace.limits,
+        limits=limits,
         forced=(*forced_paths(workspace), *also),
         hidden=_hidden(workspace),
         watch=watcher,
@@ -115,7 +116,7 @@ def _look(
         workspace.store.keep(id, data)
         return id
 
-    made = snapshot.build(root, workspace.load, save, workspace.limits.guard_total)
+    made = snapshot.build(root, workspace.load, save, limits.guard_total)
     if (
         scan.coverage_changed
         or cache.coverage is None
@@ -153,7 +154,7 @@ def _look_at_changes(scan: Scan, cache: Cache, watcher: Watcher | RemoteWatcher 
 
 def _check_generation(workspace: Workspace, cache: Cache) -> None:
     """After a garbage collection the cache may name objects that are gone: it forgets those."""
-    generation = workspace.store.index.generation
+    generation = workspace.store.index.glance().generation
     if cache.generation == generation:
         return
     if cache.root is not None and cache.generation >= 0:
@@ -186,7 +187,7 @@ def _mount_points(root: bytes) -> Iterator[bytes]:
 
 
 def _own(workspace: Workspace) -> tuple[bytes, ...]:
-    home = os.path.realpath(os.fsencode(workspace.home))
+    home = workspace.home_path
     if home == workspace.project.root:
         return (b"projects", b"config.toml")
     start = workspace.project.root.rstrip(b"/") + b"/"

@@ -54,7 +54,7 @@ def prepare(
     else:
         goal, changes = wish.leads_to
         move = moved(trees, before, {}, wish.guarded)._replace(tree=goal, main_changes=changes)
-    dirty = find_dirty(workspace, move.changes, deliberate_only=keep_dirty)
+    dirty = find_dirty(workspace, before, move.changes, deliberate_only=keep_dirty)
     if keep_dirty and dirty:
         reason = "it is in no checkpoint yet, and was to be kept"
         wish = settled(workspace, seen, wish.without(dict.fromkeys(dirty, reason)))
@@ -83,7 +83,7 @@ def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) ->
 
 
 def find_dirty(
-    workspace: Workspace, changes: Iterable[Change], *, deliberate_only: bool
+    workspace: Workspace, before: tuple[Id, Id], changes: Iterable[Change], *, deliberate_only: bool
 ) -> list[bytes]:
     """The paths about to lose a content that no checkpoint has had at that path until now.
 
@@ -101,6 +101,14 @@ def find_dirty(
     for row in checkpoints.newest_first(workspace.journal) if wanted else ():
         if deliberate_only and row.kind in checkpoints.MADE_BY_RESTORE:
             continue
+        if not visited:
+            # Mostly little has changed since the latest: only that can be missing in it.
+            since = {
+                change.path
+                for old, new in zip((row.tree, row.guarded), before, strict=True)
+                for change in tree.differences(old, new, workspace.load)
+            }
+            wanted = {path: entry for path, entry in wanted.items() if path in since}
         below = directories_above(wanted)
         for root in (row.tree, row.guarded):
             _strike_out(workspace, root, b"", wanted, below, visited)

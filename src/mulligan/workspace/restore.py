@@ -4,7 +4,7 @@ All three are one thing: a wish becomes a move, and a move is carried out in thi
 
 1. the contents of the disk and the planned trees are in the store (objects);
 2. a safety checkpoint and the planned operation are in the journal (operation, planned);
-3. the files are changed, and read back (files);
+3. what the store has of them is read back, then the files are changed, and read back (files);
 4. the operation is marked, with a checkpoint of what it arrived at (operation, applied).
 
 A kill before 3 leaves the old state; a kill after it is finished by the next who opens the
@@ -148,16 +148,6 @@ def perform(
             workspace.save_cache()
             return _named(workspace, _not_done(wish, move, preview=preview))
         now.commit()
-        if _mend(workspace, changes):
-            if mended:
-                raise Corrupt(
-                    "What is on the disk cannot be kept safe: the store gives back something else "
-                    "than was put in. Nothing was changed; the disk under the store may be failing."
-                )
-            return perform(
-                workspace, wishing, keep_dirty=keep_dirty, force=force, preview=preview,
-                always=always, planned=planned, mended=True,
-            )  # fmt: skip
         with workspace.journal.writing() as db:
             safety = now.safety(db, f"Before {wish.kind} to {wish.target or 'an earlier state'}")
             now.note(db, safety)
@@ -174,6 +164,8 @@ def perform(
                 session=wish.session,
                 intent=intent,
             )
+    workspace.store.forget_kept()
+    workspace.store.expect({each.id for change in changes for each in change[1:] if each})
     with Freeing() as freeing:
         try:
             applied = apply.apply(
@@ -183,11 +175,23 @@ def perform(
                 workspace.store.stream,
                 lambda done, total: workspace.progress("restoring", done, total),
                 freeing,
+                check=lambda: _read_back(workspace, changes),
             )
-        except MulliganError as problem:
+        except (MulliganError, _Damaged) as problem:
             with workspace.journal.writing() as db:
                 operations.abandon(db, number, str(problem))
-            raise
+            if not isinstance(problem, _Damaged):
+                raise
+            if mended:
+                raise Corrupt(
+                    "What is on the disk cannot be kept safe: the store gives back something else "
+                    "than was put in. Nothing was changed; the disk under the store may be failing."
+                ) from problem
+            # The disk has the only good copies: the look that now follows stores them anew.
+            return perform(
+                workspace, wishing, keep_dirty=keep_dirty, force=force, preview=preview,
+                always=always, planned=planned, mended=True,
+            )  # fmt: skip
         operation = operations.by_number(workspace.journal, number)
         assert operation is not None
         return complete(workspace, operation, safety=safety, move=move, applied=applied)
@@ -201,8 +205,8 @@ def complete(
     move: Move,
     applied: apply.Applied,
 ) -> RestoreResult:
-    """Reads everything back, and marks the operation with what it really arrived at."""
-    wrong = apply.verify(workspace.project.root, applied.done)
+    """Marks the operation with what it really arrived at."""
+    wrong = applied.wrong
     done = [change for change in applied.done if change.path not in wrong]
     spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, apply.MEANWHILE)
     new, kept = move.tree, move.guarded
@@ -350,13 +354,12 @@ def _take_back(
     return perform(workspace, wishing, keep_dirty=keep_dirty, preview=preview)
 
 
-def _mend(workspace: Workspace, changes: list[Change]) -> bool:
-    """Whether a stored copy of what is about to go turned out damaged, and was struck out.
+class _Damaged(Exception):
+    """What was about to go cannot be had back from the store."""
 
-    Then the disk has the only good copy, and a further look stores it anew.
-    """
-    workspace.store.forget_kept()
-    workspace.store.expect({each.id for change in changes for each in change[1:] if each})
+
+def _read_back(workspace: Workspace, changes: list[Change]) -> None:
+    """Raises if what is about to go cannot be had back from the store, and strikes that out."""
     damaged = [
         id
         for change in changes
@@ -367,7 +370,7 @@ def _mend(workspace: Workspace, changes: list[Change]) -> bool:
     ]
     if damaged:
         workspace.store.index.drop(damaged)
-    return bool(damaged)
+        raise _Damaged("what it was to overwrite was damaged in the store")
 
 
 def _refused(wish: Wish, move: Move) -> bool:

@@ -154,9 +154,9 @@ def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
             for path, entry in wish.main.items()
             if entry is not None
             and not entry.is_directory
-            and not seen.coverage.reason_for(path)
             and in_tree(path) is None
             and in_guarded(path) is None
+            and not seen.coverage.reason_for(path)
             and is_file(disk, path)
         ]
 
@@ -205,7 +205,7 @@ def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
 
 def _finders(workspace: Workspace, seen: Look) -> tuple[Find, Find]:
     """Looks paths up in what was seen: the project's tree, and the guarded files."""
-    return tree.finder(seen.tree, workspace.load), tree.finder(seen.guarded, workspace.load)
+    return workspace.finder(seen.tree), workspace.finder(seen.guarded)
 
 
 def _concerns(change: Change, paths: tuple[bytes, ...]) -> bool:
@@ -240,7 +240,7 @@ def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes,
     """
     covered = coverage(workspace, target)
     forced = forced_paths(workspace)
-    finders = [tree.finder(root, workspace.load) for root in (target.tree, target.guarded)]
+    finders = [workspace.finder(root) for root in (target.tree, target.guarded)]
 
     def content(path: bytes) -> bytes | None:
         for find in finders:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mulligan.core import tree
 from mulligan.core.coverage import raw
 from mulligan.core.entries import STATUSES
-from mulligan.core.tree import EMPTY, EMPTY_ID, Tree
+from mulligan.core.tree import EMPTY, EMPTY_ID, Entry, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, UsageError
 from mulligan.files import freeing, gitfiles, index
 from mulligan.files.index import Cache
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from mulligan.workspace.search import Tools
 
 TREES_KEPT_BYTES = 32 << 20
+FINDERS_KEPT = 4
 SAVE_SECONDS = 5.0
 
 
@@ -105,6 +107,7 @@ class Workspace(SessionVerbs, ReviewVerbs):
         self._cache: Cache | None = None
         self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
         self._trees_bytes = 0
+        self._finders: dict[bytes, Callable[[bytes], Entry | None]] = {}
         self.watcher: Watcher | None = None
         self.search_tools: list[Tools] = []
         self.counted: tuple[object, dict[str, PendingStats]] | None = None
@@ -141,6 +144,11 @@ class Workspace(SessionVerbs, ReviewVerbs):
                 self.store.tidy()
         except Busy:
             return
+
+    @cached_property
+    def home_path(self) -> bytes:
+        """Where Mulligan's data lies, without links on the way."""
+        return os.path.realpath(os.fsencode(self.home))
 
     @property
     def root(self) -> str:
@@ -440,6 +448,15 @@ class Workspace(SessionVerbs, ReviewVerbs):
         if found is None:
             found = tree.decode(self.store.get(id))
             self.remember(id, found)
+        return found
+
+    def finder(self, root: bytes) -> Callable[[bytes], Entry | None]:
+        """Looks paths up in a tree; what was found in the ones asked about last is remembered."""
+        found = self._finders.get(root)
+        if found is None:
+            if len(self._finders) >= FINDERS_KEPT:
+                self._finders.clear()
+            found = self._finders[root] = tree.finder(root, self.load)
         return found
 
     def remember(self, id: bytes, made: Tree) -> None:
