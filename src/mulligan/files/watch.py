@@ -178,6 +178,11 @@ class Watcher:
                 return False
             poll.poll(pause * 1000)
 
+    def queued(self) -> int:
+        """How many bytes of events nobody has read yet."""
+        with self._lock:
+            return 0 if self._closed else self._available()
+
     @property
     def broken(self) -> bool:
         """Whether it can no longer promise anything about what was added."""
@@ -242,9 +247,7 @@ class Watcher:
 
     def _read(self) -> None:
         # As much as there is now, not until it is empty: a busy writer must not hold us here.
-        available = array.array("i", [0])
-        fcntl.ioctl(self._fd, termios.FIONREAD, available)
-        left = available[0]
+        left = self._available()
         while left > 0:
             try:
                 data = os.read(self._fd, _READ_SIZE)
@@ -252,6 +255,11 @@ class Watcher:
                 return
             left -= len(data)
             self._take(data)
+
+    def _available(self) -> int:
+        available = array.array("i", [0])
+        fcntl.ioctl(self._fd, termios.FIONREAD, available)
+        return available[0]
 
     def _take(self, data: bytes) -> None:
         """Take in one buffer of events.

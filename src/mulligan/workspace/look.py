@@ -17,7 +17,7 @@ from mulligan.files.scan import Scan
 from mulligan.store.writer import Writer
 
 if TYPE_CHECKING:
-    from mulligan.files.watch import Watcher
+    from mulligan.files.watch import Changes, Watcher
     from mulligan.files.watch_socket import RemoteWatcher
     from mulligan.workspace.hands import Hands
     from mulligan.workspace.workspace import Workspace
@@ -38,16 +38,21 @@ class Look(NamedTuple):
     bytes: int
 
 
-def look(workspace: Workspace, writer: Sink, also: Iterable[bytes] = ()) -> Look:
+def look(
+    workspace: Workspace, writer: Sink, also: Iterable[bytes] = (), *, ahead: bool = False
+) -> Look:
     """Looks, and stores every content that is new. The caller holds the lock and commits.
 
-    `also` are paths to take in this once, wherever they lie.
+    `also` are paths to take in this once, wherever they lie. `ahead` of any verb, it takes no
+    news from those who wait for some.
     """
+    if not ahead and workspace.ahead is not None:
+        workspace.ahead.begin_anew()
     try:
         cache = workspace.cache()
         _check_generation(workspace, cache)
         with workspace.watching() as watcher:
-            seen = _look(workspace, cache, writer, watcher, also)
+            seen = _look(workspace, cache, writer, watcher, also, ahead=ahead)
             if watcher is not None and watcher.broken:
                 # A folder may have been listed without being watched: nothing follows from this.
                 cache.token = None
@@ -78,6 +83,8 @@ def _look(
     sink: Sink,
     watcher: Watcher | RemoteWatcher | None,
     also: Iterable[bytes] = (),
+    *,
+    ahead: bool = False,
 ) -> Look:
     project = workspace.project
     limits = workspace.limits
@@ -98,8 +105,11 @@ def _look(
         progress=lambda files, size: workspace.progress("reading", files, None),
         hands=_hands(workspace, sink, started) if isinstance(sink, Writer) else None,
     )
-    if not _look_at_changes(scan, cache, watcher):
-        token = watcher.since(None).token if watcher is not None else None
+    asked = watcher.since if watcher is not None else None
+    if ahead and workspace.watcher is not None:
+        asked = workspace.watcher.peek
+    if not _look_at_changes(scan, cache, asked):
+        token = asked(None).token if asked is not None else None
         if watcher is not None and cache.root is not None:
             # In one go: asking another process for each folder would take a round trip each.
             watcher.add_many([path for path, _node in cache.root.walk()])
@@ -138,14 +148,16 @@ def _hands(workspace: Workspace, writer: Writer, started: int) -> Callable[[], H
     return call
 
 
-def _look_at_changes(scan: Scan, cache: Cache, watcher: Watcher | RemoteWatcher | None) -> bool:
+def _look_at_changes(
+    scan: Scan, cache: Cache, asked: Callable[[str | None], Changes] | None
+) -> bool:
     """Looks only where the watcher saw something, if that can be trusted to be all."""
-    if watcher is None or cache.token is None:
+    if asked is None or cache.token is None:
         return False
     # By the clock on the wall, for the last full look may have been another process's.
     if not 0 <= time.time() - cache.full_at <= FULL_EVERY_SECONDS:
         return False
-    seen = watcher.since(cache.token)
+    seen = asked(cache.token)
     if seen.lost or not scan.at(seen.paths):
         return False
     cache.token = seen.token

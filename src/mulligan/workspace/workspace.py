@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mulligan.files.names import Limits
     from mulligan.files.watch import Watcher
     from mulligan.files.watch_socket import RemoteWatcher
+    from mulligan.workspace.ahead import Ahead
     from mulligan.workspace.results import (
         Checkpoint,
         Collected,
@@ -109,6 +110,7 @@ class Workspace(SessionVerbs, ReviewVerbs):
         self._trees_bytes = 0
         self._finders: dict[bytes, Callable[[bytes], Entry | None]] = {}
         self.watcher: Watcher | None = None
+        self.ahead: Ahead | None = None
         self.search_tools: list[Tools] = []
         self.counted: tuple[object, dict[str, PendingStats]] | None = None
         self._depth = 0
@@ -118,6 +120,9 @@ class Workspace(SessionVerbs, ReviewVerbs):
                 from mulligan.files.watch import Watcher
 
                 self.watcher = Watcher(project.root)
+                from mulligan.workspace.ahead import Ahead
+
+                self.ahead = Ahead(self, self.watcher)
             if self.store.is_unlisted():
                 self._list_packs()
             self._see_to_what_was_left()
@@ -156,6 +161,10 @@ class Workspace(SessionVerbs, ReviewVerbs):
         return os.fsdecode(self.project.root)
 
     def close(self) -> None:
+        if self.ahead is not None:
+            # First, for it may be about to wait for the guard.
+            self.ahead.close()
+            self.ahead = None
         with self._guard:
             if self.watcher is not None:
                 self.save_cache(now=True)

@@ -1,0 +1,160 @@
+"""Looking ahead: what changed is in the store before anybody asks, and counts for nothing yet."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan import Workspace
+from mulligan.errors import Corrupt
+from mulligan.workspace import ahead
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    found = tmp_path / "project"
+    (found / "src").mkdir(parents=True)
+    (found / "src" / "app.py").write_text("one\n")
+    return found
+
+
+@pytest.fixture
+def workspace(root: Path) -> Iterator[Workspace]:
+    with mulligan.open(root, watch=True) as found:
+        found.checkpoint()
+        yield found
+
+
+def has(workspace: Workspace, content: str) -> Callable[[], bool]:
+    id = sha256(content.encode()).digest()
+    return lambda: workspace.store.has(id)
+
+
+def soon(happened: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 20
+    while not happened():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_what_changed_is_stored_once_all_is_quiet_and_nothing_is_recorded(
+    workspace: Workspace, root: Path
+) -> None:
+    before = workspace.log(), workspace.operations()
+    (root / "src" / "app.py").write_text("two\n")
+    (root / "new").mkdir()
+    (root / "new" / "file").write_text("new\n")
+    assert soon(has(workspace, "two\n"))
+    assert soon(has(workspace, "new\n"))
+    assert (workspace.log(), workspace.operations()) == before
+    assert [each.path for each in workspace.status().changed_files] == ["new/file", "src/app.py"]
+    taken = workspace.checkpoint()
+    assert taken.changes == (1, 1, 0)
+    assert workspace.verify().clean
+
+
+def test_a_checkpoint_after_a_look_ahead_is_the_one_that_a_full_look_takes(
+    workspace: Workspace, root: Path
+) -> None:
+    (root / "src" / "app.py").write_text("two\n")
+    assert soon(has(workspace, "two\n"))
+    (root / "src" / "app.py").chmod(0o755)
+    (root / "src" / "link").symlink_to("app.py")
+    taken = workspace.checkpoint()
+    with mulligan.open(root) as plain:
+        assert plain.checkpoint().tree == taken.tree
+
+
+def test_a_file_that_is_written_all_the_time_is_read_ahead_once_between_two_verbs(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "PAUSE", 0.01)
+    file = root / "src" / "app.py"
+    file.write_text("two\n")
+    assert soon(has(workspace, "two\n"))
+    for number in range(5):
+        file.write_text(f"{number} more\n")
+        time.sleep(0.1)
+    assert not any(has(workspace, f"{number} more\n")() for number in range(5))
+    workspace.checkpoint()
+    assert has(workspace, "4 more\n")()
+    file.write_text("three\n")
+    assert soon(has(workspace, "three\n"))
+
+
+@pytest.mark.parametrize("limit", ["MOST_FILES", "MOST_BYTES"])
+def test_much_at_a_time_is_left_to_the_verbs(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(ahead, limit, 1)
+    looked = threading.Event()
+    is_little = ahead.Ahead._is_little
+
+    def noted(self: ahead.Ahead, paths: frozenset[bytes]) -> bool:
+        found = is_little(self, paths)
+        looked.set()
+        return found
+
+    monkeypatch.setattr(ahead.Ahead, "_is_little", noted)
+    (root / "a").write_text("first\n")
+    (root / "b").write_text("second\n")
+    assert looked.wait(20)
+    assert not has(workspace, "first\n")()
+    assert workspace.checkpoint().changes == (2, 0, 0)
+
+
+def test_those_who_wait_for_changes_are_told_of_what_was_read_ahead(
+    workspace: Workspace, root: Path
+) -> None:
+    assert workspace.watcher is not None
+    workspace.checkpoint()
+    (root / "src" / "app.py").write_text("two\n")
+    assert soon(has(workspace, "two\n"))
+    assert workspace.watcher.wait(0)
+
+
+def test_a_look_ahead_that_fails_is_said_by_nobody_and_the_next_verb_works(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "PAUSE", 0.01)
+    failed = threading.Event()
+
+    def fail(*given: object, **more: object) -> None:
+        failed.set()
+        raise Corrupt("damaged")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ahead, "look", fail)
+        (root / "src" / "app.py").write_text("two\n")
+        assert failed.wait(20)
+    assert workspace.checkpoint().changes == (0, 1, 0)
+    (root / "src" / "app.py").write_text("three\n")
+    assert soon(has(workspace, "three\n"))
+
+
+def test_what_was_read_ahead_and_never_asked_for_is_freed(workspace: Workspace, root: Path) -> None:
+    kept = (root / "src" / "app.py").read_text()
+    (root / "src" / "app.py").write_text("two\n" * 1000)
+    assert soon(has(workspace, "two\n" * 1000))
+    (root / "src" / "app.py").write_text(kept)
+    workspace.checkpoint()
+    workspace.gc()
+    assert not has(workspace, "two\n" * 1000)()
+    assert workspace.verify().clean
+
+
+def test_a_closed_workspace_leaves_no_thread(root: Path) -> None:
+    before = set(threading.enumerate())
+    with mulligan.open(root, watch=True) as workspace:
+        workspace.checkpoint()
+        (root / "src" / "app.py").write_text("two\n")
+    assert set(threading.enumerate()) <= before
