@@ -288,15 +288,15 @@ def _settings(
     Sections and keys come in lower case; the value is None where there is a key only. Ends at
     the first thing that is not in git's syntax.
     """
-    path = os.path.realpath(path)
     data = _read(path)
-    if data is None or path in within or len(within) > 10:
+    if data is None or len(within) > 10 or (within and os.path.realpath(path) in within):
         return
     for key, value in _parsed(data):
         yield key, value
         if key == b"include.path" and value:
-            included = os.path.join(os.path.dirname(path), _expanded(value, environ) or b"")
-            yield from _settings(included, environ, (*within, path))
+            here = os.path.realpath(path)
+            included = os.path.join(os.path.dirname(here), _expanded(value, environ) or b"")
+            yield from _settings(included, environ, (*within, here))
 
 
 @lru_cache(maxsize=64)
