@@ -173,7 +173,11 @@ function Now({ project, latest }: { project: string; latest: string }) {
         <h2>Changed since the latest checkpoint</h2>
         <Total files={found.data.files} />
       </div>
-      <DiffStream files={found.data.files} split={stored("review-side") === "split"} />
+      <DiffStream
+        files={found.data.files}
+        split={stored("review-side") === "split"}
+        read={(path) => api.file(project, path)}
+      />
     </>
   );
 }
@@ -282,7 +286,15 @@ function Detail(given: {
           </p>
         </Empty>
       ) : (
-        <DiffStream files={found.data.files} split={side === "split"} />
+        <DiffStream
+          files={found.data.files}
+          split={side === "split"}
+          read={(path) =>
+            base === "disk"
+              ? api.file(project, path)
+              : api.fileThen(project, one.checkpoint, path)
+          }
+        />
       )}
     </>
   );

@@ -3,6 +3,8 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, Problem, type PendingHunk, type Session } from "../../api";
 import { useColumns } from "../../diff/columns";
+import type { OpenGap } from "../../diff/lines";
+import { openGap, type Opened } from "../../diff/model";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
 import { Counts, Segments, Skeleton, Trouble } from "../../parts/small";
@@ -44,7 +46,7 @@ function ReviewOf({ project }: { project: string }) {
   const [side, setSide] = useState(stored("review-side") ?? "unified");
   const [decided, setDecided] = useState<Set<string>>(new Set());
   const [folded, setFolded] = useState<Set<string>>(new Set());
-  const [opened, setOpened] = useState<Set<string>>(new Set());
+  const [opened, setOpened] = useState<Opened>(new Map());
   const [current, setCurrent] = useState<string | null>(query.get("hunk"));
   const [top, setTop] = useState<Part | null>(null);
   const [asking, setAsking] = useState<"keep" | "undo" | null>(null);
@@ -223,7 +225,7 @@ function ReviewOf({ project }: { project: string }) {
   }
 
   const fold = (key: string) => setFolded((old) => toggled(old, key));
-  const open = (gap: string) => setOpened((old) => toggled(old, gap));
+  const open: OpenGap = (gap, how) => setOpened((old) => openGap(old, gap, how));
   const act = {
     keep: (chosen: PendingHunk[]) => void decide("keep", chosen),
     undo: (chosen: PendingHunk[]) => void decide("undo", chosen),
