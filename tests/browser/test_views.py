@@ -50,9 +50,14 @@ def test_each_view_shows_what_it_is_for(
     expect(tab.get_by_role("heading", level=1)).to_have_count(1)
     expect(tab.get_by_text("Live", exact=True)).to_be_visible()
     tab.wait_for_timeout(300)
+    shoot(tab, tmp_path, f"{view}-{theme}")
+
+
+def shoot(tab: Any, tmp_path: Path, name: str) -> None:
+    """A picture of the page, into the folder that MULLIGAN_SHOTS names."""
     folder = Path(os.environ.get("MULLIGAN_SHOTS", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(path=folder / f"{view}-{theme}.png")
+    tab.screenshot(path=folder / f"{name}.png")
 
 
 def test_home_lists_sessions_with_what_is_pending(

@@ -5,6 +5,7 @@ import { api, type Checkpoint, type Coverage as CoverageOf, type FileChange } fr
 import { DiffStream } from "../../diff/stream";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
+import { narrow } from "../../parts/narrow";
 import { Select } from "../../parts/select";
 import { Counts, Empty, Path, Segments, Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
@@ -175,7 +176,7 @@ function Now({ project, latest }: { project: string; latest: string }) {
       </div>
       <DiffStream
         files={found.data.files}
-        split={stored("review-side") === "split"}
+        split={stored("review-side") === "split" && !narrow.value}
         read={(path) => api.file(project, path)}
       />
     </>
@@ -257,15 +258,17 @@ function Detail(given: {
             />
             {found.data && <Total files={found.data.files} />}
             <span class="bar-space" />
-            <Segments
-              label="Columns"
-              value={side as "unified" | "split"}
-              choose={(value) => (setSide(value), store("review-side", value))}
-              options={[
-                { value: "unified", label: "One column", icon: "unified" },
-                { value: "split", label: "Side by side", icon: "split" },
-              ]}
-            />
+            {!narrow.value && (
+              <Segments
+                label="Columns"
+                value={side as "unified" | "split"}
+                choose={(value) => (setSide(value), store("review-side", value))}
+                options={[
+                  { value: "unified", label: "One column", icon: "unified" },
+                  { value: "split", label: "Side by side", icon: "split" },
+                ]}
+              />
+            )}
           </>
         )}
       </div>
@@ -288,7 +291,7 @@ function Detail(given: {
       ) : (
         <DiffStream
           files={found.data.files}
-          split={side === "split"}
+          split={side === "split" && !narrow.value}
           read={(path) =>
             base === "disk"
               ? api.file(project, path)

@@ -7,6 +7,7 @@ import type { OpenGap } from "../../diff/lines";
 import { openGap, type Opened } from "../../diff/model";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
+import { narrow } from "../../parts/narrow";
 import { Counts, Segments, Skeleton, Trouble } from "../../parts/small";
 import { Virtual, type VirtualHandle } from "../../parts/virtual";
 import { useResource } from "../../resource";
@@ -63,7 +64,7 @@ function ReviewOf({ project }: { project: string }) {
   );
   const sessions = useSessions(project);
   const contents = useContents(project);
-  const split = side === "split";
+  const split = side === "split" && !narrow.value;
   const columns = useColumns(pane, split ? NUMBERS.split : NUMBERS.unified, split ? 2 : 1);
 
   const parts_ = useRef(new Map<string, Part>()).current;
@@ -277,15 +278,17 @@ function ReviewOf({ project }: { project: string }) {
             { value: "file", label: "File" },
           ]}
         />
-        <Segments
-          label="Columns"
-          value={side as "unified" | "split"}
-          choose={chooseSide}
-          options={[
-            { value: "unified", label: "One column", icon: "unified" },
-            { value: "split", label: "Side by side", icon: "split" },
-          ]}
-        />
+        {!narrow.value && (
+          <Segments
+            label="Columns"
+            value={side as "unified" | "split"}
+            choose={chooseSide}
+            options={[
+              { value: "unified", label: "One column", icon: "unified" },
+              { value: "split", label: "Side by side", icon: "split" },
+            ]}
+          />
+        )}
         <div class="stepper" role="group" aria-label="Changes">
           <button
             type="button"

@@ -134,7 +134,7 @@ function HunkHead(given: {
       <span class="hunk-place">
         Change {given.number} <span class="faint">of {given.total}</span>
       </span>
-      <span class="faint">
+      <span class="hunk-facts faint">
         {hunk.kind === "lines" && `line ${hunk.new_start}`}
         {turns.length > 0 &&
           ` · ${turns.length === 1 ? `turn ${turns[0]}` : count(turns.length, "turn")}`}
