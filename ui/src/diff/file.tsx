@@ -8,7 +8,7 @@ import { colouring } from "./colours";
 import { sameRow, type Line } from "./model";
 import { tokensOf } from "./tokens";
 
-const NUMBERS = 76;
+const NUMBERS = 80;
 
 export function FileText({ text, path }: { text: string; path: string }) {
   const box = useRef<HTMLDivElement>(null);

@@ -43,7 +43,7 @@ export function DiffStream(given: {
 }) {
   const { files, split } = given;
   const box = useRef<HTMLDivElement>(null);
-  const columns = useColumns(box, split ? 76 : 116, split ? 2 : 1);
+  const columns = useColumns(box, split ? 80 : 124, split ? 2 : 1);
   const [folded, setFolded] = useState<Set<string>>(new Set());
   const [opened, setOpened] = useState<Opened>(new Map());
   const [lines, setLines] = useState<Lines>(new Map());
@@ -197,7 +197,7 @@ function fits(hunk: PatchHunk, lines: readonly string[]): boolean {
 
 function noteOf(change: FileChange): string {
   if (change.is_binary) return "A binary file.";
-  if (change.is_too_large) return "Too large to show line by line.";
+  if (change.is_too_large) return "Too large to compare line by line; it can be opened under Files.";
   if (change.old_path) return "Moved without a change.";
   if (change.old_mode !== change.new_mode && change.old_mode && change.new_mode)
     return `Permissions changed from ${change.old_mode} to ${change.new_mode}.`;

@@ -57,6 +57,9 @@ function CheckpointsOf({ project }: { project: string }) {
   }, [next]);
 
   const choose = (id: string) => setQuery({ c: id, base: null });
+  const held = query.get("held");
+  const hold = (id: string | null) =>
+    setQuery({ c: chosen, base: null, held: id === "now" || id === held ? null : id });
   const move = (by: number) => {
     if (!all?.length) return;
     const at = chosen === "now" ? -1 : index;
@@ -67,6 +70,7 @@ function CheckpointsOf({ project }: { project: string }) {
   useKeys("Checkpoints", [
     { key: "j", does: "older checkpoint", run: () => move(1) },
     { key: "k", does: "newer checkpoint", run: () => move(-1) },
+    { key: "b", does: "compare others with this one, or no longer", run: () => hold(chosen) },
   ]);
 
   async function take(): Promise<void> {
@@ -111,6 +115,7 @@ function CheckpointsOf({ project }: { project: string }) {
               <CheckpointList
                 checkpoints={all}
                 chosen={chosen}
+                held={held}
                 choose={choose}
                 changed={status.data ? summed(status.data.files) : null}
               />
@@ -128,6 +133,8 @@ function CheckpointsOf({ project }: { project: string }) {
               one={one}
               all={all!}
               before={all![index + 1] ?? null}
+              held={held}
+              hold={hold}
               restore={(paths) => setRestoring({ checkpoint: one, paths })}
             />
           ) : all && !all.length ? (
@@ -188,12 +195,16 @@ function Detail(given: {
   one: Checkpoint;
   all: Checkpoint[];
   before: Checkpoint | null;
+  /** The checkpoint that others are compared with, if one was chosen for that. */
+  held: string | null;
+  hold: (id: string | null) => void;
   restore: (paths: string[]) => void;
 }) {
-  const { project, one, all, before } = given;
+  const { project, one, all, before, held } = given;
   const { query } = place.value;
   const part = (query.get("part") as Part | null) ?? "changes";
-  const base = query.get("base") ?? (before ? before.checkpoint : "");
+  const usual = before ? before.checkpoint : "";
+  const base = query.get("base") ?? (held && held !== one.checkpoint ? held : usual);
   const [side, setSide] = useState(stored("review-side") ?? "unified");
   const found = useResource(
     () =>
@@ -254,8 +265,20 @@ function Detail(given: {
                     each.checkpoint,
                     `${time(each.created_at)} ${gist(each.message, 40)}`,
                   ]),
+                ...(all.some((each) => each.checkpoint === base) || ["", "disk"].includes(base)
+                  ? []
+                  : [[base, base.slice(0, 8)] as [string, string]]),
               ]}
             />
+            <button
+              type="button"
+              class="small"
+              aria-pressed={held === one.checkpoint}
+              title="Compare the checkpoints that you choose next with this one (b)"
+              onClick={() => given.hold(one.checkpoint)}
+            >
+              {held === one.checkpoint ? "Choose another to compare" : "Compare from here"}
+            </button>
             {found.data && <Total files={found.data.files} />}
             <span class="bar-space" />
             {!narrow.value && (

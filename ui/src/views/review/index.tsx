@@ -26,7 +26,7 @@ import { draw, FILE_HEIGHT, type ReviewRow } from "./rows";
 
 const CHANGES = ["operation", "operation_changed", "files", "session_deleted"];
 const MOST_ABOVE = FILE_HEIGHT + 80;
-const NUMBERS = { unified: 116, split: 76 };
+const NUMBERS = { unified: 124, split: 80 };
 
 export default function Review() {
   const project = projectId.value;
