@@ -47,10 +47,15 @@ export function DiffStream(given: {
   const [folded, setFolded] = useState<Set<string>>(new Set());
   const [opened, setOpened] = useState<Opened>(new Map());
   const [lines, setLines] = useState<Lines>(new Map());
-  // What was read belongs to what was compared then.
+  // What was read belongs to what was compared then: it stays for files that are as they were.
+  const patches = useRef(new Map<string, string | null | undefined>());
   useEffect(() => {
-    setLines(new Map());
-    setOpened(new Map());
+    const before = patches.current;
+    patches.current = new Map(files.map((each) => [each.path, each.patch]));
+    const isSame = (path: string) =>
+      before.has(path) && before.get(path) === patches.current.get(path);
+    setLines((old) => new Map([...old].filter(([path]) => isSame(path))));
+    setOpened((old) => new Map([...old].filter(([gap]) => isSame(gap.split("\n", 1)[0]!))));
   }, [files]);
   const hunks = useMemo(
     () => new Map(files.map((each) => [each.path, parsePatch(each.patch ?? "", each.path)])),
