@@ -233,6 +233,16 @@ function Detail(given: {
             )}
           </p>
         </div>
+        <span class="bar-space" />
+        <button
+          type="button"
+          class="small"
+          aria-pressed={held === one.checkpoint}
+          title="Compare the checkpoints that you choose next with this one (b)"
+          onClick={() => given.hold(one.checkpoint)}
+        >
+          {held === one.checkpoint ? "Choose another to compare" : "Compare from here"}
+        </button>
       </div>
       <div class="point-tools">
         <Segments<Part>
@@ -270,15 +280,6 @@ function Detail(given: {
                   : [[base, base.slice(0, 8)] as [string, string]]),
               ]}
             />
-            <button
-              type="button"
-              class="small"
-              aria-pressed={held === one.checkpoint}
-              title="Compare the checkpoints that you choose next with this one (b)"
-              onClick={() => given.hold(one.checkpoint)}
-            >
-              {held === one.checkpoint ? "Choose another to compare" : "Compare from here"}
-            </button>
             {found.data && <Total files={found.data.files} />}
             <span class="bar-space" />
             {!narrow.value && (
