@@ -82,6 +82,7 @@ def test_other_views_can_be_gone_to_while_the_server_is_away(
     for key, title in (("t", "Statistics"), ("c", "Checkpoints"), ("r", "Review")):
         tab.keyboard.press("g")
         tab.keyboard.press(key)
+        expect(tab.get_by_text("The server does not answer.").first).to_be_visible()
         expect(tab.get_by_role("heading", level=1)).to_have_text(title)
     served.start()
     expect(tab.locator(".stepper-place")).to_have_text("Change 1 of 15")

@@ -87,7 +87,6 @@ function CheckpointsOf({ project }: { project: string }) {
     }
   }
 
-  if (problem && !all) return <Trouble problem={problem} retry={() => void reload()} />;
   const one = index >= 0 ? all![index]! : null;
   return (
     <div class="view">
@@ -108,7 +107,9 @@ function CheckpointsOf({ project }: { project: string }) {
       </header>
       <div class="points-panes">
         <div class="points" tabIndex={0} role="group" aria-label="Checkpoints">
-          {!all ? (
+          {!all && problem ? (
+            <Trouble problem={problem} retry={() => void reload()} />
+          ) : !all ? (
             <Skeleton lines={9} height={44} />
           ) : (
             <>
@@ -145,7 +146,7 @@ function CheckpointsOf({ project }: { project: string }) {
               </p>
             </Empty>
           ) : (
-            <Skeleton lines={8} />
+            !problem && <Skeleton lines={8} />
           )}
         </div>
       </div>
