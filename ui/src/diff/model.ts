@@ -211,11 +211,19 @@ function line(
   end: End,
   differences: Differences | null,
 ): Line {
-  const bare = text.replace(/\r?\n?$/, "");
+  const bare = bareOf(text);
   const shown = bare.length > LONGEST ? bare.slice(0, LONGEST) : bare;
   const rows = Math.max(1, Math.ceil((width(shown) + END_COLUMNS[end]) / shape.columns));
   const cut = bare.length - shown.length;
   return new Line(file, hunk, sign, old, number, at, shown, rows * LINE, cut, end, differences);
+}
+
+/** Without its end; asked of very many lines, so without a pattern. */
+function bareOf(text: string): string {
+  let end = text.length;
+  if (text.charCodeAt(end - 1) === 10) end--;
+  if (text.charCodeAt(end - 1) === 13) end--;
+  return end === text.length ? text : text.slice(0, end);
 }
 
 const PLAIN = /^[ -~]*$/;
