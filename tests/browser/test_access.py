@@ -1,22 +1,24 @@
-"""For everybody: no serious finding of axe in any view and theme, and no need for a mouse."""
+"""For everybody: axe finds nothing in any view, dialog and theme, and no mouse is needed."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browsing import Served
 from playwright.sync_api import expect
-from test_views import READY, THEMES, paths
+from test_views import READY, THEMES, paths, shoot
+
+from mulligan.cli.demo import prepare
 
 AXE = Path(__file__).resolve().parents[2] / "ui/node_modules/axe-core/axe.min.js"
 CHECK = """async () => {
     const found = await axe.run(document, {resultTypes: ["violations"]});
     return found.violations
-        .filter((each) => ["serious", "critical"].includes(each.impact))
+        .filter((each) => ["moderate", "serious", "critical"].includes(each.impact))
         .flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html}`));
 }"""
 
@@ -33,9 +35,19 @@ def axe() -> str:
     return AXE.read_text("utf-8")
 
 
+@pytest.fixture(scope="module")
+def served_for_dialogs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The sample project, for dialogs that are opened and left again."""
+    base = tmp_path_factory.mktemp("dialogs")
+    prepare(base)
+    served = Served(base)
+    yield served
+    served.stop()
+
+
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("view", READY)
-def test_axe_finds_nothing_serious(
+def test_axe_finds_nothing(
     looked_at: Served, open_tab: Callable[..., Any], axe: str, view: str, theme: str
 ) -> None:
     tab = open_tab(looked_at, paths(looked_at)[view], color_scheme=theme)
@@ -45,21 +57,124 @@ def test_axe_finds_nothing_serious(
     assert tab.evaluate(CHECK) == []
 
 
+def _click(name: str) -> Callable[[Any], None]:
+    return lambda tab: tab.get_by_role("button", name=name, exact=True).last.click()
+
+
+def _choose_a_file(tab: Any) -> None:
+    tab.get_by_role("button", name="Files", exact=True).click()
+    tab.get_by_label("Choose kettle/store.py").check()
+    tab.get_by_role("button", name="Restore 1 file…").click()
+
+
+def _open_a_file(tab: Any) -> None:
+    tab.get_by_role("button", name="Files", exact=True).click()
+    tab.locator(".tree-file button").filter(has_text="kettle/store.py").click()
+
+
+def _approve_patterns(tab: Any) -> None:
+    tab.get_by_role("button", name="Approvals…").click()
+    tab.get_by_role("dialog").get_by_label("Pattern", exact=True).fill("**/*.md")
+    tab.get_by_role("dialog").get_by_role("button", name="Add").click()
+    expect(tab.locator(".patterns li")).to_have_count(1)
+
+
+def _forget(tab: Any) -> None:
+    row = tab.locator(".setting").filter(has_text="Keep the last")
+    row.get_by_role("textbox").or_(row.get_by_role("spinbutton")).fill("3")
+    tab.keyboard.press("Enter")
+    tab.get_by_role("button", name="Forget now…").click()
+    expect(tab.get_by_role("dialog")).to_contain_text("would go")
+
+
+WIDE = {"width": 1360, "height": 850}
+SMALL = {"width": 420, "height": 800}
+DIALOGS: dict[str, tuple[str, dict[str, int], Callable[[Any], None]]] = {
+    "help": ("home", WIDE, lambda tab: tab.keyboard.press("?")),
+    "keep-all": ("review", WIDE, _click("Keep all")),
+    "undo-all": ("review", WIDE, _click("Undo all")),
+    "return": ("session", WIDE, _click("Return here")),
+    "label": ("session", WIDE, _click("Label")),
+    "reset": ("session", WIDE, _click("Reset…")),
+    "approvals": ("session", WIDE, _approve_patterns),
+    "rename": ("session", WIDE, _click("Rename…")),
+    "delete": ("session", WIDE, _click("Delete…")),
+    "drawer": ("session", SMALL, _click("Branches")),
+    "restore": ("checkpoints", WIDE, _click("Restore…")),
+    "restore-files": ("checkpoints", WIDE, _choose_a_file),
+    "file": ("checkpoints", WIDE, _open_a_file),
+    "forget": ("settings", WIDE, _forget),
+}
+"""Whatever opens over a view: the view, the window's size, and how to open it."""
+
+
 @pytest.mark.parametrize("theme", THEMES)
-def test_axe_finds_nothing_serious_in_dialogs(
-    looked_at: Served, open_tab: Callable[..., Any], axe: str, theme: str
+@pytest.mark.parametrize("name", DIALOGS)
+def test_axe_finds_nothing_in_dialogs_and_drawers(
+    served_for_dialogs: Served,
+    open_tab: Callable[..., Any],
+    axe: str,
+    tmp_path: Path,
+    name: str,
+    theme: str,
 ) -> None:
-    tab = open_tab(looked_at, paths(looked_at)["session"], color_scheme=theme)
-    tab.get_by_role("button", name="Return here").last.click()
-    expect(tab.get_by_role("dialog").locator(".option").first).to_be_visible()
+    view, size, opened = DIALOGS[name]
+    served = served_for_dialogs
+    tab = open_tab(served, paths(served)[view], color_scheme=theme, viewport=size)
+    expect(tab.locator(READY[view]).first).to_be_attached()
+    opened(tab)
+    dialog = tab.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    expect(dialog.locator(".skeleton")).to_have_count(0)
     tab.wait_for_timeout(400)
     tab.evaluate(axe)
     assert tab.evaluate(CHECK) == []
+    shoot(tab, tmp_path, f"dialog-{name}-{theme}")
     tab.keyboard.press("Escape")
-    expect(tab.get_by_role("dialog")).to_have_count(0)
-    tab.keyboard.press("?")
-    expect(tab.get_by_role("dialog")).to_contain_text("Keyboard")
+    expect(dialog).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("view", READY)
+def test_axe_finds_nothing_in_a_small_window(
+    looked_at: Served, open_tab: Callable[..., Any], axe: str, view: str, theme: str
+) -> None:
+    tab = open_tab(looked_at, paths(looked_at)[view], color_scheme=theme, viewport=SMALL)
+    expect(tab.locator(READY[view]).first).to_be_attached()
+    tab.wait_for_timeout(300)
+    tab.evaluate(axe)
     assert tab.evaluate(CHECK) == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("part", ["files", "coverage", "now"])
+def test_axe_finds_nothing_in_the_parts_of_a_checkpoint(
+    looked_at: Served, open_tab: Callable[..., Any], axe: str, part: str, theme: str
+) -> None:
+    query = "c=now" if part == "now" else f"part={part}"
+    tab = open_tab(looked_at, f"{paths(looked_at)['checkpoints']}?{query}", color_scheme=theme)
+    ready = {"files": ".tree-file", "coverage": ".point-pane h3, .point-pane p", "now": ".empty"}
+    expect(tab.locator(ready[part]).first).to_be_visible()
+    tab.evaluate(axe)
+    assert tab.evaluate(CHECK) == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_in_toasts_and_when_the_server_is_gone(
+    served: Served, open_tab: Callable[..., Any], axe: str, theme: str
+) -> None:
+    tab = open_tab(served, paths(served)["review"], color_scheme=theme)
+    expect(tab.locator(".hunk-head").first).to_be_visible()
+    tab.keyboard.press("y")
+    expect(tab.locator(".toast")).to_be_visible()
+    served.stop()
+    expect(tab.get_by_text("The server is not there.")).to_be_visible()
+    tab.keyboard.press("y")
+    expect(tab.locator(".toast-problem")).to_be_visible()
+    tab.wait_for_timeout(300)
+    tab.evaluate(axe)
+    assert tab.evaluate(CHECK) == []
+    served.start()
 
 
 def test_the_keyboard_is_enough(served: Served, open_tab: Callable[..., Any]) -> None:

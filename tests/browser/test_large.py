@@ -36,6 +36,27 @@ def test_two_thousand_files_are_reviewed_with_few_elements(
     expect(place).to_have_text(f"Change {FILES - 1} of {FILES - 1}")
 
 
+def test_a_file_of_a_hundred_thousand_lines_has_lines_around_its_changes(
+    fresh: Served, open_tab: Callable[..., Any]
+) -> None:
+    lines = [f"value_{number} = compute(name='line {number}')\n" for number in range(100_000)]
+    path = fresh.root / "long.py"
+    path.write_text("".join(lines))
+    with fresh.workspace() as workspace:
+        workspace.checkpoint("With a long file")
+        session = workspace.new_session(agent="codex", title="Long", process=0).id
+        workspace.begin_turn(session, "Change its end.")
+        lines[99_000] = "changed = True\n"
+        path.write_text("".join(lines))
+        workspace.end_turn(session)
+    tab = open_tab(fresh, f"/p/{fresh.project}/review")
+    expect(tab.get_by_text("changed = True")).to_be_visible()
+    expect(tab.get_by_text("value_98999 =")).to_be_visible()
+    tab.get_by_role("button", name="more lines above the change below").click()
+    expect(tab.get_by_text("value_98980 =")).to_be_visible()
+    assert tab.evaluate("document.querySelectorAll('*').length") < DRAWN
+
+
 def test_a_large_file_with_long_lines_is_reviewed(
     fresh: Served, open_tab: Callable[..., Any]
 ) -> None:

@@ -11,6 +11,9 @@ from playwright.sync_api import expect
 
 from mulligan.cli.demo_script import Agent
 
+LOADED = """() => performance.getEntriesByType("resource").filter(({name}) =>
+    /assets\\/(review|session|checkpoints|search|statistics|settings)-/.test(name)).length"""
+
 
 def test_what_one_tab_decides_the_other_shows(served: Served, open_tab: Callable[..., Any]) -> None:
     path = f"/p/{served.project}/review"
@@ -68,6 +71,49 @@ def test_a_server_that_was_killed_is_missed_and_comes_back_by_itself(
     expect(tab.locator(".stepper-place")).to_contain_text("of 16")
     tab.keyboard.press("y")
     expect(tab.locator(".stepper-place")).to_contain_text("of 15")
+
+
+def test_other_views_can_be_gone_to_while_the_server_is_away(
+    served: Served, open_tab: Callable[..., Any]
+) -> None:
+    tab = loaded(open_tab, served)
+    served.stop(signal.SIGKILL)
+    expect(tab.get_by_text("The server is not there.")).to_be_visible()
+    for key, title in (("t", "Statistics"), ("c", "Checkpoints"), ("r", "Review")):
+        tab.keyboard.press("g")
+        tab.keyboard.press(key)
+        expect(tab.get_by_text("The server does not answer.").first).to_be_visible()
+        expect(tab.get_by_role("heading", level=1)).to_have_text(title)
+    served.start()
+    expect(tab.locator(".stepper-place")).to_have_text("Change 1 of 15")
+
+
+def loaded(open_tab: Callable[..., Any], served: Served) -> Any:
+    """A tab on the sessions that has had the time to load the parts of all other views."""
+    tab = open_tab(served)
+    expect(tab.locator(".session-row").first).to_be_visible()
+    for _ in range(100):
+        if tab.evaluate(LOADED) >= 6:
+            break
+        tab.wait_for_timeout(100)
+    return tab
+
+
+def test_a_comparison_with_the_disk_stays_unfolded_while_files_change(
+    fresh: Served, open_tab: Callable[..., Any]
+) -> None:
+    lines = [f"value_{number} = {number}\n" for number in range(100)]
+    (fresh.root / "long.py").write_text("".join(lines))
+    with fresh.workspace() as workspace:
+        workspace.checkpoint("Long")
+    lines[50] = "changed = True\n"
+    (fresh.root / "long.py").write_text("".join(lines))
+    tab = open_tab(fresh, f"/p/{fresh.project}/checkpoints?c=now")
+    tab.get_by_role("button", name="47 unchanged lines").click()
+    expect(tab.get_by_text("value_20 =")).to_be_visible()
+    (fresh.root / "zebra.py").write_text("new\n")
+    expect(tab.locator(".bar-note").last).to_contain_text("2 files")
+    expect(tab.get_by_text("value_20 =")).to_be_visible()
 
 
 def test_sessions_appear_and_grow_while_one_looks(

@@ -82,12 +82,16 @@ def test_a_default_exclude_is_taken_back_in_and_the_own_rules_are_edited(
 ) -> None:
     (served.root / "node_modules").mkdir()
     (served.root / "node_modules/one.js").write_text("1\n")
+    for name in ("one.log", "two.log", "three.pyc"):
+        (served.root / name).write_text("1\n")
     with served.workspace() as workspace:
         workspace.checkpoint()
     file = served.root / ".mulliganignore"
     tab = settings(served, open_tab)
     group = tab.locator(".excludes li").filter(has_text="Installed JavaScript packages")
     expect(group).to_contain_text("1 file")
+    expect(tab.get_by_role("button", name="*.log 2 files here")).to_be_visible()
+    expect(tab.get_by_role("button", name="*.pyc 1 file here")).to_be_visible()
     chip = group.get_by_role("button", name="node_modules/")
     chip.click()
     expect(chip).to_have_attribute("aria-pressed", "true")

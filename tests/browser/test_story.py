@@ -144,6 +144,23 @@ def test_a_checkpoint_is_restored_in_part_with_a_preview_and_undone(
     assert (served.root / "kettle/store.py").read_bytes() == before
 
 
+def test_a_restore_is_undone_with_a_key_right_after(
+    served: Served, open_tab: Callable[..., Any]
+) -> None:
+    tab = open_tab(served, f"/p/{served.project}/checkpoints")
+    tab.locator(".point").last.click()
+    tab.get_by_role("button", name="Restore…").click()
+    tab.get_by_role("button", name="Restore", exact=True).click()
+    expect(tab.get_by_text("Restored:")).to_be_visible()
+    assert not (served.root / "kettle/dates.py").exists()
+    expect(tab.get_by_role("dialog")).to_have_count(0)
+    tab.keyboard.press("u")
+    expect(tab.get_by_text("All is as it was before.")).to_be_visible()
+    assert (served.root / "kettle/dates.py").exists()
+    with served.workspace() as workspace:
+        assert workspace.verify().clean
+
+
 def test_keeping_and_undoing_everything_asks_first(
     served: Served, open_tab: Callable[..., Any]
 ) -> None:

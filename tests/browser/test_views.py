@@ -11,6 +11,7 @@ import pytest
 from browsing import Served
 from playwright.sync_api import expect
 
+SHOTS = os.environ.get("MULLIGAN_SHOTS")  # read now: tests do not see such names
 THEMES = ("light", "dark")
 TITLE = "Due dates for tasks"
 
@@ -28,6 +29,14 @@ def paths(served: Served) -> dict[str, str]:
         "settings": f"{project}/settings",
     }
 
+
+CUT_OFF = """() => [...document.querySelectorAll("main button, main a, main select")]
+    .filter((each) => each.checkVisibility({visibilityProperty: true}))
+    .filter((each) => !each.closest(".settings-nav, .unseen"))
+    .map((each) => [each.textContent, each.getBoundingClientRect()])
+    .filter(([text, box]) => box.width && (box.right > innerWidth + 1 || box.left < -1))
+    .map(([text]) => text)"""
+"""What can be pressed, but lies outside of the window at its left or right."""
 
 READY = {
     "home": ".session-row",
@@ -50,9 +59,14 @@ def test_each_view_shows_what_it_is_for(
     expect(tab.get_by_role("heading", level=1)).to_have_count(1)
     expect(tab.get_by_text("Live", exact=True)).to_be_visible()
     tab.wait_for_timeout(300)
-    folder = Path(os.environ.get("MULLIGAN_SHOTS", tmp_path))
+    shoot(tab, tmp_path, f"{view}-{theme}")
+
+
+def shoot(tab: Any, tmp_path: Path, name: str) -> None:
+    """A picture of the page, into the folder that MULLIGAN_SHOTS names."""
+    folder = Path(SHOTS or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(path=folder / f"{view}-{theme}.png")
+    tab.screenshot(path=folder / f"{name}.png")
 
 
 def test_home_lists_sessions_with_what_is_pending(
@@ -139,6 +153,29 @@ def test_checkpoints_are_compared_looked_into_and_opened(
     expect(tab.get_by_text("Everything that is in scope")).to_be_visible()
 
 
+def test_any_two_checkpoints_are_compared_with_the_keyboard(
+    looked_at: Served, open_tab: Callable[..., Any]
+) -> None:
+    tab = open_tab(looked_at, paths(looked_at)["checkpoints"])
+    expect(tab.locator(".file-head").first).to_contain_text("README.md")
+    for _ in range(14):
+        tab.keyboard.press("j")
+    expect(tab.locator(".point.is-active")).to_contain_text("First checkpoint")
+    tab.keyboard.press("b")
+    expect(tab.get_by_text("from here", exact=True)).to_be_visible()
+    for _ in range(14):
+        tab.keyboard.press("k")
+    points = looked_at.get(f"/projects/{looked_at.project}/checkpoints")["checkpoints"]
+    ends = f"from={points[-1]['checkpoint']}&to={points[0]['checkpoint']}"
+    files = looked_at.get(f"/projects/{looked_at.project}/diff?{ends}&stat=true")["files"]
+    assert len(files) > 5
+    expect(tab.locator(".bar-note").last).to_contain_text(f"{len(files)} files")
+    tab.keyboard.press("b")
+    expect(tab.get_by_role("button", name="Choose another to compare")).to_be_visible()
+    tab.keyboard.press("b")
+    expect(tab.get_by_text("from here", exact=True)).to_have_count(0)
+
+
 def test_search_marks_what_matched_and_leads_to_its_moment(
     looked_at: Served, open_tab: Callable[..., Any]
 ) -> None:
@@ -185,6 +222,16 @@ def test_an_address_that_is_none_leads_back(
     expect(tab.locator(".session-row").first).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [880, 1000, 1360])
+@pytest.mark.parametrize("view", READY)
+def test_nothing_is_cut_off_in_windows_of_other_widths(
+    looked_at: Served, open_tab: Callable[..., Any], view: str, width: int
+) -> None:
+    tab = open_tab(looked_at, paths(looked_at)[view], viewport={"width": width, "height": 800})
+    expect(tab.locator(READY[view]).first).to_be_attached()
+    assert tab.evaluate(CUT_OFF) == []
+
+
 @pytest.mark.parametrize("view", READY)
 def test_a_small_window_shows_everything_without_scrolling_sideways(
     looked_at: Served, open_tab: Callable[..., Any], view: str
@@ -195,3 +242,4 @@ def test_a_small_window_shows_everything_without_scrolling_sideways(
     expect(tab.locator("main")).to_be_visible()
     tab.wait_for_timeout(400)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 420
+    assert tab.evaluate(CUT_OFF) == []

@@ -14,7 +14,8 @@ from mulligan.workspace.excludes import NOTES, excludes, write_excludes
 
 
 def fill(project: Path) -> None:
-    for name in ("node_modules/a/index.js", "node_modules/b.js", "dist/x", "src/main.py", "a.log"):
+    single = ("a.log", "src/b.log", "src/c.pyc")
+    for name in (*single, "node_modules/a/index.js", "node_modules/b.js", "dist/x", "src/main.py"):
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
@@ -34,9 +35,23 @@ def test_each_default_says_how_much_it_leaves_out(project: Path) -> None:
     assert by_pattern["node_modules/"].files == 2
     assert by_pattern["dist/"].files == 1
     assert by_pattern["target/"].files == 0
-    assert found.single_files == 1
+    assert by_pattern["*.log"].files == 2
+    assert by_pattern["*.pyc"].files == 1
+    assert found.single_files == 0
     assert found.text == "" and found.version is None
     assert all(each.left_out for each in found.defaults)
+
+
+def test_without_the_stat_cache_single_files_are_counted_together(project: Path) -> None:
+    fill(project)
+    with mulligan.open(project) as workspace:
+        workspace.checkpoint()
+        os.unlink(workspace.project.path("index"))
+        found = excludes(workspace)
+    by_pattern = {each.pattern: each.files for each in found.defaults}
+    assert by_pattern["node_modules/"] == 2
+    assert by_pattern["*.log"] == 0
+    assert found.single_files == 3
 
 
 def test_a_default_that_is_taken_back_is_in_the_next_checkpoint(project: Path) -> None:

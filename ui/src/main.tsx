@@ -12,6 +12,7 @@ import "./style/checkpoints.css";
 import "./style/search.css";
 import "./style/figures.css";
 import "./style/settings.css";
+import * as picking from "./diff/picking";
 import * as keys from "./keys";
 import * as live from "./live";
 import * as router from "./router";
@@ -20,6 +21,7 @@ import * as state from "./state";
 
 router.start();
 keys.start();
+picking.start();
 state.start();
 live.start();
 render(<App />, document.getElementById("page")!);

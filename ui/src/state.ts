@@ -68,6 +68,8 @@ export interface Toast {
 }
 
 const SHOWN_FOR = 9000;
+/** What can be undone stays long enough to think about it. */
+const OFFERED_FOR = 20_000;
 let nextToast = 1;
 export const toasts = signal<Toast[]>([]);
 
@@ -77,8 +79,26 @@ export function say(
 ): void {
   const toast: Toast = { id: nextToast++, text, tone, ...(action ? { action } : {}) };
   toasts.value = [...toasts.value.slice(-2), toast];
-  window.setTimeout(() => hush(toast.id), SHOWN_FOR);
+  window.setTimeout(() => expire(toast.id), action ? OFFERED_FOR : SHOWN_FOR);
 }
+
+/** The one that somebody points at, or has the focus in; it does not go away meanwhile. */
+export const heldToast = signal<number | null>(null);
+
+function expire(id: number): void {
+  if (heldToast.value === id) window.setTimeout(() => expire(id), 1000);
+  else hush(id);
+}
+
+/** Does what the latest message offers to undo, if there is one. */
+export function undoLatest(): void {
+  const offered = toasts.value.findLast((each) => UNDOING.includes(each.action?.label ?? ""));
+  if (!offered) return;
+  hush(offered.id);
+  offered.action!.run();
+}
+
+const UNDOING = ["Undo", "Take back"];
 
 export function hush(id: number): void {
   toasts.value = toasts.value.filter((each) => each.id !== id);

@@ -16,6 +16,8 @@ export function ago(moment: string, now = Date.now()): string {
   const seconds = Math.max(0, (now - Date.parse(moment)) / 1000);
   if (seconds < 10) return "just now";
   const [, size, unit] = UNITS.find(([limit]) => seconds < limit)!;
+  // Days are those of the calendar: what is listed under a date is as many days ago.
+  if (unit === "day") return relative.format(-daysBetween(new Date(moment), new Date(now)), unit);
   return relative.format(-Math.floor(seconds / size), unit);
 }
 
@@ -29,7 +31,7 @@ export function time(moment: string): string {
 
 export function day(moment: string): string {
   const date = new Date(moment);
-  const days = Math.round((startOfDay(new Date()) - startOfDay(date)) / 86_400_000);
+  const days = daysBetween(date, new Date());
   if (days === 0) return "Today";
   if (days === 1) return "Yesterday";
   return date.toLocaleDateString(undefined, { weekday: "long", day: "numeric", month: "long" });
@@ -97,6 +99,10 @@ export function status(name: string): string {
 /** On the wire rounds are `session_1`, `session_2`, … */
 export function roundName(name: string): string {
   return name.replace(/^session_/, "Round ");
+}
+
+function daysBetween(one: Date, other: Date): number {
+  return Math.round((startOfDay(other) - startOfDay(one)) / 86_400_000);
 }
 
 function startOfDay(date: Date): number {

@@ -6,6 +6,7 @@ They go through the same verbs as every agent: turns begin and end, tools write 
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -279,6 +280,9 @@ def _user_edits(root: Path) -> None:
 
 def _last_week(workspace: Workspace) -> None:
     """Conversations of the last days, so that there is something to find and to count."""
+    from mulligan.importers.records import Session, Source
+    from mulligan.workspace.import_target import Target
+
     stories = (
         (6, "gemini-cli", "gemini-3-pro", "Why is the list slow?", "Profile the list",
          "Reading the file takes 0.3 ms; the *fetch* on the page waits for a server that sleeps.",
@@ -297,9 +301,6 @@ def _last_week(workspace: Workspace) -> None:
          (("Read", 8), ("WebSearch", 3120), ("Read", 15))),
     )  # fmt: skip
     for days, name, model, question, title, answer, tools in stories:
-        made = workspace.new_session(
-            agent=name, title=title, model=model, checkpoint=False, process=0
-        )
         moment = time.time() - days * DAY
         entries = [NewEntry(USER_INPUT, question, created_at=_at(moment))]
         for number, (tool, taken) in enumerate(tools, 1):
@@ -316,8 +317,16 @@ def _last_week(workspace: Workspace) -> None:
         entries.append(
             NewEntry(ASSISTANT_OUTPUT, answer, model=model, created_at=_at(moment + 200))
         )
-        workspace.append(made.id, *entries)
-        workspace.change_session(made.id, status="stopped")
+        # As an import has them: with times of their own.
+        known = Session(
+            f"kettle-{days}",
+            title=title,
+            model=model,
+            created_at=_at(moment),
+            updated_at=_at(moment + 200),
+        )
+        source = Source(os.fsdecode(workspace.root))
+        Target(workspace.journal, workspace.project, source, known, name).write(list(entries))
 
 
 def _at(seconds: float) -> str:

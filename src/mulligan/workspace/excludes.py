@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mulligan.core.coverage import raw, text
 from mulligan.core.tree import file_entry, find
 from mulligan.errors import NotFound, UsageError, WouldLoseWork
+from mulligan.files import index
 from mulligan.files.ignore import DEFAULT_EXCLUDES, Reason
 from mulligan.files.rules import Rules
 from mulligan.files.snapshot import WHY
@@ -60,7 +61,7 @@ NOTES: dict[str, tuple[str, ...]] = {
 
 
 class DefaultExclude(NamedTuple):
-    """`files` are those in folders that it leaves out of the latest checkpoint."""
+    """`files` are those that it leaves out, as of the last look at the project."""
 
     pattern: str
     note: str
@@ -71,7 +72,7 @@ class DefaultExclude(NamedTuple):
 class Excludes(NamedTuple):
     """`version` stands for the present content of `.mulliganignore`, and is null without one.
 
-    `single_files` are those that default excludes leave out one by one, such as `*.log`.
+    `single_files` are left out by some default exclude that cannot be told just now.
     """
 
     text: str
@@ -87,12 +88,12 @@ def excludes(workspace: Workspace) -> Excludes:
     """What is left out, and by which rule."""
     content = _content(workspace)
     own = Rules.parse(content or b"")
-    folders, single = _counted(workspace)
+    counted, single = _counted(workspace)
     return Excludes(
         text(content or b""),
         _version(content),
         tuple(
-            DefaultExclude(pattern, note, _verdict(own, pattern) is not False, folders[pattern])
+            DefaultExclude(pattern, note, _verdict(own, pattern) is not False, counted[pattern])
             for note, patterns in NOTES.items()
             for pattern in patterns
         ),
@@ -146,21 +147,27 @@ def _verdict(rules: Rules, pattern: str) -> bool | None:
 
 
 def _counted(workspace: Workspace) -> tuple[Counter[str], int]:
-    """How many files the latest checkpoint lacks, by default exclude; and how many single ones."""
-    folders: Counter[str] = Counter()
-    single = 0
-    latest = checkpoints.latest(workspace.journal)
-    if latest is None:
-        return folders, single
+    """How many files each default exclude leaves out, and how many nobody can tell by which.
+
+    The stat cache knows each by name, as it was last saved. Without it there is the coverage of the
+    latest checkpoint, in which single files are only counted.
+    """
+    found: Counter[str] = Counter()
     rules = {pattern: Rules.parse(raw(pattern)) for pattern in DEFAULT_EXCLUDES}
-    for path, files, reason in coverage(workspace, latest).excluded:
-        if reason != WHY[Reason.DEFAULT]:
-            continue
-        if not path.endswith(b"/"):
-            single += files
-            continue
-        name = path.rstrip(b"/").rpartition(b"/")[2]
-        folders.update(
-            {next((each for each, rule in rules.items() if rule.match(name, True)), ""): files}
-        )
-    return folders, single
+
+    def blamed(name: bytes, is_directory: bool) -> str:
+        return next((each for each, rule in rules.items() if rule.match(name, is_directory)), "")
+
+    seen = index.load(workspace.project.path("index"), workspace.project.root).root
+    if seen is not None:
+        for _path, node in seen.walk():
+            for name, (reason, is_directory, files, _modified) in node.left.items():
+                if reason == Reason.DEFAULT:
+                    found[blamed(name, is_directory)] += files if is_directory else 1
+        return found, found.pop("", 0)
+    latest = checkpoints.latest(workspace.journal)
+    for path, files, why in () if latest is None else coverage(workspace, latest).excluded:
+        if why == WHY[Reason.DEFAULT]:
+            name = path.rstrip(b"/").rpartition(b"/")[2]
+            found[blamed(name, True) if path.endswith(b"/") else ""] += files
+    return found, found.pop("", 0)

@@ -250,7 +250,7 @@ def _store_findings(workspace: Workspace) -> Iterator[Finding]:
     except MulliganError as problem:
         yield Finding("problem", "store", str(problem), "run `mulligan verify`")
         return
-    yield Finding("ok", "store", f"{stored / (1 << 20):.1f} MB, objects: {objects:,}")
+    yield Finding("ok", "store", f"{objects:,} objects in {stored / (1 << 20):,.2f} MB")
     free = os.statvfs(workspace.project.directory)
     available = free.f_bavail * free.f_frsize
     if available < 1 << 30:

@@ -14,7 +14,7 @@ const MOST = 600;
 export function DiffBlock({ patch, path }: { patch: string; path: string }) {
   const [all, setAll] = useState(false);
   const box = useRef<HTMLDivElement>(null);
-  const columns = useColumns(box, 108, 1);
+  const columns = useColumns(box, 116, 1);
   const hunks = useMemo(() => parsePatch(patch, path), [patch, path]);
   const make = colouring();
   const rows = useMemo(() => {

@@ -3,6 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { colouring } from "./colours";
 import type { Token } from "./syntax";
+import type { Span } from "./words";
 
 export function Code({ text, language }: { text: string; language: string }) {
   const make = colouring();
@@ -19,37 +20,63 @@ export function Code({ text, language }: { text: string; language: string }) {
   );
 }
 
-/** A line in colours; `from` and `to` mark what is different in it. */
-export function Tokens(given: { tokens?: Token[]; text: string; mark?: [number, number] | null }) {
+/** A line in colours; `marks` are what is different in it, blanks from `blank` on can be seen. */
+export function Tokens(given: {
+  tokens?: Token[];
+  text: string;
+  marks?: readonly Span[];
+  blank?: number;
+}) {
   const tokens = given.tokens ?? [{ text: given.text, kind: "" }];
   if (!given.text) return <>{"\n"}</>;
-  if (!given.mark) return <>{tokens.map(shown)}</>;
-  return <>{marked(tokens, given.mark).map(shown)}</>;
+  const { marks = [], blank = given.text.length } = given;
+  if (!marks.length && blank === given.text.length) return <>{tokens.map(shown)}</>;
+  return <>{cut(tokens, given.text, marks, blank).map(shown)}</>;
 }
 
-function shown(token: Token & { changed?: boolean }, key: number) {
-  if (!token.kind && !token.changed) return token.text;
-  const kind = token.kind ? `t-${token.kind}` : "";
+interface Piece extends Token {
+  changed?: boolean;
+  blank?: boolean;
+}
+
+function shown(token: Piece, key: number) {
+  if (!token.kind && !token.changed && !token.blank) return token.text;
+  const names = [token.kind && `t-${token.kind}`, token.changed && "changed"].filter(Boolean);
   return (
-    <span key={key} class={token.changed ? `${kind} changed` : kind}>
-      {token.text}
+    <span key={key} class={names.join(" ")}>
+      {token.blank ? token.text.split(/(\t)/).map(blanks) : token.text}
     </span>
   );
 }
 
-/** Tokens, cut where a mark begins and ends. */
-function marked(tokens: Token[], [from, to]: [number, number]): (Token & { changed?: boolean })[] {
-  const found: (Token & { changed?: boolean })[] = [];
+/** Blanks that can be seen, and are still blanks when they are copied. */
+function blanks(text: string, key: number) {
+  if (!text) return null;
+  return (
+    <span key={key} class={text === "\t" ? "tab" : "spaces"}>
+      {text}
+    </span>
+  );
+}
+
+/** Tokens, cut where a mark or a row of blanks to be seen begins and ends. */
+function cut(tokens: Token[], text: string, marks: readonly Span[], blank: number): Piece[] {
+  const cuts = [...new Set([...marks.flat(), blank])].sort((one, other) => one - other);
+  const found: Piece[] = [];
   let at = 0;
-  for (const { text, kind } of tokens) {
-    const cuts = [0, from - at, to - at, text.length].map((cut) =>
-      Math.min(Math.max(cut, 0), text.length),
-    );
-    for (let each = 0; each < 3; each++) {
-      const part = text.slice(cuts[each], cuts[each + 1]);
-      if (part) found.push({ text: part, kind, changed: each === 1 });
+  for (const token of tokens) {
+    const end = at + token.text.length;
+    for (const until of [...cuts.filter((each) => each > at && each < end), end]) {
+      const mark = marks.find(([from, to]) => from <= at && until <= to);
+      const part = text.slice(at, until);
+      found.push({
+        text: part,
+        kind: token.kind,
+        changed: mark !== undefined,
+        blank: !part.trim() && (at >= blank || (mark ? !text.slice(...mark).trim() : false)),
+      });
+      at = until;
     }
-    at += text.length;
   }
   return found;
 }

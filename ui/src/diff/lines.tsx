@@ -3,10 +3,10 @@
 import { Icon } from "../parts/icons";
 import { count } from "../words";
 import { Tokens } from "./code";
-import type { DiffRow, Line } from "./model";
-import type { Token } from "./syntax";
+import { STEP, type DiffRow, type Gap, type Line } from "./model";
+import type { TokensOf } from "./tokens";
 
-export type TokensOf = (line: Line) => Token[] | undefined;
+export type OpenGap = (gap: string, how: "all" | "below" | "above") => void;
 
 const SIGNS = { " ": "same", "+": "added", "-": "removed" };
 
@@ -14,19 +14,12 @@ export function DiffLine(given: {
   row: DiffRow;
   tokens: TokensOf;
   active?: boolean;
-  open?: (gap: string) => void;
+  open?: OpenGap;
 }) {
   const { row, tokens } = given;
   const style = { height: `${row.height}px` };
   const active = given.active ? " is-active" : "";
-  if (row.kind === "gap")
-    return (
-      <div class="diff-gap" style={style}>
-        <button type="button" onClick={() => given.open?.(row.open)}>
-          <Icon name="more" size={14} /> {count(row.to - row.from, "unchanged line")}
-        </button>
-      </div>
-    );
+  if (row.kind === "gap") return <GapRow row={row} open={given.open} />;
   if (row.kind === "line")
     return (
       <div class={`diff-line diff-${SIGNS[row.sign]}${active}`} style={style}>
@@ -43,6 +36,41 @@ export function DiffLine(given: {
   );
 }
 
+function GapRow({ row, open }: { row: Gap; open: OpenGap | undefined }) {
+  const { hidden, between } = row;
+  const steps = hidden !== null && hidden > STEP * 2;
+  return (
+    <div class="diff-gap" style={{ height: `${row.height}px` }}>
+      <button type="button" onClick={() => open?.(row.open, "all")}>
+        <Icon name="more" size={14} />{" "}
+        {hidden === null ? "The lines below" : count(hidden, "unchanged line")}
+      </button>
+      {steps && between[0] && (
+        <button
+          type="button"
+          class="diff-step"
+          title={`Show ${STEP} more lines below the change above`}
+          onClick={() => open?.(row.open, "below")}
+        >
+          <Icon name="down" size={12} /> {STEP}
+          <span class="unseen"> more lines below the change above</span>
+        </button>
+      )}
+      {steps && between[1] && (
+        <button
+          type="button"
+          class="diff-step"
+          title={`Show ${STEP} more lines above the change below`}
+          onClick={() => open?.(row.open, "above")}
+        >
+          <Icon name="up" size={12} /> {STEP}
+          <span class="unseen"> more lines above the change below</span>
+        </button>
+      )}
+    </div>
+  );
+}
+
 function Half(given: { line: Line | null; side: "old" | "now"; tokens: TokensOf }) {
   const { line, side } = given;
   if (!line) return <div class="diff-half diff-none" />;
@@ -54,7 +82,10 @@ function Half(given: { line: Line | null; side: "old" | "now"; tokens: TokensOf 
   );
 }
 
+const ENDS = { none: "no newline at end", return: "␍" };
+
 function Text({ line, tokens }: { line: Line; tokens: TokensOf }) {
+  const found = tokens(line);
   return (
     <>
       <span class="diff-sign" aria-hidden="true">
@@ -62,13 +93,19 @@ function Text({ line, tokens }: { line: Line; tokens: TokensOf }) {
       </span>
       <span class="diff-text">
         {line.sign !== " " && <span class="unseen">{SIGNS[line.sign]}: </span>}
-        <Tokens text={line.text} mark={line.mark} {...tokensProp(tokens(line))} />
+        <Tokens
+          text={line.text}
+          marks={line.marks}
+          {...(line.sign === "+" ? { blank: line.text.trimEnd().length } : {})}
+          {...(found ? { tokens: found } : {})}
+        />
         {line.cut > 0 && <span class="faint"> … {count(line.cut, "more character")}</span>}
+        {line.end && (
+          <span class="diff-end" title={line.end === "return" ? "carriage return" : undefined}>
+            {ENDS[line.end]}
+          </span>
+        )}
       </span>
     </>
   );
-}
-
-function tokensProp(tokens: Token[] | undefined): { tokens?: Token[] } {
-  return tokens ? { tokens } : {};
 }

@@ -6,6 +6,7 @@
  */
 
 import type { Row } from "../parts/virtual";
+import { Differences, type Span } from "./words";
 
 export interface Hunk {
   id: string;
@@ -14,6 +15,9 @@ export interface Hunk {
   old_lines: readonly string[];
   new_lines: readonly string[];
 }
+
+/** A line ends without a newline, or with a carriage return among lines that have none. */
+export type End = "" | "none" | "return";
 
 /** One line of a file. There may be very many of these, so the key is made when it is asked for. */
 export class Line implements Row {
@@ -29,11 +33,18 @@ export class Line implements Row {
     readonly at: number,
     readonly text: string,
     readonly height: number,
-    /** What is different within the line. */
-    readonly mark: [number, number] | null = null,
     /** How many characters of it are not shown. */
-    readonly cut = 0,
+    readonly cut: number,
+    /** How it ends, where that is not as usual. */
+    readonly end: End,
+    private readonly differences: Differences | null,
   ) {}
+
+  /** What is different within the line. */
+  get marks(): readonly Span[] {
+    if (this.sign === " " || !this.differences) return [];
+    return this.differences.of(this.sign, this.at);
+  }
 
   get key(): string {
     return this.sign === " "
@@ -65,9 +76,22 @@ export class Pair implements Row {
 export interface Gap extends Row {
   kind: "gap";
   file: string;
-  from: number;
-  to: number;
+  /** How many lines it hides; not known before the file is. */
+  hidden: number | null;
+  /** Whether there is a change above it, and one below. */
+  between: [boolean, boolean];
   open: string;
+}
+
+/** How many lines more than usual are shown below and above the changes around each gap. */
+export type Opened = ReadonlyMap<string, readonly [below: number, above: number]>;
+
+export function openGap(old: Opened, gap: string, how: "all" | "below" | "above"): Opened {
+  const [below, above] = old.get(gap) ?? [0, 0];
+  const next = new Map(old);
+  if (how === "all") next.set(gap, [Infinity, 0]);
+  else next.set(gap, how === "below" ? [below + STEP, above] : [below, above + STEP]);
+  return next;
 }
 
 export type DiffRow = Line | Pair | Gap;
@@ -79,25 +103,40 @@ export interface Shape {
 
 export const LINE = 20;
 export const GAP = 28;
+/** How many lines are shown at a time of a gap that hides many. */
+export const STEP = 20;
 const CONTEXT = 3;
 /** A gap as small as this hides less than it costs. */
 const FEW = 3;
 const LONGEST = 2000;
-const MOST_PAIRS = 400;
+/** Columns that saying it takes. */
+const END_COLUMNS = { "": 0, none: 20, return: 2 };
 
 /** The rows of one hunk. */
 export function hunkRows(file: string, hunk: Hunk, shape: Shape): (Line | Pair)[] {
-  const marks = differences(hunk);
-  const removed = hunk.old_lines.map((text, at) =>
-    line(shape, file, hunk.id, "-", hunk.old_start + at, null, at, text, marks[at]?.[0] ?? null),
-  );
-  const added = hunk.new_lines.map((text, at) =>
-    line(shape, file, hunk.id, "+", null, hunk.new_start + at, at, text, marks[at]?.[1] ?? null),
-  );
+  const { old_lines: before, new_lines: after } = hunk;
+  const differences =
+    before.length && after.length ? new Differences(before, after, shape.split) : null;
+  const returning = before.filter(returns).length + after.filter(returns).length;
+  const mixed = returning > 0 && returning < before.length + after.length;
+  const end = (text: string): End =>
+    !text.endsWith("\n") ? "none" : mixed && returns(text) ? "return" : "";
+  const removed = before.map((text, at) => {
+    const number = hunk.old_start + at;
+    return line(shape, file, hunk.id, "-", number, null, at, text, end(text), differences);
+  });
+  const added = after.map((text, at) => {
+    const number = hunk.new_start + at;
+    return line(shape, file, hunk.id, "+", null, number, at, text, end(text), differences);
+  });
   if (!shape.split) return [...removed, ...added];
   return Array.from({ length: Math.max(removed.length, added.length) }, (_, at) =>
     new Pair(file, hunk.id, removed[at] ?? null, added[at] ?? null),
   );
+}
+
+function returns(text: string): boolean {
+  return text.endsWith("\r\n");
 }
 
 /** A line that is the same on both sides. */
@@ -109,45 +148,55 @@ export function sameRow(
   old: number,
   hunk = "",
 ): Line | Pair {
-  const made = line(shape, file, hunk, " ", old, number, number - 1, text, null);
+  const made = line(shape, file, hunk, " ", old, number, number - 1, text, "", null);
   return shape.split ? new Pair(file, hunk, made, made) : made;
 }
 
-/** The lines around hunks that did not change, and gaps where there are more of them. */
+/**
+ * The lines around hunks that did not change, and gaps where there are more of them. Before the
+ * file's lines are there, those that are `known` by their numbers are shown, and no others counted.
+ */
 export function contextRows(
   file: string,
   shape: Shape,
   around: { before: Hunk | null; after: Hunk | null },
   lines: readonly string[] | null,
-  opened: (gap: string) => boolean,
+  opened: Opened,
+  known?: ReadonlyMap<number, string>,
 ): DiffRow[] {
   const { before, after } = around;
   const from = before ? before.new_start + before.new_lines.length : 1;
   const shift = after
     ? after.old_start - after.new_start
     : before!.old_start + before!.old_lines.length - from;
-  const end = after ? after.new_start : lines ? lines.length + 1 : from + CONTEXT;
   const id = `${file}\n${before?.id ?? ""}`;
   const show = (start: number, stop: number) =>
     Array.from({ length: Math.max(0, stop - start) }, (_, each) => {
       const number = start + each;
-      const text = lines?.[number - 1] ?? "";
+      const text = lines?.[number - 1] ?? known?.get(number) ?? "";
       return sameRow(file, shape, text, number, number + shift, (before ?? after)!.id);
     });
-  const head = before ? CONTEXT : 0;
-  const tail = after ? CONTEXT : 0;
-  if (end - from <= head + tail + FEW || opened(id)) return show(from, end);
-  if (!after && !lines) return show(from, end);
-  const gap: Gap = {
+  const gap = (hidden: number | null): Gap => ({
     kind: "gap",
     key: `gap ${id}`,
     height: GAP,
     file,
-    from: from + head,
-    to: end - tail,
+    hidden,
+    between: [before !== null, after !== null],
     open: id,
-  };
-  return [...show(from, from + head), gap, ...show(end - tail, end)];
+  });
+  if (!after && !lines) {
+    let end = from;
+    while (end < from + CONTEXT && (!known || known.has(end))) end++;
+    return known && end === from + CONTEXT ? [...show(from, end), gap(null)] : show(from, end);
+  }
+  const end = after ? after.new_start : lines!.length + 1;
+  const [below, above] = (lines && opened.get(id)) ?? [0, 0];
+  const head = (before ? CONTEXT : 0) + below;
+  const tail = (after ? CONTEXT : 0) + above;
+  const few = lines || !known ? FEW : 0;
+  if (end - from <= head + tail + few) return show(from, end);
+  return [...show(from, from + head), gap(end - from - head - tail), ...show(end - tail, end)];
 }
 
 function line(
@@ -159,13 +208,22 @@ function line(
   number: number | null,
   at: number,
   text: string,
-  mark: [number, number] | null,
+  end: End,
+  differences: Differences | null,
 ): Line {
-  const bare = text.endsWith("\n") ? text.slice(0, text.endsWith("\r\n") ? -2 : -1) : text;
+  const bare = bareOf(text);
   const shown = bare.length > LONGEST ? bare.slice(0, LONGEST) : bare;
-  const rows = Math.max(1, Math.ceil(width(shown) / shape.columns));
+  const rows = Math.max(1, Math.ceil((width(shown) + END_COLUMNS[end]) / shape.columns));
   const cut = bare.length - shown.length;
-  return new Line(file, hunk, sign, old, number, at, shown, rows * LINE, mark, cut);
+  return new Line(file, hunk, sign, old, number, at, shown, rows * LINE, cut, end, differences);
+}
+
+/** Without its end; asked of very many lines, so without a pattern. */
+function bareOf(text: string): string {
+  let end = text.length;
+  if (text.charCodeAt(end - 1) === 10) end--;
+  if (text.charCodeAt(end - 1) === 13) end--;
+  return end === text.length ? text : text.slice(0, end);
 }
 
 const PLAIN = /^[ -~]*$/;
@@ -181,24 +239,4 @@ function width(text: string): number {
     else columns += 2;
   }
   return columns;
-}
-
-/** For each line of a hunk that replaces one other: where the two differ. */
-function differences(hunk: Hunk): ([[number, number], [number, number]] | null)[] {
-  const { old_lines: before, new_lines: after } = hunk;
-  if (before.length !== after.length || before.length > MOST_PAIRS) return [];
-  return before.map((old, at) => {
-    const now = after[at]!;
-    let start = 0;
-    while (start < old.length && start < now.length && old[start] === now[start]) start++;
-    let end = 0;
-    const most = Math.min(old.length, now.length) - start;
-    while (end < most && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
-    const kept = start + end;
-    if (kept < Math.max(old.length, now.length) * 0.3) return null;
-    return [
-      [start, old.length - end],
-      [start, now.length - end],
-    ];
-  });
 }

@@ -18,6 +18,7 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
   let [old, now] = [0, 0];
   let still: string[] = [];
   let inside = false;
+  let last: string[] = [];
   const close = () => {
     if (current) current.after = still;
     current = null;
@@ -31,8 +32,11 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
       old = Number(head[1]) + (head[2] === "0" ? 1 : 0);
       now = Number(head[3]) + (head[4] === "0" ? 1 : 0);
       inside = true;
-    } else if (!inside || line.startsWith("\\")) {
+    } else if (!inside) {
       continue;
+    } else if (line.startsWith("\\")) {
+      // "\ No newline at end of file" is about the line before.
+      if (last.length) last.push(last.pop()!.slice(0, -1));
     } else if (line.startsWith("diff --git")) {
       inside = false;
     } else if (line.startsWith("-") || line.startsWith("+")) {
@@ -54,14 +58,16 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
       }
       const target: PatchHunk = current;
       if (line[0] === "-") {
-        (target.old_lines as string[]).push(line.slice(1));
+        last = target.old_lines as string[];
         old++;
       } else {
-        (target.new_lines as string[]).push(line.slice(1));
+        last = target.new_lines as string[];
         now++;
       }
+      last.push(`${line.slice(1)}\n`);
     } else if (line.startsWith(" ")) {
       still.push(line.slice(1));
+      last = [];
       old++;
       now++;
     }

@@ -1,16 +1,24 @@
 /** Differences of many files, one below the other, with only what is seen drawn. */
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FileChange } from "../api";
 import { Icon } from "../parts/icons";
 import { Counts, Letter, Path } from "../parts/small";
 import { Virtual, type Row } from "../parts/virtual";
+import { complain } from "../state";
 import { useColumns } from "./columns";
 import { colouring } from "./colours";
-import { DiffLine } from "./lines";
-import { hunkRows, sameRow, type Line, type Pair } from "./model";
-import { parsePatch } from "./patch";
-import type { Token } from "./syntax";
+import { DiffLine, type OpenGap } from "./lines";
+import {
+  contextRows,
+  hunkRows,
+  openGap,
+  type DiffRow,
+  type Opened,
+  type Shape,
+} from "./model";
+import { parsePatch, type PatchHunk } from "./patch";
+import { tokensOf, type TokensOf } from "./tokens";
 
 interface FileRow extends Row {
   kind: "file";
@@ -23,30 +31,66 @@ interface NoteRow extends Row {
   text: string;
 }
 
-interface GapRow extends Row {
-  kind: "space";
-}
+type StreamRow = FileRow | NoteRow | (DiffRow & { change: FileChange });
 
-type StreamRow = FileRow | NoteRow | GapRow | ((Line | Pair) & { change: FileChange });
+type Lines = ReadonlyMap<string, readonly string[]>;
 
-export function DiffStream({ files, split }: { files: FileChange[]; split: boolean }) {
+export function DiffStream(given: {
+  files: FileChange[];
+  split: boolean;
+  /** Reads a file as it is on the newer side, for the lines around its changes. */
+  read: (path: string) => Promise<string>;
+}) {
+  const { files, split } = given;
   const box = useRef<HTMLDivElement>(null);
-  const columns = useColumns(box, split ? 76 : 116, split ? 2 : 1);
+  const columns = useColumns(box, split ? 80 : 124, split ? 2 : 1);
   const [folded, setFolded] = useState<Set<string>>(new Set());
-  const rows = useMemo(
-    () => files.flatMap((change) => rowsOf(change, columns, split, folded.has(change.path))),
-    [files, columns, split, folded],
+  const [opened, setOpened] = useState<Opened>(new Map());
+  const [lines, setLines] = useState<Lines>(new Map());
+  // What was read belongs to what was compared then: it stays for files that are as they were.
+  const patches = useRef(new Map<string, string | null | undefined>());
+  useEffect(() => {
+    const before = patches.current;
+    patches.current = new Map(files.map((each) => [each.path, each.patch]));
+    const isSame = (path: string) =>
+      before.has(path) && before.get(path) === patches.current.get(path);
+    setLines((old) => new Map([...old].filter(([path]) => isSame(path))));
+    setOpened((old) => new Map([...old].filter(([gap]) => isSame(gap.split("\n", 1)[0]!))));
+  }, [files]);
+  const hunks = useMemo(
+    () => new Map(files.map((each) => [each.path, parsePatch(each.patch ?? "", each.path)])),
+    [files],
   );
+  const rows = useMemo(() => {
+    const shape = { columns, split };
+    return files.flatMap((change) =>
+      rowsOf(change, hunks.get(change.path)!, shape, folded.has(change.path), lines, opened),
+    );
+  }, [files, columns, split, folded, lines, opened]);
   const make = colouring();
   const tokens = useMemo(() => {
-    const known = new Map<string, Token[] | undefined>();
-    return (change: FileChange) => (line: Line) => {
-      if (!make || line.cut) return undefined;
-      const key = `${change.path} ${line.key}`;
-      if (!known.has(key)) known.set(key, make([line.text], change.path).line(0));
-      return known.get(key);
+    const known = new Map<string, TokensOf>();
+    return ({ path }: FileChange) => {
+      if (!known.has(path))
+        known.set(path, tokensOf(path, hunks.get(path)!, lines.get(path) ?? null, make));
+      return known.get(path)!;
     };
-  }, [make, rows]);
+  }, [make, hunks, lines]);
+
+  async function open(path: string, ...[gap, how]: Parameters<OpenGap>): Promise<void> {
+    try {
+      if (!lines.has(path)) {
+        const found = linesOf(await given.read(path));
+        if (!hunks.get(path)!.every((hunk) => fits(hunk, found)))
+          throw new Error(`${path} has changed since; compare again to see its lines.`);
+        setLines((old) => new Map(old).set(path, found));
+      }
+      setOpened((old) => openGap(old, gap, how));
+    } catch (problem) {
+      complain(problem);
+    }
+  }
+
   const fold = (path: string) =>
     setFolded((old) => {
       const next = new Set(old);
@@ -61,15 +105,21 @@ export function DiffStream({ files, split }: { files: FileChange[]; split: boole
         class="diff"
         render={(row) => {
           if (row.kind === "file") return <Head key={row.key} row={row} fold={fold} />;
-          if (row.kind === "space")
-            return <div key={row.key} class="diff-gap" style={{ height: `${row.height}px` }} />;
           if (row.kind === "note")
             return (
               <div key={row.key} class="diff-note" style={{ height: `${row.height}px` }}>
                 {row.text}
               </div>
             );
-          return <DiffLine key={row.key} row={row} tokens={tokens(row.change)} />;
+          const { change } = row;
+          return (
+            <DiffLine
+              key={row.key}
+              row={row}
+              tokens={tokens(change)}
+              open={(gap, how) => void open(change.path, gap, how)}
+            />
+          );
         }}
       />
     </div>
@@ -97,36 +147,62 @@ function Head({ row, fold }: { row: FileRow; fold: (path: string) => void }) {
   );
 }
 
-function rowsOf(change: FileChange, columns: number, split: boolean, folded: boolean): StreamRow[] {
-  const head: FileRow = { kind: "file", key: `file ${change.path}`, height: 40, change, folded };
+function rowsOf(
+  change: FileChange,
+  hunks: PatchHunk[],
+  shape: Shape,
+  folded: boolean,
+  contents: Lines,
+  opened: Opened,
+): StreamRow[] {
+  const { path } = change;
+  const head: FileRow = { kind: "file", key: `file ${path}`, height: 40, change, folded };
   if (folded) return [head];
-  const hunks = parsePatch(change.patch ?? "", change.path);
   if (!hunks.length)
-    return [head, { kind: "note", key: `note ${change.path}`, height: 36, text: noteOf(change) }];
-  const shape = { columns, split };
+    return [head, { kind: "note", key: `note ${path}`, height: 36, text: noteOf(change) }];
+  const lines = contents.get(path) ?? null;
+  const known = new Map(hunks.flatMap(around));
   const rows: StreamRow[] = [head];
-  let end = 0;
+  const add = (made: DiffRow[]) => {
+    for (const row of made) rows.push(Object.assign(row, { change }));
+  };
+  let before: PatchHunk | null = null;
   for (const hunk of hunks) {
-    const first = hunk.new_start - hunk.before.length;
-    if (end && first > end && hunk.before.length)
-      rows.push({ kind: "space", key: `space ${change.path} ${first}`, height: 12 });
-    const shift = hunk.old_start - hunk.new_start;
-    const same = (text: string, number: number, old: number) =>
-      Object.assign(sameRow(change.path, shape, text, number, old), { change });
-    hunk.before.forEach((text, at) => rows.push(same(text, first + at, first + at + shift)));
-    for (const row of hunkRows(change.path, hunk, shape))
-      rows.push(Object.assign(row, { change }));
-    const after = hunk.new_start + hunk.new_lines.length;
-    const afterOld = hunk.old_start + hunk.old_lines.length;
-    hunk.after.forEach((text, at) => rows.push(same(text, after + at, afterOld + at)));
-    end = after + hunk.after.length;
+    add(contextRows(path, shape, { before, after: hunk }, lines, opened, known));
+    add(hunkRows(path, hunk, shape));
+    before = hunk;
   }
+  add(contextRows(path, shape, { before, after: null }, lines, opened, known));
   return rows;
+}
+
+/** The lines around a hunk that the patch itself tells, with their numbers. */
+function around(hunk: PatchHunk): [number, string][] {
+  const end = hunk.new_start + hunk.new_lines.length;
+  return [
+    ...hunk.before.map((text, at): [number, string] => [
+      hunk.new_start - hunk.before.length + at,
+      text,
+    ]),
+    ...hunk.after.map((text, at): [number, string] => [end + at, text]),
+  ];
+}
+
+function linesOf(text: string): string[] {
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+function fits(hunk: PatchHunk, lines: readonly string[]): boolean {
+  return hunk.new_lines.every(
+    (line, at) => lines[hunk.new_start - 1 + at] === line.replace(/\n$/, ""),
+  );
 }
 
 function noteOf(change: FileChange): string {
   if (change.is_binary) return "A binary file.";
-  if (change.is_too_large) return "Too large to show line by line.";
+  if (change.is_too_large) return "Too large to compare line by line; it can be opened under Files.";
   if (change.old_path) return "Moved without a change.";
   if (change.old_mode !== change.new_mode && change.old_mode && change.new_mode)
     return `Permissions changed from ${change.old_mode} to ${change.new_mode}.`;

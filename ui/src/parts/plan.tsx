@@ -9,8 +9,7 @@ const SHOWN = 40;
 
 export function Plan({ plan }: { plan: RestorePlan }) {
   const dirty = new Set(plan.dirty);
-  const nothing = !plan.restored.length && !plan.deleted.length && !plan.skipped.length;
-  if (nothing) return <p class="plan-nothing">No file would change: all is as it was then.</p>;
+  if (!changes(plan) && !plan.skipped.length) return <NoChange />;
   return (
     <div class="plan">
       <Part
@@ -44,6 +43,15 @@ export function Plan({ plan }: { plan: RestorePlan }) {
       )}
     </div>
   );
+}
+
+export function NoChange() {
+  return <p class="plan-nothing">No file would change: all is as it was then.</p>;
+}
+
+/** Whether anything would be done. */
+export function changes(plan: RestorePlan): boolean {
+  return plan.restored.length > 0 || plan.deleted.length > 0;
 }
 
 function Part(given: { title: string; hint: string; paths: string[]; dirty: Set<string> }) {

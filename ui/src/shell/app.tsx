@@ -9,7 +9,7 @@ import { Toasts } from "./toasts";
 import { helpShown, useKeys } from "../keys";
 import { Empty } from "../parts/small";
 import { go, place, to } from "../router";
-import { project } from "../state";
+import { project, undoLatest } from "../state";
 import Home from "../views/home";
 
 const views: Record<string, () => preact.JSX.Element | null> = {
@@ -55,6 +55,7 @@ export function App() {
       does: "go to settings and health",
       run: () => go(to("settings", project.value?.project)),
     },
+    { key: "u", does: "undo what was just done, while it is offered", run: undoLatest },
     { key: "?", does: "show or hide this help", run: () => (helpShown.value = !helpShown.value) },
   ]);
   return (

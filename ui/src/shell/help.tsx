@@ -1,4 +1,6 @@
 import { Dialog } from "../parts/dialog";
+import { narrow } from "../parts/narrow";
+import { ThemeChoice } from "./theme";
 import { helpShown, layers } from "../keys";
 import { useRef } from "preact/hooks";
 
@@ -6,7 +8,12 @@ import { useRef } from "preact/hooks";
 export function Help() {
   const known = useRef(layers.value.filter((layer) => !layer.modal)).current;
   return (
-    <Dialog title="Keyboard" close={() => (helpShown.value = false)} wide>
+    <Dialog
+      title="Keyboard"
+      close={() => (helpShown.value = false)}
+      wide
+      actions={narrow.value ? <ThemeChoice /> : undefined}
+    >
       <div class="help">
         {[...known].reverse().map((layer) => (
           <section key={layer.title}>

@@ -1,29 +1,44 @@
-/** A view that is loaded when it is first shown. */
+/**
+ * A view in a part of its own: loaded when it is first shown, or when there is nothing else to do.
+ * So it is there even if the server is not, by the time that somebody goes to it.
+ */
 
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import { listen } from "../live";
 import { Skeleton, Trouble } from "../parts/small";
 
 type View = () => JSX.Element | null;
 
+const SOON = 1500;
+
 export function lazily(load: () => Promise<{ default: View }>): View {
   const found = signal<View | null>(null);
   const problem = signal<Error | null>(null);
-  const fetch = () => {
-    problem.value = null;
+  const fetch = () =>
     load().then(
       (module) => (found.value = module.default),
-      () => (problem.value = new Error("A part of the page could not be loaded.")),
+      () => undefined,
     );
-  };
+  window.setTimeout(() => requestIdleCallback(() => void fetch()), SOON);
   return function Lazily() {
     useEffect(() => {
-      if (!found.value) fetch();
+      if (found.value) return undefined;
+      void fetch().then(() => {
+        if (!found.value)
+          problem.value = new Error(
+            "A part of the page could not be loaded. It comes when the server is back.",
+          );
+      });
+      // Browsers may remember that a part could not be had; the whole page is asked for anew.
+      return listen((event) => {
+        if (event.kind === "reconnected" && problem.value) location.reload();
+      });
     }, []);
     const View = found.value;
     if (View) return <View />;
-    if (problem.value) return <Trouble problem={problem.value} retry={() => location.reload()} />;
+    if (problem.value) return <Trouble problem={problem.value} />;
     return <Skeleton />;
   };
 }

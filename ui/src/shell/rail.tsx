@@ -3,9 +3,9 @@
 import { helpShown } from "../keys";
 import { connection } from "../live";
 import { Icon, Sign } from "../parts/icons";
-import { Segments } from "../parts/small";
 import { go, place, to } from "../router";
-import { project, projects, setTheme, theme, type Theme } from "../state";
+import { project, projects } from "../state";
+import { ThemeChoice } from "./theme";
 
 export function Rail() {
   const here = project.value?.project;
@@ -50,16 +50,7 @@ export function Rail() {
                 : "Connecting"}
           </span>
         </span>
-        <Segments<Theme>
-          label="Theme"
-          value={theme.value}
-          choose={setTheme}
-          options={[
-            { value: "light", label: "Light", icon: "sun" },
-            { value: "system", label: "As the system", icon: "system" },
-            { value: "dark", label: "Dark", icon: "moon" },
-          ]}
-        />
+        <ThemeChoice />
         <button
           type="button"
           class="bare"

@@ -1,11 +1,18 @@
 import { Icon } from "../parts/icons";
-import { hush, toasts } from "../state";
+import { heldToast, hush, toasts } from "../state";
 
 export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live="polite">
       {toasts.value.map((toast) => (
-        <div key={toast.id} class={`toast toast-${toast.tone}`}>
+        <div
+          key={toast.id}
+          class={`toast toast-${toast.tone}`}
+          onMouseEnter={() => (heldToast.value = toast.id)}
+          onMouseLeave={() => (heldToast.value = null)}
+          onFocusIn={() => (heldToast.value = toast.id)}
+          onFocusOut={() => (heldToast.value = null)}
+        >
           {toast.tone === "problem" && <Icon name="warning" />}
           <span class="toast-text">{toast.text}</span>
           {toast.action && (

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { api, type TreeEntry } from "../../api";
-import { Code } from "../../diff/code";
+import { FileText } from "../../diff/file";
 import { Dialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icons";
 import { Path, Skeleton, Trouble } from "../../parts/small";
@@ -10,7 +10,7 @@ import { Virtual } from "../../parts/virtual";
 import { useResource } from "../../resource";
 import { count, size } from "../../words";
 
-const LARGEST = 400_000;
+const LARGEST = 8_000_000;
 
 export function Files(given: {
   project: string;
@@ -146,7 +146,7 @@ function FileDialog(given: {
         <p>A binary file; download it to look inside.</p>
       ) : (
         <>
-          <Code text={text.slice(0, LARGEST).replace(/\n$/, "")} language={file.path} />
+          <FileText text={text.slice(0, LARGEST)} path={file.path} />
           {text.length > LARGEST && <p class="faint">Only the beginning is shown.</p>}
         </>
       )}

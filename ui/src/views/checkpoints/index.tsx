@@ -5,6 +5,7 @@ import { api, type Checkpoint, type Coverage as CoverageOf, type FileChange } fr
 import { DiffStream } from "../../diff/stream";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
+import { narrow } from "../../parts/narrow";
 import { Select } from "../../parts/select";
 import { Counts, Empty, Path, Segments, Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
@@ -56,6 +57,9 @@ function CheckpointsOf({ project }: { project: string }) {
   }, [next]);
 
   const choose = (id: string) => setQuery({ c: id, base: null });
+  const held = query.get("held");
+  const hold = (id: string | null) =>
+    setQuery({ c: chosen, base: null, held: id === "now" || id === held ? null : id });
   const move = (by: number) => {
     if (!all?.length) return;
     const at = chosen === "now" ? -1 : index;
@@ -66,6 +70,7 @@ function CheckpointsOf({ project }: { project: string }) {
   useKeys("Checkpoints", [
     { key: "j", does: "older checkpoint", run: () => move(1) },
     { key: "k", does: "newer checkpoint", run: () => move(-1) },
+    { key: "b", does: "compare others with this one, or no longer", run: () => hold(chosen) },
   ]);
 
   async function take(): Promise<void> {
@@ -82,7 +87,6 @@ function CheckpointsOf({ project }: { project: string }) {
     }
   }
 
-  if (problem && !all) return <Trouble problem={problem} retry={() => void reload()} />;
   const one = index >= 0 ? all![index]! : null;
   return (
     <div class="view">
@@ -103,13 +107,16 @@ function CheckpointsOf({ project }: { project: string }) {
       </header>
       <div class="points-panes">
         <div class="points" tabIndex={0} role="group" aria-label="Checkpoints">
-          {!all ? (
+          {!all && problem ? (
+            <Trouble problem={problem} retry={() => void reload()} />
+          ) : !all ? (
             <Skeleton lines={9} height={44} />
           ) : (
             <>
               <CheckpointList
                 checkpoints={all}
                 chosen={chosen}
+                held={held}
                 choose={choose}
                 changed={status.data ? summed(status.data.files) : null}
               />
@@ -127,6 +134,8 @@ function CheckpointsOf({ project }: { project: string }) {
               one={one}
               all={all!}
               before={all![index + 1] ?? null}
+              held={held}
+              hold={hold}
               restore={(paths) => setRestoring({ checkpoint: one, paths })}
             />
           ) : all && !all.length ? (
@@ -137,7 +146,7 @@ function CheckpointsOf({ project }: { project: string }) {
               </p>
             </Empty>
           ) : (
-            <Skeleton lines={8} />
+            !problem && <Skeleton lines={8} />
           )}
         </div>
       </div>
@@ -173,7 +182,11 @@ function Now({ project, latest }: { project: string; latest: string }) {
         <h2>Changed since the latest checkpoint</h2>
         <Total files={found.data.files} />
       </div>
-      <DiffStream files={found.data.files} split={stored("review-side") === "split"} />
+      <DiffStream
+        files={found.data.files}
+        split={stored("review-side") === "split" && !narrow.value}
+        read={(path) => api.file(project, path)}
+      />
     </>
   );
 }
@@ -183,12 +196,16 @@ function Detail(given: {
   one: Checkpoint;
   all: Checkpoint[];
   before: Checkpoint | null;
+  /** The checkpoint that others are compared with, if one was chosen for that. */
+  held: string | null;
+  hold: (id: string | null) => void;
   restore: (paths: string[]) => void;
 }) {
-  const { project, one, all, before } = given;
+  const { project, one, all, before, held } = given;
   const { query } = place.value;
   const part = (query.get("part") as Part | null) ?? "changes";
-  const base = query.get("base") ?? (before ? before.checkpoint : "");
+  const usual = before ? before.checkpoint : "";
+  const base = query.get("base") ?? (held && held !== one.checkpoint ? held : usual);
   const [side, setSide] = useState(stored("review-side") ?? "unified");
   const found = useResource(
     () =>
@@ -217,6 +234,16 @@ function Detail(given: {
             )}
           </p>
         </div>
+        <span class="bar-space" />
+        <button
+          type="button"
+          class="small"
+          aria-pressed={held === one.checkpoint}
+          title="Compare the checkpoints that you choose next with this one (b)"
+          onClick={() => given.hold(one.checkpoint)}
+        >
+          {held === one.checkpoint ? "Choose another to compare" : "Compare from here"}
+        </button>
       </div>
       <div class="point-tools">
         <Segments<Part>
@@ -249,19 +276,24 @@ function Detail(given: {
                     each.checkpoint,
                     `${time(each.created_at)} ${gist(each.message, 40)}`,
                   ]),
+                ...(all.some((each) => each.checkpoint === base) || ["", "disk"].includes(base)
+                  ? []
+                  : [[base, base.slice(0, 8)] as [string, string]]),
               ]}
             />
             {found.data && <Total files={found.data.files} />}
             <span class="bar-space" />
-            <Segments
-              label="Columns"
-              value={side as "unified" | "split"}
-              choose={(value) => (setSide(value), store("review-side", value))}
-              options={[
-                { value: "unified", label: "One column", icon: "unified" },
-                { value: "split", label: "Side by side", icon: "split" },
-              ]}
-            />
+            {!narrow.value && (
+              <Segments
+                label="Columns"
+                value={side as "unified" | "split"}
+                choose={(value) => (setSide(value), store("review-side", value))}
+                options={[
+                  { value: "unified", label: "One column", icon: "unified" },
+                  { value: "split", label: "Side by side", icon: "split" },
+                ]}
+              />
+            )}
           </>
         )}
       </div>
@@ -282,7 +314,15 @@ function Detail(given: {
           </p>
         </Empty>
       ) : (
-        <DiffStream files={found.data.files} split={side === "split"} />
+        <DiffStream
+          files={found.data.files}
+          split={side === "split" && !narrow.value}
+          read={(path) =>
+            base === "disk"
+              ? api.file(project, path)
+              : api.fileThen(project, one.checkpoint, path)
+          }
+        />
       )}
     </>
   );

@@ -20,6 +20,7 @@ export const KINDS: Record<string, string> = {
 export function CheckpointList(given: {
   checkpoints: Checkpoint[];
   chosen: string | null;
+  held: string | null;
   choose: (id: string) => void;
   changed: { files: number; additions: number; deletions: number } | null;
 }) {
@@ -62,6 +63,7 @@ export function CheckpointList(given: {
               <span class="point-text">{titleOf(each)}</span>
               <span class="point-facts">
                 {time(each.created_at)} · {KINDS[each.kind] ?? each.kind}
+                {given.held === each.checkpoint && <span class="tag turn-pending">from here</span>}
                 {!each.coverage.complete && <span class="tag call-failed">not complete</span>}
               </span>
             </button>

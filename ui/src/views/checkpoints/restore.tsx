@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { api, type Checkpoint } from "../../api";
 import { Dialog } from "../../parts/dialog";
-import { Plan } from "../../parts/plan";
+import { changes, Plan } from "../../parts/plan";
 import { Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
 import { complain, say } from "../../state";
@@ -62,7 +62,7 @@ export function Restore(given: {
           <button
             type="button"
             class="button primary"
-            disabled={busy || !plan.data}
+            disabled={busy || !plan.data || !changes(plan.data)}
             onClick={() => void run()}
           >
             Restore

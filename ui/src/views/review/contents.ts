@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../../api";
 import { listen } from "../../live";
 
-const LARGEST = 2_000_000;
+const LARGEST = 64_000_000;
 const TOGETHER = 20;
 const FIRST = 5;
 const PATIENCE = 300;

@@ -3,8 +3,11 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, Problem, type PendingHunk, type Session } from "../../api";
 import { useColumns } from "../../diff/columns";
+import type { OpenGap } from "../../diff/lines";
+import { openGap, type Opened } from "../../diff/model";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
+import { narrow } from "../../parts/narrow";
 import { Counts, Segments, Skeleton, Trouble } from "../../parts/small";
 import { Virtual, type VirtualHandle } from "../../parts/virtual";
 import { useResource } from "../../resource";
@@ -23,7 +26,7 @@ import { draw, FILE_HEIGHT, type ReviewRow } from "./rows";
 
 const CHANGES = ["operation", "operation_changed", "files", "session_deleted"];
 const MOST_ABOVE = FILE_HEIGHT + 80;
-const NUMBERS = { unified: 116, split: 76 };
+const NUMBERS = { unified: 124, split: 80 };
 
 export default function Review() {
   const project = projectId.value;
@@ -44,7 +47,7 @@ function ReviewOf({ project }: { project: string }) {
   const [side, setSide] = useState(stored("review-side") ?? "unified");
   const [decided, setDecided] = useState<Set<string>>(new Set());
   const [folded, setFolded] = useState<Set<string>>(new Set());
-  const [opened, setOpened] = useState<Set<string>>(new Set());
+  const [opened, setOpened] = useState<Opened>(new Map());
   const [current, setCurrent] = useState<string | null>(query.get("hunk"));
   const [top, setTop] = useState<Part | null>(null);
   const [asking, setAsking] = useState<"keep" | "undo" | null>(null);
@@ -61,7 +64,7 @@ function ReviewOf({ project }: { project: string }) {
   );
   const sessions = useSessions(project);
   const contents = useContents(project);
-  const split = side === "split";
+  const split = side === "split" && !narrow.value;
   const columns = useColumns(pane, split ? NUMBERS.split : NUMBERS.unified, split ? 2 : 1);
 
   const parts_ = useRef(new Map<string, Part>()).current;
@@ -223,7 +226,7 @@ function ReviewOf({ project }: { project: string }) {
   }
 
   const fold = (key: string) => setFolded((old) => toggled(old, key));
-  const open = (gap: string) => setOpened((old) => toggled(old, gap));
+  const open: OpenGap = (gap, how) => setOpened((old) => openGap(old, gap, how));
   const act = {
     keep: (chosen: PendingHunk[]) => void decide("keep", chosen),
     undo: (chosen: PendingHunk[]) => void decide("undo", chosen),
@@ -275,15 +278,17 @@ function ReviewOf({ project }: { project: string }) {
             { value: "file", label: "File" },
           ]}
         />
-        <Segments
-          label="Columns"
-          value={side as "unified" | "split"}
-          choose={chooseSide}
-          options={[
-            { value: "unified", label: "One column", icon: "unified" },
-            { value: "split", label: "Side by side", icon: "split" },
-          ]}
-        />
+        {!narrow.value && (
+          <Segments
+            label="Columns"
+            value={side as "unified" | "split"}
+            choose={chooseSide}
+            options={[
+              { value: "unified", label: "One column", icon: "unified" },
+              { value: "split", label: "Side by side", icon: "split" },
+            ]}
+          />
+        )}
         <div class="stepper" role="group" aria-label="Changes">
           <button
             type="button"

@@ -3,9 +3,9 @@
 import { useEffect, useMemo } from "preact/hooks";
 import type { PendingHunk } from "../../api";
 import { colouring } from "../../diff/colours";
-import { DiffLine } from "../../diff/lines";
+import { DiffLine, type OpenGap } from "../../diff/lines";
 import type { Line, Pair } from "../../diff/model";
-import type { Colours, Token } from "../../diff/syntax";
+import { tokensOf, type TokensOf } from "../../diff/tokens";
 import { Icon } from "../../parts/icons";
 import { Counts, Letter, Path } from "../../parts/small";
 import { count } from "../../words";
@@ -19,7 +19,7 @@ export interface Act {
   undo: (hunks: PendingHunk[]) => void;
   choose: (hunk: PendingHunk) => void;
   fold: (key: string) => void;
-  open: (gap: string) => void;
+  open: OpenGap;
   want: (path: string) => void;
   /** Changes when what was wanted is to be wanted again. */
   version: number;
@@ -134,7 +134,7 @@ function HunkHead(given: {
       <span class="hunk-place">
         Change {given.number} <span class="faint">of {given.total}</span>
       </span>
-      <span class="faint">
+      <span class="hunk-facts faint">
         {hunk.kind === "lines" && `line ${hunk.new_start}`}
         {turns.length > 0 &&
           ` · ${turns.length === 1 ? `turn ${turns[0]}` : count(turns.length, "turn")}`}
@@ -171,46 +171,24 @@ function Lines(given: {
   const { row, act } = given;
   const make = colouring();
   const lines = act.linesOf(row.part);
-  const tokens = useMemo(() => tokensOf(row.part, lines, make), [row.part, lines, make]);
+  const tokens = useMemo(() => tokensIn(row.part, lines, make), [row.part, lines, make]);
   return <DiffLine row={row} tokens={tokens} active={given.active} open={act.open} />;
 }
 
 const cache = new WeakMap<
   Part,
-  { lines: readonly string[] | null; of: (line: Line) => Token[] | undefined }
+  { lines: readonly string[] | null; make: ReturnType<typeof colouring>; of: TokensOf }
 >();
 
-/** How the lines of a file are coloured; worked out once a file, and only for what is seen. */
-function tokensOf(
+function tokensIn(
   part: Part,
   lines: readonly string[] | null,
   make: ReturnType<typeof colouring>,
-): (line: Line) => Token[] | undefined {
-  if (!make) return () => undefined;
+): TokensOf {
   const known = cache.get(part);
-  if (known && known.lines === lines) return known.of;
-  const name = part.file.path;
-  const whole = lines ? make(lines, name) : null;
-  const parts = new Map<string, Token[][] | Colours>();
-  const of = (line: Line): Token[] | undefined => {
-    if (line.cut) return undefined;
-    const hunk = part.hunks.find((each) => each.hunk === line.hunk);
-    if (line.sign === " ") return whole?.line(line.at);
-    if (!hunk) return undefined;
-    if (line.sign === "+" && whole) return whole.line(hunk.new_start - 1 + line.at);
-    const key = `${line.sign} ${hunk.hunk}`;
-    let found = parts.get(key);
-    if (!found) {
-      const bare = (line.sign === "-" ? hunk.old_lines : hunk.new_lines).map(ended);
-      found = whole ? whole.instead(bare, hunk.new_start - 1) : make(bare, name);
-      parts.set(key, found);
-    }
-    return Array.isArray(found) ? found[line.at] : found.line(line.at);
-  };
-  cache.set(part, { lines, of });
+  if (known && known.lines === lines && known.make === make) return known.of;
+  const hunks = part.hunks.map((hunk) => ({ ...hunk, id: hunk.hunk }));
+  const of = tokensOf(part.file.path, hunks, lines, make);
+  cache.set(part, { lines, make, of });
   return of;
-}
-
-function ended(line: string): string {
-  return line.replace(/\r?\n$/, "");
 }

@@ -1,6 +1,6 @@
 /** The rows of the review: groups, files, changes, and their lines. */
 
-import { contextRows, hunkRows, type DiffRow, type Shape } from "../../diff/model";
+import { contextRows, hunkRows, type DiffRow, type Opened, type Shape } from "../../diff/model";
 import type { Row } from "../../parts/virtual";
 import type { PendingHunk } from "../../api";
 import type { Group, Part } from "./groups";
@@ -56,7 +56,7 @@ export function draw(
   shape: Shape,
   linesOf: (part: Part) => readonly string[] | null,
   folded: Set<string>,
-  opened: Set<string>,
+  opened: Opened,
 ): Drawn {
   const rows: ReviewRow[] = [];
   const places = new Map<string, string>();
@@ -96,17 +96,16 @@ function rowsOf(
   part: Part,
   shape: Shape,
   lines: readonly string[] | null,
-  opened: Set<string>,
+  opened: Opened,
 ): ReviewRow[] {
   const rows: ReviewRow[] = [];
-  const isOpen = (gap: string) => opened.has(gap);
   const hunks = part.hunks.map((hunk) => ({ ...hunk, id: hunk.hunk }));
   // Of a file that came or went there is nothing around the change.
   const alone = part.file.status !== "modified" || hunks.some((hunk) => hunk.kind === "whole");
   hunks.forEach((hunk, at) => {
     const before = at > 0 ? hunks[at - 1]! : null;
     if (!alone)
-      for (const row of contextRows(part.key, shape, { before, after: hunk }, lines, isOpen))
+      for (const row of contextRows(part.key, shape, { before, after: hunk }, lines, opened))
         rows.push(Object.assign(row, { part }));
     const key = `hunk ${hunk.hunk}`;
     rows.push({ kind: "hunk", key, height: HUNK_HEIGHT, part, hunk: part.hunks[at]! });
@@ -117,7 +116,7 @@ function rowsOf(
   });
   const last = hunks.at(-1);
   if (last && !alone)
-    for (const row of contextRows(part.key, shape, { before: last, after: null }, lines, isOpen))
+    for (const row of contextRows(part.key, shape, { before: last, after: null }, lines, opened))
       rows.push(Object.assign(row, { part }));
   return rows;
 }

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { api, type Entry, type Navigation } from "../../api";
 import { Dialog } from "../../parts/dialog";
-import { Plan } from "../../parts/plan";
+import { NoChange, Plan } from "../../parts/plan";
 import { Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
 import { complain, say } from "../../state";
@@ -97,7 +97,7 @@ export function GoTo(given: {
       ) : !plan.data ? (
         <Skeleton lines={3} height={28} />
       ) : (
-        files && plan.data.files && <Plan plan={plan.data.files} />
+        files && (plan.data.files ? <Plan plan={plan.data.files} /> : <NoChange />)
       )}
       {files && (plan.data?.files?.skipped.length || force) ? (
         <label class="option">

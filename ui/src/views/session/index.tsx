@@ -91,7 +91,7 @@ function One({ project, session }: { project: string; session: string }) {
   return (
     <div class="view session">
       <header class="bar">
-        <a class="bare" href="/" aria-label="All sessions" title="All sessions">
+        <a class="bare bar-home" href="/" aria-label="All sessions" title="All sessions">
           <Icon name="home" />
         </a>
         <div class="session-head">
@@ -111,7 +111,7 @@ function One({ project, session }: { project: string; session: string }) {
           aria-expanded={drawer}
           onClick={() => setDrawer(true)}
         >
-          <Icon name="branch" size={14} /> Branches
+          <Icon name="branch" size={14} /> <span class="button-word">Branches</span>
         </button>
         {stats && stats.files > 0 && (
           <a class="button" href={to("review", project, { session })}>

@@ -19,21 +19,28 @@ export function Side(given: {
   close: () => void;
 }) {
   const { project, session, graph, drawer } = given;
-  const pane = useRef<HTMLElement>(null);
+  const pane = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!drawer) return undefined;
     const before = document.activeElement;
+    const below = document.querySelectorAll<HTMLElement>(".rail, .session > .bar, .session-pane");
+    for (const each of below) each.inert = true;
     pane.current?.focus();
-    return () => before instanceof HTMLElement && before.isConnected && before.focus();
+    return () => {
+      for (const each of below) each.inert = false;
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
   }, [drawer]);
   return (
     <>
       {drawer && <Shade close={given.close} />}
-      <aside
+      <div
         ref={pane}
         class={drawer ? "session-side is-open" : "session-side"}
         aria-label="Branches"
         tabIndex={-1}
+        role={drawer ? "dialog" : "complementary"}
+        aria-modal={drawer ? "true" : undefined}
       >
         <header class="side-head">
           <h2>Branches</h2>
@@ -55,13 +62,15 @@ export function Side(given: {
           <Skeleton lines={4} height={40} />
         )}
         {session && <About project={project} session={session} />}
-      </aside>
+      </div>
     </>
   );
 }
 
 /** What lies under the drawer, dimmed; a click on it, or Escape, closes the drawer. */
 function Shade({ close }: { close: () => void }) {
-  useKeys("Branches", [{ key: "Escape", does: "close the branches", run: close }]);
+  useKeys("Branches", [{ key: "Escape", does: "close the branches", run: close }], {
+    modal: true,
+  });
   return <div class="drawer-shade" onClick={close} />;
 }

@@ -7,7 +7,7 @@ import { Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
 import { complain, say } from "../../state";
 import { takeBack } from "../../takeback";
-import { count } from "../../words";
+import { count, figure } from "../../words";
 
 export function ExcludesPanel({ project }: { project: string }) {
   const found = useResource(
@@ -44,7 +44,8 @@ export function ExcludesPanel({ project }: { project: string }) {
       <h2>Left out</h2>
       <p class="faint">
         What can be made again is not kept: never restored, never deleted. What git ignores is left
-        out too, and what git tracks is always in. Press one to keep it from now on.
+        out too, and what git tracks is always in. The numbers are files here; press one to keep them
+        from now on.
       </p>
       {found.problem && !data ? (
         <Trouble problem={found.problem} retry={() => void found.reload()} />
@@ -77,35 +78,38 @@ function Defaults({ found, write }: { found: Excludes; write: Write }) {
   return (
     <>
       <ul class="excludes">
-        {[...groups].map(([note, patterns]) => {
-          const files = patterns.reduce((sum, each) => sum + (each.left_out ? each.files : 0), 0);
-          return (
-            <li key={note}>
-              <span class="excludes-note">{note}</span>
-              <span class="excludes-patterns">
-                {patterns.map((each) => (
-                  <button
-                    key={each.pattern}
-                    type="button"
-                    class="chip chip-code"
-                    aria-pressed={!each.left_out}
-                    disabled={busy}
-                    title={titleOf(each)}
-                    onClick={() => void toggle(each)}
-                  >
-                    {!each.left_out && <Icon name="check" size={12} />}
-                    {each.pattern}
-                  </button>
-                ))}
-              </span>
-              <span class="excludes-files faint">{files > 0 ? count(files, "file") : ""}</span>
-            </li>
-          );
-        })}
+        {[...groups].map(([note, patterns]) => (
+          <li key={note}>
+            <span class="excludes-note">{note}</span>
+            <span class="excludes-patterns">
+              {patterns.map((each) => (
+                <button
+                  key={each.pattern}
+                  type="button"
+                  class="chip chip-code"
+                  aria-pressed={!each.left_out}
+                  disabled={busy}
+                  title={titleOf(each)}
+                  onClick={() => void toggle(each)}
+                >
+                  {!each.left_out && <Icon name="check" size={12} />}
+                  {each.pattern}
+                  {each.left_out && each.files > 0 && (
+                    <span class="excludes-files">
+                      {figure(each.files)}
+                      <span class="unseen"> {each.files === 1 ? "file" : "files"} here</span>
+                    </span>
+                  )}
+                </button>
+              ))}
+            </span>
+          </li>
+        ))}
       </ul>
       {found.single_files > 0 && (
         <p class="faint excludes-single">
-          And {count(found.single_files, "single file")}, such as logs and compiled code.
+          And {count(found.single_files, "single file")}, such as logs and compiled code; by which
+          of these each is left out is known after the next checkpoint.
         </p>
       )}
     </>

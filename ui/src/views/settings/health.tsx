@@ -4,7 +4,10 @@ import { api, type Finding } from "../../api";
 import { Icon } from "../../parts/icons";
 import { Skeleton, Trouble } from "../../parts/small";
 import { useResource } from "../../resource";
+import { when } from "../../words";
 
+/** A time as the server says it; people want it in their own way. */
+const MOMENT = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 const ICONS: Record<string, string> = { ok: "check", note: "more", problem: "warning" };
 
 export function Health({ project }: { project: string }) {
@@ -30,7 +33,7 @@ export function Health({ project }: { project: string }) {
                 <Icon name={ICONS[each.level] ?? "more"} />
                 <span class="finding-subject">{each.subject}</span>
                 <span class="finding-text">
-                  {each.message}
+                  {each.message.replace(MOMENT, when)}
                   {each.mend && <small class="faint">{each.mend}</small>}
                 </span>
               </li>

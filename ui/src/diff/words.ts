@@ -1,0 +1,157 @@
+/**
+ * What is different within lines that replace others, word by word.
+ *
+ * It is worked out for the lines that are drawn, when they are drawn.
+ */
+
+export type Span = readonly [from: number, to: number];
+
+type Spans = readonly [old: readonly Span[], now: readonly Span[]];
+
+const NONE: Spans = [[], []];
+const WORD = /[\p{L}\p{N}_]+|\s+|[^]/gu;
+/** Lines that share less than this are others, and nothing within them is worth a mark. */
+const ALIKE = 0.3;
+const LONGEST = 2000;
+const MOST_WORDS = 40_000;
+const MOST_LINES = 900;
+
+export class Differences {
+  private partners: Map<number, number> | null = null;
+  private readonly known = new Map<number, Spans>();
+
+  /** Side by side, a line is compared with the one beside it; else with the one most like it. */
+  constructor(
+    private readonly before: readonly string[],
+    private readonly after: readonly string[],
+    private readonly beside: boolean,
+  ) {}
+
+  of(sign: "+" | "-", at: number): readonly Span[] {
+    this.partners ??= this.paired();
+    if (sign === "-") return this.spans(at)[0];
+    for (const [old, now] of this.partners) if (now === at) return this.spans(old)[1];
+    return [];
+  }
+
+  private spans(old: number): Spans {
+    const now = this.partners!.get(old);
+    if (now === undefined) return NONE;
+    let found = this.known.get(old);
+    if (!found) this.known.set(old, (found = compare(this.before[old]!, this.after[now]!)));
+    return found;
+  }
+
+  private paired(): Map<number, number> {
+    const { before, after } = this;
+    if (this.beside || before.length === after.length)
+      return new Map(before.slice(0, after.length).map((_, at) => [at, at]));
+    return before.length * after.length > MOST_LINES ? new Map() : aligned(before, after);
+  }
+}
+
+/** Which line became which, in order: those pairs that are together most alike. */
+function aligned(before: readonly string[], after: readonly string[]): Map<number, number> {
+  const wide = after.length + 1;
+  const best = new Float64Array((before.length + 1) * wide);
+  const alike = before.map((old) => after.map((now) => likeness(old.trim(), now.trim())));
+  for (let i = before.length - 1; i >= 0; i--)
+    for (let j = after.length - 1; j >= 0; j--)
+      best[i * wide + j] = Math.max(
+        best[(i + 1) * wide + j]!,
+        best[i * wide + j + 1]!,
+        best[(i + 1) * wide + j + 1]! + alike[i]![j]!,
+      );
+  const found = new Map<number, number>();
+  for (let i = 0, j = 0; i < before.length && j < after.length; ) {
+    const here = best[i * wide + j]!;
+    if (alike[i]![j]! > 0 && here === best[(i + 1) * wide + j + 1]! + alike[i]![j]!)
+      found.set(i++, j++);
+    else if (here === best[(i + 1) * wide + j]!) i++;
+    else j++;
+  }
+  return found;
+}
+
+/** How much two lines begin and end alike, from 0 to 1; little is nothing. */
+function likeness(one: string, other: string): number {
+  const most = Math.max(one.length, other.length);
+  if (!most) return 0;
+  const least = Math.min(one.length, other.length);
+  let start = 0;
+  while (start < least && one[start] === other[start]) start++;
+  let end = 0;
+  while (end < least - start && one[one.length - 1 - end] === other[other.length - 1 - end]) end++;
+  const share = (start + end) / most;
+  return share < ALIKE ? 0 : share;
+}
+
+/** Where two lines differ. */
+export function compare(old: string, now: string): Spans {
+  const before = words(old);
+  const after = words(now);
+  let start = 0;
+  while (start < before.length && start < after.length && before[start] === after[start]) start++;
+  let end = 0;
+  const most = Math.min(before.length, after.length) - start;
+  while (end < most && before[before.length - 1 - end] === after[after.length - 1 - end]) end++;
+  const [left, right] = unshared(
+    before.slice(start, before.length - end),
+    after.slice(start, after.length - end),
+  );
+  const ours = spans(before, (at) => left.has(at - start));
+  const theirs = spans(after, (at) => right.has(at - start));
+  const kept = solid(before.filter((_, at) => !left.has(at - start)).join(""));
+  const whole = Math.max(solid(before.join("")), solid(after.join("")));
+  return kept < whole * ALIKE ? NONE : [ours, theirs];
+}
+
+/** The words, by their places, that only one of the two has; the longest common sequence stays. */
+function unshared(before: string[], after: string[]): [Set<number>, Set<number>] {
+  const [left, right] = [new Set(before.keys()), new Set(after.keys())];
+  if (before.length * after.length > MOST_WORDS) return [left, right];
+  const wide = after.length + 1;
+  const best = new Uint16Array((before.length + 1) * wide);
+  for (let i = before.length - 1; i >= 0; i--)
+    for (let j = after.length - 1; j >= 0; j--)
+      best[i * wide + j] =
+        before[i] === after[j]
+          ? best[(i + 1) * wide + j + 1]! + 1
+          : Math.max(best[(i + 1) * wide + j]!, best[i * wide + j + 1]!);
+  for (let i = 0, j = 0; i < before.length && j < after.length; ) {
+    if (before[i] === after[j]) {
+      left.delete(i++);
+      right.delete(j++);
+    } else if (best[(i + 1) * wide + j]! >= best[i * wide + j + 1]!) i++;
+    else j++;
+  }
+  return [left, right];
+}
+
+/** The changed words as spans of characters; what only blanks part is one. */
+function spans(all: string[], isChanged: (at: number) => boolean): Span[] {
+  const found: [number, number][] = [];
+  let at = 0;
+  let blank = false;
+  all.forEach((word, index) => {
+    const end = at + word.length;
+    const last = found.at(-1);
+    if (isChanged(index)) {
+      if (last && (last[1] === at || blank)) last[1] = end;
+      else found.push([at, end]);
+      blank = true;
+    } else if (word.trim()) {
+      blank = false;
+    }
+    at = end;
+  });
+  return found;
+}
+
+function words(line: string): string[] {
+  return line.slice(0, LONGEST).replace(/\r?\n$/, "").match(WORD) ?? [];
+}
+
+function solid(text: string): number {
+  return text.replace(/\s+/g, "").length;
+}
