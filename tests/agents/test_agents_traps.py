@@ -61,6 +61,16 @@ def test_what_a_sub_agent_does_belongs_to_the_turn(user: User) -> None:
     assert pending(user) == changed(start, user.project)
     assert {"main.txt", "helped.txt", "old.txt"} == set(pending(user))
     assert len(entries(user, "step_snapshot")) == 1
+    # What it said and called stands beside the conversation, below the call that it was sent with.
+    told = user.asked("session", "show", "--full", "--all-branches")["entries"]
+    aside = [each for each in told if each["aside"]]
+    assert {"tool_call", "tool_result", "file_edit", "assistant_output"} <= {
+        each["type"] for each in aside
+    }
+    assert [each["content"] for each in aside if each["type"] == "assistant_output"] == ["Helped."]
+    assert len({each["data"]["call"] for each in told if each["type"] == "tool_call"}) == len(
+        [each for each in told if each["type"] == "tool_call"]
+    )
     user.mulligan("undo")
     assert task.files(user.project) == start
     assert user.asked("verify")["problems"] == []
@@ -178,9 +188,9 @@ def test_the_command_that_goto_prints_goes_on_with_the_conversation(user: User) 
     went_on = new.pop() if new else session["session"]
     told = user.asked("session", "show", went_on, "--full", "--all-branches")["entries"]
     said_then = [each["content"].strip('"') for each in told if each["type"] == "user_input"]
-    # A fork of Codex has only what is new; Claude Code writes down the rest after the prompt.
-    before = [] if user.name == "codex" else ["Begin.", "Go on."]
-    assert sorted(said_then) == sorted([*before, AGAIN.prompt])
+    assert said_then == ["Begin.", "Go on.", AGAIN.prompt]
+    times = [each["created_at"] for each in told]
+    assert times == sorted(set(times))
     assert user.asked("verify")["problems"] == []
 
 

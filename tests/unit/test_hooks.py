@@ -318,6 +318,10 @@ class Log:
             {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed}
         ])  # fmt: skip
 
+    def follow(self, other: Log) -> None:
+        """Goes on where another log ends."""
+        self._last = other._last
+
     def _lines(self) -> list[str]:
         return self.path.read_text().splitlines() if self.path.exists() else []
 
@@ -422,6 +426,56 @@ def test_what_was_said_without_hooks_comes_before_the_next_prompt(
     assert said(workspace) == [
         "user_input First.", "user_input In between.", "assistant_output Yes.", "user_input Then.",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("was_seen", [True, False], ids=["recorded", "known from its log"])
+def test_a_fork_begins_with_what_was_said_before(
+    workspace: Workspace, log: Log, tmp_path: Path, was_seen: bool
+) -> None:
+    """Claude Code resumes a session, then goes on under another name with a log to be written."""
+    me = {"process": os.getpid()}
+    if was_seen:
+        tell(workspace, "prompt", text="Once.", log=str(log.path), **me)
+    log.add("user", "Once.")
+    log.call("c1", "ls")
+    log.result("c1", "files")
+    log.add("assistant", [{"type": "text", "text": "Yes."}])
+    if was_seen:
+        tell(workspace, "turn_ends", log=str(log.path), **me)
+        tell(workspace, "session_ends", **me)
+    tell(workspace, "session_starts", source="resume", log=str(log.path), **me)
+    fork = {"session": "s3", "log": str(tmp_path / "s3.jsonl"), **me}
+    tell(workspace, "prompt", text="Once.", **fork)
+    # Only now does the agent copy what was said, and goes on.
+    copy = Log(tmp_path / "s3.jsonl", tmp_path)
+    copy.path.write_text(log.path.read_text().replace('"s1"', '"s3"'))
+    copy.follow(log)
+    copy.add("user", "Once.", sessionId="s3")
+    copy.add("assistant", [{"type": "text", "text": "Again."}], sessionId="s3")
+    tell(workspace, "turn_ends", **fork)
+
+    before = ["user_input Once.", "tool_call ", "assistant_output Yes."]
+    assert said(workspace) == before
+    assert said(workspace, "s3") == [*before, "user_input Once.", "assistant_output Again."]
+    times = [each.created_at for each in workspace.transcript("s3").entries]
+    assert times == sorted(set(times))
+    session = workspace.session("s3")
+    assert (session.forked_from, session.title) == ("s1", workspace.session("s1").title)
+    assert workspace.session("s1").status == "stopped"
+    assert len(workspace.branches("s3")) == 1
+
+
+def test_a_new_session_of_the_same_program_is_no_fork(
+    workspace: Workspace, log: Log, tmp_path: Path
+) -> None:
+    """After /clear, say: its beginning is told, and nothing of before belongs to it."""
+    me = {"process": os.getpid()}
+    tell(workspace, "prompt", text="Once.", log=str(log.path), **me)
+    tell(workspace, "turn_ends", log=str(log.path), **me)
+    new = {"session": "s3", "log": str(tmp_path / "s3.jsonl"), **me}
+    tell(workspace, "session_starts", source="clear", **new)
+    tell(workspace, "prompt", text="Now.", **new)
+    assert said(workspace, "s3") == ["user_input Now."]
 
 
 def test_a_log_that_cannot_be_read_loses_no_turn(
@@ -673,11 +727,11 @@ def test_many_events_at_once_are_all_recorded_once(project: Path, log: Log) -> N
         assert session.status == "running"
 
 
-def said(workspace: Workspace) -> list[str]:
+def said(workspace: Workspace, session: str = "s1") -> list[str]:
     """The conversation as it stands, without results."""
     return [
         f"{each.type} {each.content}"
-        for each in workspace.conversation("s1")
+        for each in workspace.conversation(session)
         if each.type != "tool_result"
     ]
 

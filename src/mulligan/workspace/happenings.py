@@ -17,6 +17,7 @@ from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
     ERROR,
     RUNNING,
+    STATUSES,
     SUCCESS,
     TOOL_CALL,
     USER_INPUT,
@@ -34,7 +35,7 @@ from mulligan.core.kinds import (
 from mulligan.core.times import nanoseconds
 from mulligan.core.tree import find
 from mulligan.errors import MulliganError, UsageError
-from mulligan.journal import append, operations, sessions, views
+from mulligan.journal import append, entries, operations, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import entries as recording
 from mulligan.workspace import sessions as keeping
@@ -53,6 +54,8 @@ SOON_READ = 1 << 20
 NOTHING = Told()
 MEASURED = ("gemini",)
 """Agents that nowhere say how long a call took."""
+UNTOLD_FORKS = ("claude-code",)
+"""Agents that say nowhere, until it has gone on, that a session is a fork of another."""
 
 
 def happened(workspace: Workspace, told: Happening) -> Told:
@@ -61,9 +64,10 @@ def happened(workspace: Workspace, told: Happening) -> Told:
     One at a time: an agent may tell of several at once, each by a process of its own.
     """
     with workspace.locked():
-        session = _session(workspace, told)
+        known = sessions.by_id(workspace.journal, told.session)
+        session = _session(workspace, told, known)
         if told.kind == PROMPT:
-            return _prompt(workspace, session, told)
+            return _prompt(workspace, session, told, is_new=known is None)
         if told.kind == CALL_BEGINS:
             return _call_begins(workspace, session, told)
         if told.kind == CALL_ENDS:
@@ -76,9 +80,8 @@ def happened(workspace: Workspace, told: Happening) -> Told:
         return _session_starts(workspace, session, told)
 
 
-def _session(workspace: Workspace, told: Happening) -> SessionRow:
+def _session(workspace: Workspace, told: Happening, row: SessionRow | None) -> SessionRow:
     """The session, made if this is the first that is heard of it."""
-    row = sessions.by_id(workspace.journal, told.session)
     if row is None:
         values = {
             "agent": told.agent, "model": told.model, "mode": told.mode,
@@ -111,7 +114,7 @@ def _session_starts(workspace: Workspace, session: SessionRow, told: Happening) 
     return NOTHING
 
 
-def _prompt(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+def _prompt(workspace: Workspace, session: SessionRow, told: Happening, *, is_new: bool) -> Told:
     if told.aside:
         return NOTHING
     rejected = _rejections(workspace, session) if workspace.settings.tell_rejections else None
@@ -124,9 +127,38 @@ def _prompt(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
     elif session.leaf is None:
         # It may have been going on for long, or be a fork: what was said comes before what will.
         _complete(workspace, told)
+        if is_new and told.agent in UNTOLD_FORKS:
+            _fork(workspace, session, told)
     _end_the_dead(workspace, session)
     turns.begin(workspace, session.id, told.text or "")
     return Told(to_agent=rejected)
+
+
+def _fork(workspace: Workspace, session: SessionRow, told: Happening) -> None:
+    """Begins a session with another's conversation, if this is a fork of that one.
+
+    Its agent writes that into the new log only after the prompt. But it has resumed the other
+    session first, in the same process, and not ended it: that is how the two are known.
+    """
+    process = identity(told.process) if told.process else None
+    left = [
+        row
+        for row in sessions.with_process(workspace.journal, STATUSES[:-1])
+        if row.process == process and row.agent == session.agent and row.number != session.number
+    ]
+    if process is None or told.log is None or len(left) != 1 or _is_open(workspace, left[0]):
+        return
+    log = os.path.join(os.path.dirname(told.log), f"{left[0].id}.jsonl")
+    _complete(workspace, told._replace(session=left[0].id, log=log))
+    origin = sessions.resolve(workspace.journal, left[0].id)
+    if sessions.resolve(workspace.journal, session.id).leaf is not None:
+        return
+    way = entries.path(workspace.journal, origin.number, origin.leaf)
+    with workspace.journal.writing() as db:
+        leaf = append.copy(db, origin.number, session.number, way) or None
+        values = {"leaf": leaf, "forked_from": origin.id, "title": origin.title}
+        sessions.update(db, session.number, values)
+        sessions.update(db, origin.number, {"status": "stopped", "process": None})
 
 
 def _was_just_said(workspace: Workspace, session: SessionRow, text: str) -> bool:
