@@ -428,6 +428,24 @@ def test_what_was_said_without_hooks_comes_before_the_next_prompt(
     ]  # fmt: skip
 
 
+def test_a_prompt_that_came_before_a_compaction_is_not_compacted(
+    workspace: Workspace, log: Log
+) -> None:
+    """Gemini CLI sums up what was said when the next prompt has come already."""
+    tell(workspace, "prompt", text="First.", log=str(log.path))
+    log.add("user", "First.")
+    log.add("assistant", [{"type": "text", "text": "Yes."}])
+    tell(workspace, "turn_ends", log=str(log.path))
+    tell(workspace, "prompt", text="Second.", log=str(log.path))
+    log.add("user", "They said yes.", isCompactSummary=True)
+    log.add("user", "Second.")
+    log.add("assistant", [{"type": "text", "text": "Well."}])
+    for _ in range(2):
+        tell(workspace, "call_begins", tool="Bash", log=str(log.path), input={})
+        shown = workspace.transcript("s1", include_compacted=False).entries
+        assert [each.content for each in shown[:3]] == ["Second.", "They said yes.", "Well."]
+
+
 @pytest.mark.parametrize("was_seen", [True, False], ids=["recorded", "known from its log"])
 def test_a_fork_begins_with_what_was_said_before(
     workspace: Workspace, log: Log, tmp_path: Path, was_seen: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import apsw
@@ -239,11 +239,18 @@ def link(db: apsw.Connection, session: int, seq: int, values: Mapping[str, Any])
     return db.changes() > 0
 
 
-def mark_compacted(db: apsw.Connection, session: int, before: int) -> int:
-    """Hides what came before an entry; gives how many were not hidden already."""
+def mark_compacted(
+    db: apsw.Connection, session: int, before: int, *, but: Collection[str] = ()
+) -> int:
+    """Hides what came before an entry, `but` for some; gives how many were not hidden already."""
     db.execute(
-        "UPDATE entries SET is_compacted = 1 WHERE number > ? AND number < ? AND NOT is_compacted",
-        (session << 32, (session << 32) | max(0, min(before, 0xFFFFFFFF))),
+        "UPDATE entries SET is_compacted = 1 WHERE number > ? AND number < ? AND NOT is_compacted "
+        "AND id NOT IN (SELECT value FROM json_each(?))",
+        (
+            session << 32,
+            (session << 32) | max(0, min(before, 0xFFFFFFFF)),
+            json.dumps(list(but)),
+        ),
     )
     return db.changes()
 
