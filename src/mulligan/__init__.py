@@ -78,9 +78,8 @@ if TYPE_CHECKING:
         Navigation,
         Session,
         SessionPage,
-        Step,
-        Turn,
     )
+    from mulligan.workspace.turn_results import Step, Turn
     from mulligan.workspace.workspace import Workspace
     from mulligan.workspace.workspace import open_workspace as open
 
@@ -101,8 +100,9 @@ _HOMES = {
     ),
     "mulligan.workspace.session_results": (
         "Branch", "Edit", "Entry", "EntryPage", "FileDifference", "ModifiedFile", "Navigation",
-        "Session", "SessionPage", "Step", "Turn",
+        "Session", "SessionPage",
     ),
+    "mulligan.workspace.turn_results": ("Step", "Turn"),
     "mulligan.workspace.workspace": ("Workspace",),
 }  # fmt: skip
 

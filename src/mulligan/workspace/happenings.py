@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from mulligan.core.coverage import words
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
+    BRANCH_SUMMARY,
     ERROR,
     RUNNING,
     STATUSES,
     SUCCESS,
     TOOL_CALL,
+    UNREVERT_POINT,
     USER_INPUT,
     NewEntry,
 )
@@ -38,13 +40,12 @@ from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, entries, operations, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import entries as recording
-from mulligan.workspace import sessions as keeping
 from mulligan.workspace import turns
 from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.standing import last_seen
 
 if TYPE_CHECKING:
-    from mulligan.workspace.session_results import Step
+    from mulligan.workspace.turn_results import Step
     from mulligan.workspace.workspace import Workspace
 
 NO_PROMPT = "(no prompt was seen)"
@@ -83,6 +84,8 @@ def happened(workspace: Workspace, told: Happening) -> Told:
 def _session(workspace: Workspace, told: Happening, row: SessionRow | None) -> SessionRow:
     """The session, made if this is the first that is heard of it."""
     if row is None:
+        from mulligan.workspace import sessions as keeping
+
         values = {
             "agent": told.agent, "model": told.model, "mode": told.mode,
             "directory": told.directory,
@@ -153,12 +156,21 @@ def _fork(workspace: Workspace, session: SessionRow, told: Happening) -> None:
     origin = sessions.resolve(workspace.journal, left[0].id)
     if sessions.resolve(workspace.journal, session.id).leaf is not None:
         return
-    way = entries.path(workspace.journal, origin.number, origin.leaf)
+    way = entries.path(workspace.journal, origin.number, _last_said(workspace, origin))
     with workspace.journal.writing() as db:
         leaf = append.copy(db, origin.number, session.number, way) or None
         values = {"leaf": leaf, "forked_from": origin.id, "title": origin.title}
         sessions.update(db, session.number, values)
         sessions.update(db, origin.number, {"status": "stopped", "process": None})
+
+
+def _last_said(workspace: Workspace, session: SessionRow) -> int | None:
+    """Where the agent itself stands, wherever the user has gone in the session."""
+    last: int | None = workspace.journal.row(
+        "SELECT max(seq) FROM entries WHERE session = ? AND NOT aside AND type NOT IN (?, ?)",
+        session.number, BRANCH_SUMMARY, UNREVERT_POINT,
+    )[0]  # fmt: skip
+    return last
 
 
 def _was_just_said(workspace: Workspace, session: SessionRow, text: str) -> bool:
@@ -215,7 +227,7 @@ def _note_call(workspace: Workspace, session: SessionRow, told: Happening) -> No
     if _call(workspace, session, told) is None:
         data = {"name": told.tool, "input": told.input, "status": RUNNING}
         own = {"call": told.call} if told.call else {}
-        recording.add(workspace, session.id, [NewEntry(TOOL_CALL, "", data | own)])
+        recording.put(workspace, session.number, [NewEntry(TOOL_CALL, "", data | own)])
 
 
 def _is_long(told: Happening) -> bool:
@@ -270,7 +282,7 @@ def _turn_ends(workspace: Workspace, session: SessionRow, told: Happening) -> To
         return NOTHING
     took_in = _complete(workspace, told)
     if told.text and not took_in:
-        recording.add(workspace, session.id, [NewEntry(ASSISTANT_OUTPUT, told.text)])
+        recording.put(workspace, session.number, [NewEntry(ASSISTANT_OUTPUT, told.text)])
     return Told(to_user=_words(turns.end(workspace, session.id)))
 
 

@@ -122,6 +122,7 @@ def _here(happening: Payload) -> Payload:
         # Somebody runs an agent in their home directory: there is no project to protect.
         return {}
     with workspace:
+        workspace.journal.leave_log()
         return happened(workspace, Happening.from_json(happening)).as_json()
 
 
