@@ -667,6 +667,56 @@ def test_nonsense_never_reaches_the_agent(agent: str, payload: bytes, project: P
     assert hook(agent, payload, project).stdout == b""
 
 
+HEAVY = {"typing", "contextlib", "socket", "datetime", "subprocess", "apsw", "mulligan.errors"}
+"""What a hook does without, if a server is told."""
+NOT_FOR_A_PROMPT = {
+    *("datetime", "socket", "subprocess", "tomllib", "mulligan.core.diff", "mulligan.core.merge"),
+    *("mulligan.workspace.results", "mulligan.workspace.session_results"),
+    *("mulligan.workspace.changes", "mulligan.workspace.restore", "mulligan.cli.group"),
+}
+
+
+@pytest.mark.parametrize(
+    ("ran", "unwanted"),
+    [("", HEAVY), ("run.main(['claude-code'])", NOT_FOR_A_PROMPT)],
+    ids=["to tell a server", "to record a prompt"],
+)
+def test_a_hook_loads_nothing_that_it_does_not_need(
+    project: Path, ran: str, unwanted: set[str]
+) -> None:
+    """An agent waits for each import, at every step."""
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(project)}
+    told = json.dumps(prompt | {"prompt": "Go."}).encode()
+    # The second time the session is known.
+    for _ in range(2):
+        script = (
+            "import sys; before = set(sys.modules)\nfrom mulligan.protocols.hooks import run\n"
+            f"{ran}\nprint(*(set(sys.modules) - before), file=sys.stderr)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], input=told, capture_output=True, check=True, timeout=60
+        )
+    assert not unwanted & set(done.stderr.decode().split())
+
+
+def test_the_journal_is_whole_whoever_leaves_its_log_behind(
+    project: Path, mulligan_home: Path
+) -> None:
+    """A hook does not carry the log over: the next one does, or an ordinary opening."""
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(project)}
+    for number in range(3):
+        told = json.dumps(event | {"prompt": f"Go {number}."}).encode()
+        subprocess.run(
+            [sys.executable, "-m", "mulligan", "hook", "claude-code"], input=told, check=True,
+            capture_output=True, timeout=60,
+        )  # fmt: skip
+    (log,) = mulligan_home.glob("projects/*/journal.sqlite-wal")
+    with mulligan.open(project) as workspace:
+        assert said(workspace) == [f"user_input Go {number}." for number in range(3)]
+        assert workspace.verify().problems == ()
+    assert not log.exists()
+
+
 def test_a_home_directory_is_no_project(project: Path, mulligan_home: Path) -> None:
     home = os.environ["HOME"]
     payload = PROMPTS["claude-code"] | {"cwd": home}
