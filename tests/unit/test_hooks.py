@@ -290,6 +290,43 @@ def test_rejections_are_told_if_that_was_asked_for(project: Path, workspace: Wor
     assert tell(workspace, "prompt", text="And again.").to_agent is None
 
 
+def test_an_agent_is_told_which_of_its_lines_were_undone(
+    project: Path, workspace: Workspace
+) -> None:
+    workspace.change_settings({"agents": {"tell_rejections": True}})
+    lines = [f"line {number}\n" for number in range(20)]
+    (project / "a").write_text("".join(lines))
+    tell(workspace, "prompt", text="Write.")
+    (project / "a").write_text("".join(["bad\n", *lines[1:-1], "good\n"]))
+    (project / "picture").write_bytes(b"\0\1")
+    tell(workspace, "turn_ends")
+    first, _last = next(each for each in workspace.pending().files if each.path == "a").hunks
+    workspace.discard(first.id)
+    workspace.discard(paths=["picture"])
+
+    told = tell(workspace, "prompt", text="Again.").to_agent or ""
+    assert "in: a, picture." in told
+    assert "-line 0\n+bad\n" in told
+    assert "good" not in told
+
+
+def test_what_was_brought_back_is_not_told_as_undone(project: Path, workspace: Workspace) -> None:
+    workspace.change_settings({"agents": {"tell_rejections": True}})
+    tell(workspace, "prompt", text="Write.")
+    (project / "a").write_text("new\n")
+    tell(workspace, "turn_ends")
+    workspace.undo()
+    workspace.redo()
+    assert tell(workspace, "prompt", text="Again.").to_agent is None
+    (project / "b").write_text("\n".join(map(str, range(9_999))))
+    tell(workspace, "turn_ends")
+    workspace.undo()
+    told = tell(workspace, "prompt", text="And again.").to_agent or ""
+    assert "in: b." in told
+    assert told.endswith("(and more)\n")
+    assert len(told) < 7_000
+
+
 class Log:
     """A log as Claude Code writes it."""
 

@@ -37,7 +37,7 @@ from mulligan.core.kinds import (
 from mulligan.core.times import nanoseconds
 from mulligan.core.tree import find
 from mulligan.errors import MulliganError, UsageError
-from mulligan.journal import append, entries, operations, sessions, views
+from mulligan.journal import append, entries, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import entries as recording
 from mulligan.workspace import turns
@@ -120,7 +120,11 @@ def _session_starts(workspace: Workspace, session: SessionRow, told: Happening) 
 def _prompt(workspace: Workspace, session: SessionRow, told: Happening, *, is_new: bool) -> Told:
     if told.aside:
         return NOTHING
-    rejected = _rejections(workspace, session) if workspace.settings.tell_rejections else None
+    rejected = None
+    if workspace.settings.tell_rejections:
+        from mulligan.workspace.rejections import rejections
+
+        rejected = rejections(workspace, session)
     if _is_open(workspace, session):
         if _was_just_said(workspace, session, told.text or ""):
             # Installed twice, for the user and for the project.
@@ -335,25 +339,6 @@ def _inside(workspace: Workspace, told: Happening) -> list[bytes]:
         if inside:
             found.append(inside)
     return found
-
-
-def _rejections(workspace: Workspace, session: SessionRow) -> str | None:
-    """What the user has undone since the agent's last turn, for the agent to know."""
-    paths: dict[str, None] = {}
-    for operation in reversed(
-        operations.of_session(workspace.journal, session.id, ("turn", "discard", "reset"))
-    ):
-        if operation.kind == "turn":
-            break
-        for name in ("restored", "deleted"):
-            paths |= dict.fromkeys(operation.summary.get(name, ()))
-    if not paths:
-        return None
-    few = ", ".join(sorted(paths)[:20])
-    return (
-        "The user has looked at your last changes and undone some of them, in: "
-        f"{few}. Do not make those changes again unless asked to; read the files again first."
-    )
 
 
 def _words(step: Step) -> str | None:
