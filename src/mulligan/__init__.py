@@ -16,10 +16,10 @@ for what it needs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mulligan.version import __version__
 
+# Type checkers know this name; to import it would cost a hook a third of its start.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mulligan.core.coverage import Coverage
     from mulligan.core.entries import NewEntry
@@ -78,9 +78,8 @@ if TYPE_CHECKING:
         Navigation,
         Session,
         SessionPage,
-        Step,
-        Turn,
     )
+    from mulligan.workspace.turn_results import Step, Turn
     from mulligan.workspace.workspace import Workspace
     from mulligan.workspace.workspace import open_workspace as open
 
@@ -101,8 +100,9 @@ _HOMES = {
     ),
     "mulligan.workspace.session_results": (
         "Branch", "Edit", "Entry", "EntryPage", "FileDifference", "ModifiedFile", "Navigation",
-        "Session", "SessionPage", "Step", "Turn",
+        "Session", "SessionPage",
     ),
+    "mulligan.workspace.turn_results": ("Step", "Turn"),
     "mulligan.workspace.workspace": ("Workspace",),
 }  # fmt: skip
 

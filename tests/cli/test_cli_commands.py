@@ -463,3 +463,12 @@ def test_up_beside_a_server_does_not_promise_to_end_with_a_key(project: Path) ->
     serving.terminate()
     serving.wait(30)
     serving.stdout.close()
+
+
+def test_install_shows_what_it_writes_before_it_does(project: Path) -> None:
+    """So it is seen even where nothing can be written."""
+    (Path.home() / ".claude").write_text("not a folder")
+    ran = quick("install", "claude-code", project=project, code=None)
+    assert ran.code != 0
+    assert '+    "UserPromptSubmit": [' in ran.lines
+    assert (Path.home() / ".claude").read_text() == "not a folder"

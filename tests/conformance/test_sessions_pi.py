@@ -12,7 +12,8 @@ import mulligan
 from mulligan import Workspace
 from mulligan.core.entries import NewEntry
 from mulligan.journal import checkpoints
-from mulligan.workspace.session_results import Entry, ModifiedFile, Step
+from mulligan.workspace.session_results import Entry, ModifiedFile
+from mulligan.workspace.turn_results import Step
 
 
 @pytest.fixture

@@ -290,6 +290,43 @@ def test_rejections_are_told_if_that_was_asked_for(project: Path, workspace: Wor
     assert tell(workspace, "prompt", text="And again.").to_agent is None
 
 
+def test_an_agent_is_told_which_of_its_lines_were_undone(
+    project: Path, workspace: Workspace
+) -> None:
+    workspace.change_settings({"agents": {"tell_rejections": True}})
+    lines = [f"line {number}\n" for number in range(20)]
+    (project / "a").write_text("".join(lines))
+    tell(workspace, "prompt", text="Write.")
+    (project / "a").write_text("".join(["bad\n", *lines[1:-1], "good\n"]))
+    (project / "picture").write_bytes(b"\0\1")
+    tell(workspace, "turn_ends")
+    first, _last = next(each for each in workspace.pending().files if each.path == "a").hunks
+    workspace.discard(first.id)
+    workspace.discard(paths=["picture"])
+
+    told = tell(workspace, "prompt", text="Again.").to_agent or ""
+    assert "in: a, picture." in told
+    assert "-line 0\n+bad\n" in told
+    assert "good" not in told
+
+
+def test_what_was_brought_back_is_not_told_as_undone(project: Path, workspace: Workspace) -> None:
+    workspace.change_settings({"agents": {"tell_rejections": True}})
+    tell(workspace, "prompt", text="Write.")
+    (project / "a").write_text("new\n")
+    tell(workspace, "turn_ends")
+    workspace.undo()
+    workspace.redo()
+    assert tell(workspace, "prompt", text="Again.").to_agent is None
+    (project / "b").write_text("\n".join(map(str, range(9_999))))
+    tell(workspace, "turn_ends")
+    workspace.undo()
+    told = tell(workspace, "prompt", text="And again.").to_agent or ""
+    assert "in: b." in told
+    assert told.endswith("(and more)\n")
+    assert len(told) < 7_000
+
+
 class Log:
     """A log as Claude Code writes it."""
 
@@ -317,6 +354,10 @@ class Log:
         self.add("user", [
             {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed}
         ])  # fmt: skip
+
+    def follow(self, other: Log) -> None:
+        """Goes on where another log ends."""
+        self._last = other._last
 
     def _lines(self) -> list[str]:
         return self.path.read_text().splitlines() if self.path.exists() else []
@@ -422,6 +463,74 @@ def test_what_was_said_without_hooks_comes_before_the_next_prompt(
     assert said(workspace) == [
         "user_input First.", "user_input In between.", "assistant_output Yes.", "user_input Then.",
     ]  # fmt: skip
+
+
+def test_a_prompt_that_came_before_a_compaction_is_not_compacted(
+    workspace: Workspace, log: Log
+) -> None:
+    """Gemini CLI sums up what was said when the next prompt has come already."""
+    tell(workspace, "prompt", text="First.", log=str(log.path))
+    log.add("user", "First.")
+    log.add("assistant", [{"type": "text", "text": "Yes."}])
+    tell(workspace, "turn_ends", log=str(log.path))
+    tell(workspace, "prompt", text="Second.", log=str(log.path))
+    log.add("user", "They said yes.", isCompactSummary=True)
+    log.add("user", "Second.")
+    log.add("assistant", [{"type": "text", "text": "Well."}])
+    for _ in range(2):
+        tell(workspace, "call_begins", tool="Bash", log=str(log.path), input={})
+        shown = workspace.transcript("s1", include_compacted=False).entries
+        assert [each.content for each in shown[:3]] == ["Second.", "They said yes.", "Well."]
+
+
+@pytest.mark.parametrize("was_seen", [True, False], ids=["recorded", "known from its log"])
+def test_a_fork_begins_with_what_was_said_before(
+    workspace: Workspace, log: Log, tmp_path: Path, was_seen: bool
+) -> None:
+    """Claude Code resumes a session, then goes on under another name with a log to be written."""
+    me = {"process": os.getpid()}
+    if was_seen:
+        tell(workspace, "prompt", text="Once.", log=str(log.path), **me)
+    log.add("user", "Once.")
+    log.call("c1", "ls")
+    log.result("c1", "files")
+    log.add("assistant", [{"type": "text", "text": "Yes."}])
+    if was_seen:
+        tell(workspace, "turn_ends", log=str(log.path), **me)
+        tell(workspace, "session_ends", **me)
+    tell(workspace, "session_starts", source="resume", log=str(log.path), **me)
+    fork = {"session": "s3", "log": str(tmp_path / "s3.jsonl"), **me}
+    tell(workspace, "prompt", text="Once.", **fork)
+    # Only now does the agent copy what was said, and goes on.
+    copy = Log(tmp_path / "s3.jsonl", tmp_path)
+    copy.path.write_text(log.path.read_text().replace('"s1"', '"s3"'))
+    copy.follow(log)
+    copy.add("user", "Once.", sessionId="s3")
+    copy.add("assistant", [{"type": "text", "text": "Again."}], sessionId="s3")
+    tell(workspace, "turn_ends", **fork)
+
+    before = ["user_input Once.", "tool_call ", "assistant_output Yes."]
+    assert said(workspace) == before
+    assert said(workspace, "s3") == [*before, "user_input Once.", "assistant_output Again."]
+    times = [each.created_at for each in workspace.transcript("s3").entries]
+    assert times == sorted(set(times))
+    session = workspace.session("s3")
+    assert (session.forked_from, session.title) == ("s1", workspace.session("s1").title)
+    assert workspace.session("s1").status == "stopped"
+    assert len(workspace.branches("s3")) == 1
+
+
+def test_a_new_session_of_the_same_program_is_no_fork(
+    workspace: Workspace, log: Log, tmp_path: Path
+) -> None:
+    """After /clear, say: its beginning is told, and nothing of before belongs to it."""
+    me = {"process": os.getpid()}
+    tell(workspace, "prompt", text="Once.", log=str(log.path), **me)
+    tell(workspace, "turn_ends", log=str(log.path), **me)
+    new = {"session": "s3", "log": str(tmp_path / "s3.jsonl"), **me}
+    tell(workspace, "session_starts", source="clear", **new)
+    tell(workspace, "prompt", text="Now.", **new)
+    assert said(workspace, "s3") == ["user_input Now."]
 
 
 def test_a_log_that_cannot_be_read_loses_no_turn(
@@ -595,6 +704,56 @@ def test_nonsense_never_reaches_the_agent(agent: str, payload: bytes, project: P
     assert hook(agent, payload, project).stdout == b""
 
 
+HEAVY = {"typing", "contextlib", "socket", "datetime", "subprocess", "apsw", "mulligan.errors"}
+"""What a hook does without, if a server is told."""
+NOT_FOR_A_PROMPT = {
+    *("datetime", "socket", "subprocess", "tomllib", "mulligan.core.diff", "mulligan.core.merge"),
+    *("mulligan.workspace.results", "mulligan.workspace.session_results"),
+    *("mulligan.workspace.changes", "mulligan.workspace.restore", "mulligan.cli.group"),
+}
+
+
+@pytest.mark.parametrize(
+    ("ran", "unwanted"),
+    [("", HEAVY), ("run.main(['claude-code'])", NOT_FOR_A_PROMPT)],
+    ids=["to tell a server", "to record a prompt"],
+)
+def test_a_hook_loads_nothing_that_it_does_not_need(
+    project: Path, ran: str, unwanted: set[str]
+) -> None:
+    """An agent waits for each import, at every step."""
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(project)}
+    told = json.dumps(prompt | {"prompt": "Go."}).encode()
+    # The second time the session is known.
+    for _ in range(2):
+        script = (
+            "import sys; before = set(sys.modules)\nfrom mulligan.protocols.hooks import run\n"
+            f"{ran}\nprint(*(set(sys.modules) - before), file=sys.stderr)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], input=told, capture_output=True, check=True, timeout=60
+        )
+    assert not unwanted & set(done.stderr.decode().split())
+
+
+def test_the_journal_is_whole_whoever_leaves_its_log_behind(
+    project: Path, mulligan_home: Path
+) -> None:
+    """A hook does not carry the log over: the next one does, or an ordinary opening."""
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(project)}
+    for number in range(3):
+        told = json.dumps(event | {"prompt": f"Go {number}."}).encode()
+        subprocess.run(
+            [sys.executable, "-m", "mulligan", "hook", "claude-code"], input=told, check=True,
+            capture_output=True, timeout=60,
+        )  # fmt: skip
+    (log,) = mulligan_home.glob("projects/*/journal.sqlite-wal")
+    with mulligan.open(project) as workspace:
+        assert said(workspace) == [f"user_input Go {number}." for number in range(3)]
+        assert workspace.verify().problems == ()
+    assert not log.exists()
+
+
 def test_a_home_directory_is_no_project(project: Path, mulligan_home: Path) -> None:
     home = os.environ["HOME"]
     payload = PROMPTS["claude-code"] | {"cwd": home}
@@ -673,11 +832,11 @@ def test_many_events_at_once_are_all_recorded_once(project: Path, log: Log) -> N
         assert session.status == "running"
 
 
-def said(workspace: Workspace) -> list[str]:
+def said(workspace: Workspace, session: str = "s1") -> list[str]:
     """The conversation as it stands, without results."""
     return [
         f"{each.type} {each.content}"
-        for each in workspace.conversation("s1")
+        for each in workspace.conversation(session)
         if each.type != "tool_result"
     ]
 

@@ -305,6 +305,93 @@ def test_forks_and_sub_agents_name_where_they_come_from(tmp_path: Path) -> None:
     )
 
 
+def test_a_fork_begins_with_what_it_was_forked_from(tmp_path: Path) -> None:
+    """Newer rollouts of forks hold only what is new; one may be a fork of a fork."""
+    folder = tmp_path / ".codex/sessions/2026/03/01"
+    folder.mkdir(parents=True)
+    older = tmp_path / ".codex/archived_sessions"
+    older.mkdir()
+
+    def rollout(digit: int, place: Path, base: tuple[int, int] | None, *texts: str) -> Path:
+        name = f"{digit}1234567-89ab-7cde-8f01-23456789abcd"
+        meta: dict[str, Any] = META | {"id": name}
+        start = 0
+        if base is not None:
+            thread, start = base
+            origin = f"{thread}1234567-89ab-7cde-8f01-23456789abcd"
+            held = {"thread_id": origin, "end_ordinal_exclusive": start}
+            meta |= {"forked_from_id": origin, "history_base": held}
+        lines = [line("session_meta", **meta), *(message("user", text) for text in texts)]
+        path = place / f"rollout-2026-03-01T10-00-0{digit}-{name}.jsonl"
+        path.write_text(
+            "".join(
+                json.dumps(one | {"ordinal": start + at}) + "\n" for at, one in enumerate(lines)
+            )
+        )
+        return path
+
+    rollout(1, older, None, "One", "Two", "Left out")
+    rollout(2, folder, (1, 3), "Three", "Left out too")
+    third = rollout(3, folder, (2, 5), "Four")
+    found = list(IMPORTER.read(Source(str(third))))
+    assert [one.content for one in entries(found)] == ["One", "Two", "Three", "Four"]
+    ids = [one.id for one in entries(found)]
+    assert len(set(ids)) == 4
+    assert [one.parent for one in entries(found)] == [None, *ids[:3]]
+    assert {one.id for one in found if isinstance(one, Session)} == {third.stem[-36:]}
+
+    # Without it there is still what is new.
+    (folder / f"rollout-2026-03-01T10-00-02-2{SESSION[1:]}.jsonl").unlink()
+    found = list(IMPORTER.read(Source(str(third))))
+    assert [one.content for one in entries(found)] == ["Four"]
+
+
+def test_what_a_sub_agent_did_is_read_aside_below_its_call(tmp_path: Path) -> None:
+    helper = f"1{SESSION[1:]}"
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": SESSION, "depth": 1}}}
+    theirs = tmp_path / f"rollout-2026-03-01T10-00-05-{helper}.jsonl"
+    lines = [
+        line("session_meta", **META | {"id": helper, "source": source}),
+        response(
+            "agent_message", author="/root", recipient="/root/helper",
+            content=[{"type": "input_text", "text": "Help."}],
+        ),
+        line("inter_agent_communication_metadata", trigger_turn=True),
+        response("function_call", name="shell", arguments="{}", call_id="c2"),
+        response("function_call_output", call_id="c2", output="Exit code: 0\n"),
+        line("compacted", message="Short."),
+        message("assistant", "Helped."),
+    ]  # fmt: skip
+    theirs.write_text("".join(json.dumps(one) + "\n" for one in lines))
+
+    def told(*kinds: str) -> list[dict[str, Any]]:
+        return [
+            item("SubAgentActivity", id="c1", kind=kind, agent_thread_id=helper) for kind in kinds
+        ]
+
+    call = response("function_call", name="spawn_agent", arguments="{}", call_id="c1")
+    for activity in (told("started"), told("started", "completed")):
+        found = read(
+            tmp_path, line("session_meta", **META), message("user", "Begin."), call, *activity,
+            message("assistant", "Done."),
+        )  # fmt: skip
+        assert [one for one in found if isinstance(one, Problem | Compacted | Leaf)] == []
+        assert {one.id for one in found if isinstance(one, Session)} == {SESSION}
+        aside = [one for one in entries(found) if one.aside]
+        assert [(one.type, one.content) for one in aside] == [
+            (SYSTEM_MESSAGE, "Help."), (TOOL_CALL, ""), (TOOL_RESULT, "Exit code: 0\n"),
+            (COMPACT_MARKER, "Short."), (ASSISTANT_OUTPUT, "Helped."),
+        ]  # fmt: skip
+        main = [one for one in entries(found) if not one.aside]
+        assert [one.type for one in main] == [USER_INPUT, TOOL_CALL, ASSISTANT_OUTPUT]
+        assert aside[0].parent == main[1].id
+        assert main[2].parent == main[1].id
+    # By itself it says nothing more, as long as the other is there.
+    assert list(IMPORTER.read(Source(str(theirs)))) == []
+    (tmp_path / NAME).unlink()
+    assert session(list(IMPORTER.read(Source(str(theirs))))).forked_from == SESSION
+
+
 def test_the_name_of_a_thread_is_its_title(tmp_path: Path) -> None:
     found = read(
         tmp_path,

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
     COMPACT_MARKER,
@@ -171,10 +173,19 @@ def test_a_rewound_conversation_goes_on_from_before_the_message(tmp_path: Path) 
     assert not any(isinstance(one, Leaf) for one in found)
 
 
-def test_a_compression_is_a_marker_with_its_summary(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("snapshot", "answer"),
+    [
+        ("<state_snapshot>They counted.</state_snapshot>", "Got it."),
+        ("They counted.", "Got it. Thanks for the additional context!"),
+    ],
+    ids=["by its form", "by its answer"],
+)
+def test_a_compression_is_a_marker_with_its_summary(
+    tmp_path: Path, snapshot: str, answer: str
+) -> None:
     kept = message("a1", "gemini", "Two")
-    snapshot = "<state_snapshot>They counted.</state_snapshot>"
-    made_up = message("y", "gemini", "Got it.")
+    made_up = message("y", "gemini", answer)
     found = read(
         tmp_path,
         user("u1", "One"),

@@ -104,6 +104,43 @@ def test_a_session_keeps_what_is_known_of_it(written: Written) -> None:
     ]
 
 
+def test_what_sub_agents_did_is_read_aside_below_their_calls(written: Written) -> None:
+    """One that a call names below that call; one that nothing names at the end."""
+    written.session()
+    for id, above in (("ses_2", "ses_1"), ("ses_3", "ses_2"), ("ses_4", "ses_1")):
+        written.session(id, parent_id=above)
+    written.message("user", text("Begin."))
+    call = tool("task", metadata={"sessionId": "ses_2"})
+    written.message("assistant", call, text("Done."))
+    written.message("user", text("Help."), session="ses_2")
+    inner = tool("task", metadata={"sessionId": "ses_3"}) | {"callID": "call_inner"}
+    written.message("assistant", inner, text("Helped."), session="ses_2", modelID="other")
+    written.message("assistant", text("Deeper."), session="ses_3")
+    written.message("assistant", text("Short."), session="ses_4", summary=True)
+
+    records = written.read()
+    assert [each.id for each in of(records, Session)] == ["ses_1"]
+    assert len(of(records, Leaf)) == 1
+    assert of(records, Compacted) == of(records, Problem) == []
+    found = entries(records)
+    main = [(each.type, each.content) for each in found if not each.aside]
+    assert main == [
+        ("user_input", "Begin."), ("tool_call", ""), ("tool_result", "ok"),
+        ("assistant_output", "Done."),
+    ]  # fmt: skip
+    aside = [each for each in found if each.aside]
+    assert [each.content for each in aside] == ["Help.", "", "Deeper.", "ok", "Helped.", "Short."]
+    assert aside[0].parent == found[1].id
+    assert aside[2].parent == aside[1].id
+    assert aside[5].parent is None
+
+    # They come with the session that they work for, and not by themselves too.
+    data = str(written.path.parent.parent)
+    found_ids = [each.part for each in IMPORTER.find("/nowhere", {"XDG_DATA_HOME": data})]
+    assert found_ids == ["ses_1"]
+    assert [each.id for each in of(written.read(""), Session)] == ["ses_1"]
+
+
 def test_a_title_that_nobody_gave_is_none(written: Written) -> None:
     written.session(title="New session - 2026-11-16T03:03:51.887Z")
     assert of(written.read(), Session)[0].title is None

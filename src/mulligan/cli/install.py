@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 
@@ -16,6 +16,8 @@ from mulligan.protocols.agents import AGENTS, agent
 from mulligan.protocols.agents.installing import Change, Outcome
 from mulligan.protocols.agents.shape import Agent, Mulligan, Place
 
+Work = Callable[[Agent, bool], Outcome]
+"""What is done for an agent; with `True` it is only said what would be."""
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 names = click.Choice((*AGENTS, "all"))
 
@@ -41,9 +43,9 @@ def install(
 ) -> int:
     """Let an agent call Mulligan: a checkpoint before every prompt, a step after every turn.
 
-    Adds a few lines to the agent's own configuration, and shows them. Whatever happens to
-    Mulligan, the agent goes on as before. AGENT is claude-code, codex, gemini, opencode or pi;
-    `all` are those that are found here.
+    Shows the few lines that it adds to the agent's own configuration, and adds them. Whatever
+    happens to Mulligan, the agent goes on as before. AGENT is claude-code, codex, gemini, opencode
+    or pi; `all` are those that are found here.
     """
     from mulligan.protocols.agents.installing import install as write
     from mulligan.protocols.agents.installing import our_command
@@ -54,7 +56,7 @@ def install(
     return each(
         out,
         chosen(agent_name, where),
-        lambda one: write(one, where, mulligan, home_directory(), preview=preview),
+        lambda one, preview: write(one, where, mulligan, home_directory(), preview=preview),
         "installed",
         preview=preview,
     )
@@ -85,14 +87,22 @@ def chosen(name: str, where: Place) -> list[Agent]:
     return found
 
 
-def each(
-    out: Output, agents: list[Agent], work: Callable[[Agent], Outcome], done: str, *, preview: bool
-) -> int:
-    """Does something for each agent, and says what; one that cannot be helped stops no other."""
+def each(out: Output, agents: list[Agent], work: Work, done: str, *, preview: bool) -> int:
+    """Does something for each agent, and shows it first; one that cannot be helped stops no other.
+
+    What turns out only on the way, Codex's own change of its configuration, is shown after it.
+    """
     results, problems = [], []
     for one in agents:
         try:
-            results.append((one, work(one)))
+            outcome = work(one, True)
+            _show(out, outcome.changes)
+            if not preview:
+                planned, outcome = outcome.changes, work(one, False)
+                _show(out, [change for change in outcome.changes if change not in planned])
+            results.append(outcome)
+            if not out.as_json:
+                out.say(_words(one, outcome, done, preview=preview))
         except (MulliganError, OSError) as problem:
             if len(agents) == 1:
                 raise
@@ -101,18 +111,19 @@ def each(
     if out.as_json:
         out.data(
             {
-                "agents": [_as_json(outcome) for _one, outcome in results],
+                "agents": [_as_json(outcome) for outcome in results],
                 "problems": problems,
                 "preview": preview,
             }
         )
-        return 1 if problems else 0
-    for one, outcome in results:
-        for change in outcome.changes:
+    return 1 if problems else 0
+
+
+def _show(out: Output, changes: Iterable[Change]) -> None:
+    if not out.as_json:
+        for change in changes:
             for line in _difference(change):
                 out.line(line)
-        out.say(_words(one, outcome, done, preview=preview))
-    return 1 if problems else 0
 
 
 def _words(one: Agent, outcome: Outcome, done: str, *, preview: bool) -> str:

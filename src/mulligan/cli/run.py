@@ -9,7 +9,7 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, change_line, plural, shown
 from mulligan.workspace.results import plain
-from mulligan.workspace.session_results import Step
+from mulligan.workspace.turn_results import Step
 
 SHOWN = 20
 

@@ -34,7 +34,7 @@ def uninstall(
     return each(
         out,
         chosen,
-        lambda one: take_back(one, where, home_directory(), preview=preview),
+        lambda one, preview: take_back(one, where, home_directory(), preview=preview),
         "taken back",
         preview=preview,
     )

@@ -1,8 +1,8 @@
 """What an agent's hooks tell of, in words that all agents share."""
 
-from __future__ import annotations
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from mulligan.core.kinds import KINDS
 
@@ -41,7 +41,7 @@ class Happening(NamedTuple):
         return found
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Happening:
+    def from_json(cls, content: dict[str, Any]) -> Self:
         """Raises `ValueError` for what is no happening."""
         given = {name: value for name, value in content.items() if name in cls._fields}
         paths = given.get("paths", ())

@@ -6,14 +6,16 @@ comes first, and a repetition is told by counting: a text becomes as many entrie
 that has it most often. Calls are taken from the model's side; of commands and changes that it
 does not show (those that a script of the model made) the items are taken. There is no tree but
 for turns that were rolled back: what follows hangs where they began.
+
+A fork holds what is new in it, and says which rollout it goes on from and how far: that is read
+first. Sub-agents have rollouts of their own, which are read along with the one that names them,
+below the call that spawned them.
 """
 
 from __future__ import annotations
 
-import os
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from mulligan.core.entries import (
@@ -47,7 +49,7 @@ from mulligan.importers.codex_parts import (
     typed_text,
     working_directory,
 )
-from mulligan.importers.folders import files_below, given
+from mulligan.importers.codex_rollouts import find, is_named_in, name_of, parent_of, rollout_of
 from mulligan.importers.lines import (
     json_file,
     json_lines,
@@ -70,34 +72,21 @@ from mulligan.importers.records import (
 from mulligan.importers.shapes import present
 
 
-def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
-    """The rollouts of a user, oldest first by the time in their names, archived ones too."""
-    place = given(environment, "CODEX_HOME", home) or os.path.join(home, ".codex")
-    paths = [
-        path
-        for folder in ("sessions", "archived_sessions")
-        for suffix in (".jsonl", ".json")
-        for path in files_below(os.path.join(place, folder), suffix)
-        if os.path.basename(path).startswith("rollout-")
-    ]
-    yield from map(Source, sorted(paths, key=lambda path: (os.path.basename(path), path)))
-
-
 def read(source: Source) -> Iterator[Record]:
-    """The session in a rollout. A sub-agent has a rollout and a session of its own."""
+    """The session in a rollout, with its sub-agents; a sub-agent's is one only by itself."""
     return _Reader(source.path).records()
 
 
 IMPORTER: Final = Importer("codex", find, read, "~/.codex/sessions")
 
-_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _REASONING: Final = {"kind": "reasoning"}
 
 
 class _Call:
     """A tool call that was seen."""
 
-    def __init__(self, name: str, patch: str | None) -> None:
+    def __init__(self, entry: str, name: str, patch: str | None) -> None:
+        self.entry = entry
         self.name = name
         self.patch = patch
         self.changes: object = None  # announced, and not known to be made
@@ -106,18 +95,33 @@ class _Call:
 
 
 class _Reader:
-    """Reads one rollout from its beginning."""
+    """Reads one rollout from its beginning.
 
-    def __init__(self, path: str) -> None:
+    One that belongs to another's session has a `prefix` before the ids of its entries. `until` is
+    the line before which a fork was made, counted from 0. What a sub-agent does hangs below `root`,
+    aside of the conversation.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        above: _Reader | None = None,
+        until: int | None = None,
+        root: str | None = None,
+    ) -> None:
         self.path = path
-        stem = os.path.splitext(os.path.basename(path))[0]
-        found = _ID.search(stem)
-        self.session = Session(found[0] if found else stem)
-        self.named = False  # by the log itself
-        self.begun = False
+        self.session: Session = above.session if above else Session(name_of(path))
+        self.named = above is not None  # by the log itself
+        self.begun: bool = above.begun if above else False
+        self.brought: set[str] = above.brought if above else {self.session.id}
+        self.prefix = f"{name_of(path)}:" if above else ""
+        self.aside = root is not None
+        self.until = until
+        self.waiting: dict[str, str] = {}  # sub-agents to be read, and the calls that spawned them
         self.line = 0
         self.made = 0  # entries of this line
-        self.last: str | None = None
+        self.last = root
         self.rewound = False
         self.time: str | None = None
         self.model: str | None = None
@@ -132,12 +136,16 @@ class _Reader:
             if isinstance(value, Problem):
                 yield value
                 continue
+            if self._is_past(value) or (number == 1 and self._is_told_elsewhere(value)):
+                break
             self.line, self.made = number, 0
             self.time = moment(value.get("timestamp")) or self.time
             yield from self._line(value)
-        if self.rewound:
+        for agent in tuple(self.waiting):
+            yield from self._agent(agent)
+        if self.rewound and not self.aside:
             yield Leaf(self.last)
-        if self.begun:
+        if self.begun and not self.prefix:
             yield self.session._replace(updated_at=self.time)
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
@@ -159,6 +167,7 @@ class _Reader:
             yield from self._bare(value)
         elif kind == "session_meta":
             self._meta(payload)
+            yield from self._base(mapping(payload.get("history_base")))
         elif kind == "turn_context":
             self.model = string(payload.get("model")) or self.model
             directory = self.session.directory or string(payload.get("cwd")) or None
@@ -189,8 +198,7 @@ class _Reader:
         if self.named or self.begun:
             return
         self.named = True
-        spawned = mapping(mapping(mapping(meta.get("source")).get("subagent")).get("thread_spawn"))
-        origin = string(meta.get("forked_from_id")) or string(spawned.get("parent_thread_id"))
+        origin = string(meta.get("forked_from_id")) or parent_of(meta)
         self.session = self.session._replace(
             id=string(meta.get("id")) or self.session.id,
             directory=string(meta.get("cwd")) or None,
@@ -199,10 +207,65 @@ class _Reader:
         )
         self.time = self.time or self.session.created_at
 
+    def _base(self, base: dict[str, Any]) -> Iterator[Record]:
+        """What was said before a fork was made, of which its own rollout says only where it is."""
+        thread, until = string(base.get("thread_id")), base.get("end_ordinal_exclusive")
+        if self.line != 1 or self.aside or thread in self.brought or not isinstance(until, int):
+            return
+        path = rollout_of(thread, self.path)
+        if path is None:
+            return
+        self.brought.add(thread)
+        time, known = self.time, self.session
+        origin = _Reader(path, above=self, until=until)
+        try:
+            yield from origin.records()
+        except OSError as error:
+            yield Problem(path, 0, f"Cannot be read: {error.strerror}.")
+        self.begun, self.last, self.depth = origin.begun, origin.last, origin.depth
+        self.rewound, self.turns, self.calls = origin.rewound, origin.turns, origin.calls
+        self.session = known._replace(title=known.title or origin.session.title)
+        self.time, self.made = time, 0
+
+    def _agent(self, thread: str) -> Iterator[Record]:
+        """What a sub-agent said and did, as far as it has come."""
+        root = self.waiting.pop(thread, None)
+        if root is None or thread in self.brought:
+            return
+        path = rollout_of(thread, self.path)
+        if path is None:
+            return
+        self.brought.add(thread)
+        try:
+            for record in _Reader(path, above=self, root=root).records():
+                if not isinstance(record, Compacted):  # which is about the conversation
+                    yield record
+        except OSError as error:
+            yield Problem(path, 0, f"Cannot be read: {error.strerror}.")
+
+    def _spawned(self, call: str, thread: str) -> None:
+        known = self.calls.get(call)
+        if thread and known is not None and thread not in self.brought:
+            self.waiting.setdefault(thread, known.entry)
+
+    def _is_past(self, value: dict[str, Any]) -> bool:
+        ordinal = value.get("ordinal")
+        return self.until is not None and isinstance(ordinal, int) and ordinal >= self.until
+
+    def _is_told_elsewhere(self, value: dict[str, Any]) -> bool:
+        """Whether this is a sub-agent's, and the rollout that it works for tells of it."""
+        parent = parent_of(mapping(value.get("payload"))) if not self.prefix else ""
+        path = rollout_of(parent, self.path)
+        return path is not None and is_named_in(self.session.id, path)
+
     def _response(self, item: dict[str, Any]) -> Iterator[Record]:
         kind = string(item.get("type"))
         if kind == "message":
             yield from self._message(item)
+        elif kind == "agent_message":
+            about = present(author=item.get("author"), recipient=item.get("recipient"))
+            text = text_of(item.get("content"))
+            yield from self._entry(SYSTEM_MESSAGE, text, {"kind": "message", **about})
         elif kind == "reasoning":
             parts = [*sequence(item.get("summary")), *sequence(item.get("content"))]
             yield from self._reasoned("response", [text_of([part]) for part in parts])
@@ -242,7 +305,8 @@ class _Reader:
         self, call: str, name: str, arguments: Any, status: str = PENDING
     ) -> Iterator[Record]:
         # A script may hold patches too; what becomes of them is told by items of their own.
-        self.calls[call] = _Call(name, patch_in(arguments) if name != "exec" else None)
+        patch = patch_in(arguments) if name != "exec" else None
+        self.calls[call] = _Call(self._next_id(), name, patch)
         data = {"name": name, "input": arguments, "status": status, "call": call}
         yield from self._entry(TOOL_CALL, "", data)
 
@@ -299,6 +363,8 @@ class _Reader:
             case "thread_name_updated":
                 title = string(event.get("thread_name")) or None
                 self.session = self.session._replace(title=title)
+            case "collab_agent_spawn_end":
+                self._spawned(string(event.get("call_id")), string(event.get("new_thread_id")))
             case "thread_rolled_back":
                 self._roll_back(event.get("num_turns"))
             case _ if kind not in SILENT_EVENTS:
@@ -324,6 +390,11 @@ class _Reader:
                 yield from self._changed(id, item, failed)
             case "McpToolCall":
                 yield from self._mcp(id, item)
+            case "SubAgentActivity":
+                thread = string(item.get("agent_thread_id"))
+                self._spawned(id, thread)
+                if item.get("kind") == "completed":
+                    yield from self._agent(thread)
             case _ if kind not in SILENT_ITEMS:
                 yield self._unknown("item", kind)
 
@@ -411,11 +482,12 @@ class _Reader:
         self.made += 1
         self.depth += 1
         model = self.model if type in (ASSISTANT_OUTPUT, TOOL_CALL) else None
-        yield NewEntry(type, content, data, id, self.last, self.time, model)
+        yield NewEntry(type, content, data, id, self.last, self.time, model, aside=self.aside)
         self.last, self.rewound = id, False
 
     def _next_id(self) -> str:
-        return f"L{self.line}:{self.made}" if self.made else f"L{self.line}"
+        id = f"{self.prefix}L{self.line}"
+        return f"{id}:{self.made}" if self.made else id
 
     def _unknown(self, what: str, kind: str) -> Problem:
         return Problem(self.path, self.line, f"Unknown type of {what}: {kind[:40] or 'none'}.")

@@ -13,7 +13,9 @@ from mulligan.importers.lines import mapping, parse, sequence, string
 from mulligan.importers.shapes import number
 
 # What is about the program, or told by other lines as well.
-SILENT_LINES: Final = frozenset({"world_state", "token_usage_record", "state"})
+SILENT_LINES: Final = frozenset(
+    {"world_state", "token_usage_record", "state", "inter_agent_communication_metadata"}
+)
 SILENT_EVENTS: Final = frozenset(
     {
         *("task_started", "task_complete", "turn_started", "turn_complete", "token_count"),
@@ -25,7 +27,7 @@ SILENT_EVENTS: Final = frozenset(
         *("entered_review_mode", "exited_review_mode", "plan_update", "background_event"),
         *("guardian_assessment", "undo_started", "undo_completed", "shutdown_complete"),
         *("hook_started", "hook_completed", "deprecation_notice", "mcp_startup_complete"),
-        *("collab_agent_spawn_begin", "collab_agent_spawn_end", "collab_waiting_end"),
+        *("collab_agent_spawn_begin", "collab_waiting_end"),
         *("collab_agent_interaction_end", "collab_close_end", "collab_resume_end"),
         *("dynamic_tool_call_request", "dynamic_tool_call_response", "sub_agent_activity"),
     }
@@ -33,7 +35,7 @@ SILENT_EVENTS: Final = frozenset(
 SILENT_ITEMS: Final = frozenset(
     {
         *("WebSearch", "ImageView", "ImageGeneration", "ContextCompaction", "HookPrompt"),
-        *("EnteredReviewMode", "ExitedReviewMode", "CollabAgentToolCall", "SubAgentActivity"),
+        *("EnteredReviewMode", "ExitedReviewMode", "CollabAgentToolCall"),
         *("DynamicToolCall", "Sleep"),
     }
 )

@@ -86,6 +86,7 @@ _AGENT: Final = re.compile(r"[\w-]{1,100}")
 _EXIT_CODE: Final = re.compile(r"^Exit Code: (?!0$)\S", re.MULTILINE)
 _CONTEXT: Final = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
 _SNAPSHOT: Final = "<state_snapshot>"
+_ANSWER: Final = "Got it. Thanks for the additional context!"
 _ENDS: Final = {"success": SUCCESS, "error": ERROR, "cancelled": ERROR}
 
 
@@ -100,6 +101,15 @@ def _in_chats(path: str, paths: set[str]) -> bool:
         return False
     ends = (f"-{session[:8]}.json", f"-{session[:8]}.jsonl")
     return not any(os.path.dirname(one) == chats and one.endswith(ends) for one in paths)
+
+
+def _summary_in(messages: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The message that sums up a conversation: by its form, or by the answer made up for it."""
+    texts = [text_of(message.get("content")) for message in messages]
+    for message, text, after in zip(messages, texts, [*texts[1:], ""], strict=False):
+        if _SNAPSHOT in text or (message.get("type") == "user" and after == _ANSWER):
+            return message
+    return None
 
 
 class _Thread:
@@ -220,7 +230,7 @@ class _Reader:
             message for message in map(mapping, sequence(messages)) if string(message.get("id"))
         ]
         new = [one for one in known if thread.prefix + one["id"] not in self.messages]
-        summary = next((one for one in new if _SNAPSHOT in text_of(one.get("content"))), None)
+        summary = _summary_in(new)
         if summary is None:
             for message in known:
                 yield from self._message(path, number, message, thread)

@@ -1,7 +1,8 @@
 """OpenCode: a SQLite database in `~/.local/share/opencode`, and JSON files in older versions.
 
 Both hold the same things: sessions, their messages, and the parts of each message, in rows or in
-one file each. Messages and parts follow each other by time and by id.
+one file each. Messages and parts follow each other by time and by id. A sub-agent has a session of
+its own, which in a database is read along with the one that it works for, below its call.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import apsw
 from mulligan.importers.database import Unreadable, Value, decoded, is_read_in_place, opened, rows
 from mulligan.importers.folders import files_below, files_in, given
 from mulligan.importers.lines import json_file, mapping, moment, parse, string
-from mulligan.importers.opencode_entries import Conversation
+from mulligan.importers.opencode_entries import Conversation, Spawned
 from mulligan.importers.records import Importer, Problem, Record, Session, Source
 from mulligan.importers.shapes import filled
 
@@ -49,17 +50,18 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     for path in sorted(databases):
         try:
             with opened(path) as connection:
-                listed = [
-                    (moment(row.get("time_created")) or "", path, id)
-                    for row in rows(connection, "session", ("id", "time_created"), "TRUE")
-                    if (id := decoded(row.get("id")))
-                ]
+                names = ("id", "parent_id", "time_created")
+                found = list(rows(connection, "session", names, "TRUE"))
         except (OSError, Unreadable):
             whole.append(path)
             continue
-        known |= {id for _, _, id in listed}
+        known |= {decoded(row.get("id")) for row in found}
         if is_read_in_place(path):
-            in_databases += listed
+            in_databases += [
+                (moment(row.get("time_created")) or "", path, id)
+                for row in found
+                if (id := decoded(row.get("id"))) and not _works_for_another(row, known)
+            ]
         else:
             whole.append(path)
     for path in _session_files(folder):
@@ -79,10 +81,11 @@ def read(source: Source) -> Iterator[Record]:
         with opened(source.path) as connection:
             condition, values = ("id = ?", (source.part,)) if source.part else ("TRUE", ())
             condition += " ORDER BY time_created, id"
-            found = False
-            for row in rows(connection, "session", SESSION, condition, *values):
-                found = True
-                yield from _read_rows(connection, source.path, row)
+            found = list(rows(connection, "session", SESSION, condition, *values))
+            known = {decoded(row.get("id")) for row in found}
+            for row in found:
+                if not _works_for_another(row, known):
+                    yield from _read_rows(connection, source.path, row)
             if source.part and not found:
                 yield Problem(source.path, 0, f"There is no session {source.part} any more.")
     except Unreadable as reason:
@@ -108,32 +111,77 @@ def _read_rows(connection: apsw.Connection, path: str, row: dict[str, Value]) ->
         times=(row.get("time_created"), row.get("time_updated")),
     )
     yield session
-    conversation = Conversation(session, mapping(_object(row.get("revert"))))
-    by_session = "session_id = CAST(? AS TEXT) ORDER BY time_created, id"
-    by_message = "message_id = CAST(? AS TEXT) ORDER BY id"
-    is_empty = True
-    for message in rows(connection, "message", ROW, by_session, id):
-        is_empty = False
-        info = _taken(path, "message", message)
-        if isinstance(info, Problem):
-            yield info
-            continue
-        yield from conversation.begin(decoded(message.get("id")), info, message.get("time_created"))
-        parts = rows(connection, "part", ROW, by_message, decoded(message.get("id")))
-        for part in parts:
-            data = _taken(path, "part", part)
+    reading = _Reading(connection, path)
+    yield from reading.session(id, Conversation(session, mapping(_object(row.get("revert")))))
+    yield from reading.others(id, session)
+
+
+class _Reading:
+    """Reads the messages of a session, and those of the sub-agents that work for it."""
+
+    def __init__(self, connection: apsw.Connection, path: str) -> None:
+        self._connection, self._path = connection, path
+        self._brought: set[str] = set()
+
+    def session(self, id: str, conversation: Conversation) -> Iterator[Record]:
+        self._brought.add(id)
+        by_session = "session_id = CAST(? AS TEXT) ORDER BY time_created, id"
+        is_empty = True
+        for message in rows(self._connection, "message", ROW, by_session, id):
+            is_empty = False
+            info = _taken(self._path, "message", message)
+            if isinstance(info, Problem):
+                yield info
+            else:
+                yield from self._message(message, info, conversation)
+        yield from conversation.leaf()
+        if is_empty and _has_newer_form(self._connection, id):
+            reason = f"Session {id} is kept in the table 'session_message', which is not known yet."
+            yield Problem(self._path, 0, reason)
+
+    def others(self, id: str, session: Session) -> Iterator[Record]:
+        """The sub-agents that no call has named."""
+        try:
+            condition = "parent_id = CAST(? AS TEXT) ORDER BY time_created, id"
+            found = list(rows(self._connection, "session", ("id",), condition, id))
+        except (Unreadable, apsw.SQLError):
+            return  # an older form, in which nothing is said of them
+        for row in found:
+            yield from self._bring(decoded(row.get("id")), Conversation(session, {}, aside=True))
+
+    def _message(
+        self, row: dict[str, Value], info: dict[str, Any], conversation: Conversation
+    ) -> Iterator[Record]:
+        id = decoded(row.get("id"))
+        yield from conversation.begin(id, info, row.get("time_created"))
+        for part in rows(
+            self._connection, "part", ROW, "message_id = CAST(? AS TEXT) ORDER BY id", id
+        ):
+            data = _taken(self._path, "part", part)
             if isinstance(data, Problem):
                 yield data
                 continue
             own, time = decoded(part.get("id")), part.get("time_created")
-            for record in conversation.part(own, data, time):
-                yield Problem(path, 0, record) if isinstance(record, str) else record
-        for record in conversation.end():
-            yield Problem(path, 0, record) if isinstance(record, str) else record
-    yield from conversation.leaf()
-    if is_empty and _has_newer_form(connection, id):
-        reason = f"Session {id} is kept in the table 'session_message', which is not known yet."
-        yield Problem(path, 0, reason)
+            yield from self._records(conversation.part(own, data, time))
+        yield from self._records(conversation.end())
+
+    def _records(self, found: Iterator[Record | Spawned | str]) -> Iterator[Record]:
+        for record in found:
+            if isinstance(record, str):
+                yield Problem(self._path, 0, record)
+            elif isinstance(record, Spawned):
+                yield from self._bring(record.session, record.conversation)
+            else:
+                yield record
+
+    def _bring(self, id: str, conversation: Conversation) -> Iterator[Record]:
+        if id and id not in self._brought:
+            yield from self.session(id, conversation)
+
+
+def _works_for_another(row: dict[str, Value], known: set[str]) -> bool:
+    """Whether a session is a sub-agent's, and is read with the one that it works for."""
+    return decoded(row.get("parent_id")) in known - {decoded(row.get("id"))}
 
 
 def _read_files(path: str) -> Iterator[Record]:
@@ -179,7 +227,8 @@ def _read_files(path: str) -> Iterator[Record]:
             own, content = part
             for record in conversation.part(own, content, None):
                 where = os.path.join(parts, name, own + ".json")
-                yield Problem(where, 1, record) if isinstance(record, str) else record
+                if not isinstance(record, Spawned):  # there it is a session of its own
+                    yield Problem(where, 1, record) if isinstance(record, str) else record
         for record in conversation.end():
             where = os.path.join(messages, name + ".json")
             yield Problem(where, 1, record) if isinstance(record, str) else record

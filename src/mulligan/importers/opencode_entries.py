@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
@@ -42,18 +42,34 @@ OPERATIONS: Final = {
 _HUNK: Final = re.compile(r"^@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
 
 
+class Spawned(NamedTuple):
+    """A sub-agent was set to work, in a session of its own, which is to be read here."""
+
+    session: str
+    conversation: Conversation
+
+
 class Conversation:
     """One session, message after message: `begin`, its parts, `end`; and `leaf` after the last.
 
-    What of a message or a part cannot be taken comes in words instead of a record.
+    What of a message or a part cannot be taken comes in words instead of a record. A sub-agent's is
+    aside of the conversation that it belongs to, below the entry `root`.
     """
 
-    def __init__(self, session: Session, revert: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        revert: dict[str, Any],
+        *,
+        aside: bool = False,
+        root: str | None = None,
+    ) -> None:
         self._session = session
+        self._aside = aside
         self._reverted_to = string(revert.get("messageID"))
         self._stands: list[str | None] = []  # where, if the user went back
         self._ids: set[str] = set()
-        self._last: str | None = None
+        self._last = root
         self._firsts: dict[str, tuple[str, int]] = {}  # by message: its first entry, how many above
         self._kept_from = ""  # the message from which on a compaction keeps everything
         self._turn: dict[str, tuple[str, str]] = {}  # what became of files in this turn
@@ -66,6 +82,8 @@ class Conversation:
             self._stands = [self._last]
         if message.is_user:
             self._turn, self._told = _changed_in_turn(info), set()
+        if self._aside:
+            return
         # Older versions say in the messages alone where they worked, and with which model.
         directory = self._session.directory or filled(mapping(info.get("path")).get("cwd"))
         model = self._session.model or message.model
@@ -73,7 +91,7 @@ class Conversation:
             self._session = Session(self._session.id, directory=directory, model=model)
             yield self._session
 
-    def part(self, id: str, part: dict[str, Any], time: object) -> Iterator[Record | str]:
+    def part(self, id: str, part: dict[str, Any], time: object) -> Iterator[Record | Spawned | str]:
         at = moment(time) or self._message.time
         kind, words = string(part.get("type")), string(part.get("text"))
         match kind:
@@ -111,7 +129,7 @@ class Conversation:
 
     def leaf(self) -> Iterator[Record]:
         """Always said: a result that is added late is not where the session stands."""
-        if self._last is not None:
+        if self._last is not None and not self._aside:
             yield Leaf(self._stands[0] if self._stands else self._last)
 
     def _add(self, id: str, entry: NewEntry, at: str | None) -> Iterator[Record | str]:
@@ -122,7 +140,11 @@ class Conversation:
         model = None if self._message.is_user else self._message.model
         self._firsts.setdefault(self._message.id, (id, len(self._ids) - 1))
         yield entry._replace(
-            id=id, parent=self._last, created_at=entry.created_at or at, model=model
+            id=id,
+            parent=self._last,
+            created_at=entry.created_at or at,
+            model=model,
+            aside=self._aside,
         )
         self._last = id
 
@@ -130,9 +152,12 @@ class Conversation:
         before, count = self._firsts.get(self._kept_from, (id, len(self._ids)))
         data = {"compactedCount": count, "summary": summary}
         yield from self._add(id, NewEntry(COMPACT_MARKER, summary, data), at)
-        yield Compacted(before)
+        if not self._aside:
+            yield Compacted(before)
 
-    def _tool(self, id: str, part: dict[str, Any], at: str | None) -> Iterator[Record | str]:
+    def _tool(
+        self, id: str, part: dict[str, Any], at: str | None
+    ) -> Iterator[Record | Spawned | str]:
         call, name = string(part.get("callID")) or id, string(part.get("tool"))
         state = mapping(part.get("state"))
         times, metadata = mapping(state.get("time")), mapping(state.get("metadata"))
@@ -144,6 +169,8 @@ class Conversation:
             "call": call,
         }
         yield from self._add(id, NewEntry(TOOL_CALL, data=data, created_at=began_at), at)
+        if name == "task" and (child := string(metadata.get("sessionId"))):
+            yield Spawned(child, Conversation(self._session, {}, aside=True, root=id))
         if status not in ("completed", "error"):
             return
         # A command that failed has completed all the same.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import apsw
@@ -239,13 +239,47 @@ def link(db: apsw.Connection, session: int, seq: int, values: Mapping[str, Any])
     return db.changes() > 0
 
 
-def mark_compacted(db: apsw.Connection, session: int, before: int) -> int:
-    """Hides what came before an entry; gives how many were not hidden already."""
+def mark_compacted(
+    db: apsw.Connection, session: int, before: int, *, but: Collection[str] = ()
+) -> int:
+    """Hides what came before an entry, `but` for some; gives how many were not hidden already."""
     db.execute(
-        "UPDATE entries SET is_compacted = 1 WHERE number > ? AND number < ? AND NOT is_compacted",
-        (session << 32, (session << 32) | max(0, min(before, 0xFFFFFFFF))),
+        "UPDATE entries SET is_compacted = 1 WHERE number > ? AND number < ? AND NOT is_compacted "
+        "AND id NOT IN (SELECT value FROM json_each(?))",
+        (
+            session << 32,
+            (session << 32) | max(0, min(before, 0xFFFFFFFF)),
+            json.dumps(list(but)),
+        ),
     )
     return db.changes()
+
+
+def copy(db: apsw.Connection, source: int, target: int, way: list[tuple[int, int]]) -> int:
+    """Copies the entries of a path into a session without any; gives how many they are."""
+    names = "id, type, created_at, content, data, model, checkpoint, plan_item, is_compacted"
+    db.execute(
+        "INSERT INTO entries (number, session, seq, parent, branch, aside, "
+        f"{names}) SELECT (?1 << 32) | place, ?1, place, nullif(place - 1, 0), 1, 0, {names} FROM "
+        "(SELECT e.*, row_number() OVER (ORDER BY e.seq) AS place FROM json_each(?3) part "
+        "JOIN entries e ON e.session = ?2 AND e.branch = part.value ->> 0 "
+        "AND e.number <= (?2 << 32) | (part.value ->> 1))",
+        (target, source, json.dumps(way)),
+    )
+    copied = db.changes()
+    # A call that is still running does not run there.
+    db.execute(
+        "UPDATE entries SET data = json_set(data, '$.status', 'error') WHERE session = ? AND "
+        "type = 'tool_call' AND data ->> 'status' IN ('pending', 'running')",
+        (target,),
+    )
+    db.execute(
+        "INSERT INTO labels SELECT copy.number, labels.label FROM labels JOIN entries origin ON "
+        "origin.number = labels.entry JOIN entries copy ON copy.session = ? AND copy.id = "
+        "origin.id WHERE origin.session = ?",
+        (target, source),
+    )
+    return copied
 
 
 def set_label(db: apsw.Connection, session: int, seq: int, label: str | None) -> None:

@@ -38,6 +38,15 @@ class Database:
             self._db.execute("PRAGMA foreign_keys = ON")
         self._migrate(migrations)
 
+    def leave_log(self) -> None:
+        """Closing will not carry the log over into the file: whoever opens it next goes on with it.
+
+        What was committed is safe in the log. To carry it over takes more syncs than to commit,
+        and a hook's agent would wait for them.
+        """
+        with self._lock:
+            self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
     def close(self) -> None:
         with self._lock:
             self._db.close()

@@ -24,7 +24,7 @@ from mulligan.server.feed import Subscription, Told
 from mulligan.server.hub import Hub
 from mulligan.server.wire import as_error, encoded
 from mulligan.workspace.entries import entry_result
-from mulligan.workspace.session_results import Turn
+from mulligan.workspace.turn_results import Turn
 from mulligan.workspace.workspace import Workspace
 
 LOG = logging.getLogger("mulligan.server")

@@ -22,9 +22,8 @@ from mulligan.workspace.session_results import (
     ModifiedFile,
     Navigation,
     Session,
-    Step,
-    Turn,
 )
+from mulligan.workspace.turn_results import Step, Turn
 from mulligan.workspace.workspace import Workspace
 
 section = Section("sessions")

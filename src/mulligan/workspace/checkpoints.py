@@ -19,9 +19,9 @@ from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.look import Look
-from mulligan.workspace.results import Changes, Checkpoint, Operation, TreeEntry
 
 if TYPE_CHECKING:
+    from mulligan.workspace.results import Changes, Checkpoint, Operation, TreeEntry
     from mulligan.workspace.workspace import Workspace
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -39,10 +39,11 @@ def take(
     session: str | None = None,
 ) -> Checkpoint:
     """Objects first, then the checkpoint and its operation in one transaction."""
-    message, include = words(message), tuple(include)
     from mulligan.workspace.observe import observing
+    from mulligan.workspace.results import Changes
     from mulligan.workspace.turns import bring_into_view
 
+    message, include = words(message), tuple(include)
     with workspace.locked():
         owner = sessions.resolve(workspace.journal, session).id if session is not None else None
         if include:
@@ -167,12 +168,16 @@ def operation_log(
 
 
 def _shown(path: bytes, entry: tree.Entry, guarded: bool) -> TreeEntry:
+    from mulligan.workspace.results import TreeEntry
+
     return TreeEntry(
         text(path), KINDS[entry.kind], f"{entry.mode:04o}", entry.size, entry.id.hex(), guarded
     )
 
 
 def operation(row: OperationRow) -> Operation:
+    from mulligan.workspace.results import Operation
+
     return Operation(
         row.number, row.kind, row.state, row.changed, row.created_at, row.session, row.undoes,
         row.target, row.before, row.after, row.summary,
@@ -186,6 +191,8 @@ def result(
     covered: Coverage | None = None,
 ) -> Checkpoint:
     """A checkpoint as it is given out; `covered` is its coverage, if the caller knows it."""
+    from mulligan.workspace.results import Checkpoint
+
     return Checkpoint(
         id=row.id,
         tree=row.tree.hex(),
@@ -207,6 +214,8 @@ def coverage(workspace: Workspace, row: CheckpointRow) -> Coverage:
 
 def count(changes: Iterable[Change]) -> Changes:
     """How many files were added, modified and deleted; folders do not count."""
+    from mulligan.workspace.results import Changes
+
     added = modified = deleted = 0
     for _path, before, after in changes:
         was = before is not None and not before.is_directory

@@ -14,12 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from mulligan.core.coverage import text
-from mulligan.core.hunks import apply_hunks, hunks
-from mulligan.core.merge import touched
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import operations
 from mulligan.journal.views import View
-from mulligan.workspace.carrying import as_lines, same
 from mulligan.workspace.standing import quiet
 from mulligan.workspace.trees import Trees
 
@@ -39,6 +36,8 @@ def kept_by_commit(
     last = operations.last_head(workspace.journal)
     if head is None or last is None or head == last or not workspace.settings.keep_on_commit:
         return dict(known), []
+    from mulligan.workspace.carrying import same
+
     found: dict[int, View] = {}
     paths: set[bytes] = set()
     for number, view in known.items():
@@ -91,6 +90,10 @@ def _kept(
 
 def _partly(workspace: Workspace, trees: Trees, head: str, change: Change) -> Entry | None:
     """The baseline with those hunks that are in the commit, if any is."""
+    from mulligan.core.hunks import apply_hunks, hunks
+    from mulligan.core.merge import touched
+    from mulligan.workspace.carrying import as_lines
+
     path, approved, present = change
     old, new = as_lines(approved, trees), as_lines(present, trees)
     committed = _content(workspace, head, path)

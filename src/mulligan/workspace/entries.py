@@ -15,9 +15,9 @@ from mulligan.journal.append import Appender
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import checkpoints as taking
-from mulligan.workspace.session_results import Branch, Entry, EntryPage
 
 if TYPE_CHECKING:
+    from mulligan.workspace.session_results import Branch, Entry, EntryPage
     from mulligan.workspace.workspace import Workspace
 
 
@@ -27,18 +27,23 @@ LARGEST_PAGE = 1_000_000
 def add(workspace: Workspace, name: str, new: Iterable[NewEntry]) -> list[Entry]:
     """Appends entries at the leaf, or wherever each says."""
     session = sessions.resolve(workspace.journal, name)
-    with workspace.journal.writing() as db:
-        appender = appending(db, session.number)
-        first = appender.seq
-        for entry in new:
-            appender.append(entry)
-        appender.finish()
-        last = appender.seq
+    first, last = put(workspace, session.number, new)
     found = entries.page(
         workspace.journal, session.number, since=first, limit=max(1, last - first),
         include_compacted=True,
     )  # fmt: skip
     return [entry_result(session, row) for row in found if row.seq <= last]
+
+
+def put(workspace: Workspace, session: int, new: Iterable[NewEntry]) -> tuple[int, int]:
+    """Appends entries; gives the last `seq` before them, and that of the last of them."""
+    with workspace.journal.writing() as db:
+        appender = appending(db, session)
+        first = appender.seq
+        for entry in new:
+            appender.append(entry)
+        appender.finish()
+        return first, appender.seq
 
 
 def appending(db: apsw.Connection, session: int, *, lenient: bool = False) -> Appender:
@@ -92,6 +97,8 @@ def recent(
     types: Sequence[str] = (),
 ) -> EntryPage:
     """The last entries, in order; `next_seq` goes on towards the beginning."""
+    from mulligan.workspace.session_results import EntryPage
+
     session = sessions.resolve(workspace.journal, name)
     check_page(types, limit)
     found = entries.recent(
@@ -136,6 +143,8 @@ def count(workspace: Workspace, name: str, *, include_compacted: bool) -> int:
 
 def branches(workspace: Workspace, name: str) -> list[Branch]:
     """The session's tree, as its unforked stretches."""
+    from mulligan.workspace.session_results import Branch
+
     session = sessions.resolve(workspace.journal, name)
     active = {branch for branch, _last in entries.path(
         workspace.journal, session.number, session.leaf
@@ -229,6 +238,8 @@ def linked_to(
 
 
 def entry_result(session: SessionRow, row: EntryRow) -> Entry:
+    from mulligan.workspace.session_results import Entry
+
     return Entry(
         id=row.id,
         session=session.id,
@@ -249,6 +260,8 @@ def entry_result(session: SessionRow, row: EntryRow) -> Entry:
 
 
 def _page(session: SessionRow, rows: list[EntryRow], *, more: bool) -> EntryPage:
+    from mulligan.workspace.session_results import EntryPage
+
     return EntryPage(
         tuple(entry_result(session, row) for row in rows), more, rows[-1].seq if more else None
     )

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 from mulligan.core.coverage import words
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
+    BRANCH_SUMMARY,
     ERROR,
     RUNNING,
+    STATUSES,
     SUCCESS,
     TOOL_CALL,
+    UNREVERT_POINT,
     USER_INPUT,
     NewEntry,
 )
@@ -34,16 +37,15 @@ from mulligan.core.kinds import (
 from mulligan.core.times import nanoseconds
 from mulligan.core.tree import find
 from mulligan.errors import MulliganError, UsageError
-from mulligan.journal import append, operations, sessions, views
+from mulligan.journal import append, entries, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import entries as recording
-from mulligan.workspace import sessions as keeping
 from mulligan.workspace import turns
 from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.standing import last_seen
 
 if TYPE_CHECKING:
-    from mulligan.workspace.session_results import Step
+    from mulligan.workspace.turn_results import Step
     from mulligan.workspace.workspace import Workspace
 
 NO_PROMPT = "(no prompt was seen)"
@@ -53,6 +55,8 @@ SOON_READ = 1 << 20
 NOTHING = Told()
 MEASURED = ("gemini",)
 """Agents that nowhere say how long a call took."""
+UNTOLD_FORKS = ("claude-code",)
+"""Agents that say nowhere, until it has gone on, that a session is a fork of another."""
 
 
 def happened(workspace: Workspace, told: Happening) -> Told:
@@ -61,9 +65,10 @@ def happened(workspace: Workspace, told: Happening) -> Told:
     One at a time: an agent may tell of several at once, each by a process of its own.
     """
     with workspace.locked():
-        session = _session(workspace, told)
+        known = sessions.by_id(workspace.journal, told.session)
+        session = _session(workspace, told, known)
         if told.kind == PROMPT:
-            return _prompt(workspace, session, told)
+            return _prompt(workspace, session, told, is_new=known is None)
         if told.kind == CALL_BEGINS:
             return _call_begins(workspace, session, told)
         if told.kind == CALL_ENDS:
@@ -76,10 +81,11 @@ def happened(workspace: Workspace, told: Happening) -> Told:
         return _session_starts(workspace, session, told)
 
 
-def _session(workspace: Workspace, told: Happening) -> SessionRow:
+def _session(workspace: Workspace, told: Happening, row: SessionRow | None) -> SessionRow:
     """The session, made if this is the first that is heard of it."""
-    row = sessions.by_id(workspace.journal, told.session)
     if row is None:
+        from mulligan.workspace import sessions as keeping
+
         values = {
             "agent": told.agent, "model": told.model, "mode": told.mode,
             "directory": told.directory,
@@ -111,10 +117,14 @@ def _session_starts(workspace: Workspace, session: SessionRow, told: Happening) 
     return NOTHING
 
 
-def _prompt(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+def _prompt(workspace: Workspace, session: SessionRow, told: Happening, *, is_new: bool) -> Told:
     if told.aside:
         return NOTHING
-    rejected = _rejections(workspace, session) if workspace.settings.tell_rejections else None
+    rejected = None
+    if workspace.settings.tell_rejections:
+        from mulligan.workspace.rejections import rejections
+
+        rejected = rejections(workspace, session)
     if _is_open(workspace, session):
         if _was_just_said(workspace, session, told.text or ""):
             # Installed twice, for the user and for the project.
@@ -124,9 +134,47 @@ def _prompt(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
     elif session.leaf is None:
         # It may have been going on for long, or be a fork: what was said comes before what will.
         _complete(workspace, told)
+        if is_new and told.agent in UNTOLD_FORKS:
+            _fork(workspace, session, told)
     _end_the_dead(workspace, session)
     turns.begin(workspace, session.id, told.text or "")
     return Told(to_agent=rejected)
+
+
+def _fork(workspace: Workspace, session: SessionRow, told: Happening) -> None:
+    """Begins a session with another's conversation, if this is a fork of that one.
+
+    Its agent writes that into the new log only after the prompt. But it has resumed the other
+    session first, in the same process, and not ended it: that is how the two are known.
+    """
+    process = identity(told.process) if told.process else None
+    left = [
+        row
+        for row in sessions.with_process(workspace.journal, STATUSES[:-1])
+        if row.process == process and row.agent == session.agent and row.number != session.number
+    ]
+    if process is None or told.log is None or len(left) != 1 or _is_open(workspace, left[0]):
+        return
+    log = os.path.join(os.path.dirname(told.log), f"{left[0].id}.jsonl")
+    _complete(workspace, told._replace(session=left[0].id, log=log))
+    origin = sessions.resolve(workspace.journal, left[0].id)
+    if sessions.resolve(workspace.journal, session.id).leaf is not None:
+        return
+    way = entries.path(workspace.journal, origin.number, _last_said(workspace, origin))
+    with workspace.journal.writing() as db:
+        leaf = append.copy(db, origin.number, session.number, way) or None
+        values = {"leaf": leaf, "forked_from": origin.id, "title": origin.title}
+        sessions.update(db, session.number, values)
+        sessions.update(db, origin.number, {"status": "stopped", "process": None})
+
+
+def _last_said(workspace: Workspace, session: SessionRow) -> int | None:
+    """Where the agent itself stands, wherever the user has gone in the session."""
+    last: int | None = workspace.journal.row(
+        "SELECT max(seq) FROM entries WHERE session = ? AND NOT aside AND type NOT IN (?, ?)",
+        session.number, BRANCH_SUMMARY, UNREVERT_POINT,
+    )[0]  # fmt: skip
+    return last
 
 
 def _was_just_said(workspace: Workspace, session: SessionRow, text: str) -> bool:
@@ -183,7 +231,7 @@ def _note_call(workspace: Workspace, session: SessionRow, told: Happening) -> No
     if _call(workspace, session, told) is None:
         data = {"name": told.tool, "input": told.input, "status": RUNNING}
         own = {"call": told.call} if told.call else {}
-        recording.add(workspace, session.id, [NewEntry(TOOL_CALL, "", data | own)])
+        recording.put(workspace, session.number, [NewEntry(TOOL_CALL, "", data | own)])
 
 
 def _is_long(told: Happening) -> bool:
@@ -238,7 +286,7 @@ def _turn_ends(workspace: Workspace, session: SessionRow, told: Happening) -> To
         return NOTHING
     took_in = _complete(workspace, told)
     if told.text and not took_in:
-        recording.add(workspace, session.id, [NewEntry(ASSISTANT_OUTPUT, told.text)])
+        recording.put(workspace, session.number, [NewEntry(ASSISTANT_OUTPUT, told.text)])
     return Told(to_user=_words(turns.end(workspace, session.id)))
 
 
@@ -291,25 +339,6 @@ def _inside(workspace: Workspace, told: Happening) -> list[bytes]:
         if inside:
             found.append(inside)
     return found
-
-
-def _rejections(workspace: Workspace, session: SessionRow) -> str | None:
-    """What the user has undone since the agent's last turn, for the agent to know."""
-    paths: dict[str, None] = {}
-    for operation in reversed(
-        operations.of_session(workspace.journal, session.id, ("turn", "discard", "reset"))
-    ):
-        if operation.kind == "turn":
-            break
-        for name in ("restored", "deleted"):
-            paths |= dict.fromkeys(operation.summary.get(name, ()))
-    if not paths:
-        return None
-    few = ", ".join(sorted(paths)[:20])
-    return (
-        "The user has looked at your last changes and undone some of them, in: "
-        f"{few}. Do not make those changes again unless asked to; read the files again first."
-    )
 
 
 def _words(step: Step) -> str | None:

@@ -197,8 +197,8 @@ def _identity(root: bytes) -> list[int] | None:
 
 def _read(path: str) -> dict[str, Any] | None:
     try:
-        with open(path, encoding="ascii") as file:
-            content = json.load(file)
+        with open(path, "rb") as file:
+            content = json.loads(file.read())
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) and "root" in content else None

@@ -104,7 +104,7 @@ class Target:
         elif isinstance(record, Compacted):
             place = appender.find(record.before)
             if place is not None:
-                append.mark_compacted(db, number, place.seq)
+                append.mark_compacted(db, number, place.seq, but=self._untold(db))
         elif isinstance(record, Leaf) and self._row.source is not None:
             appender.stand_at(record.id)
         elif isinstance(record, Label):
@@ -149,6 +149,15 @@ class Target:
             for content, id in rows:
                 self._said.setdefault(content.strip(), []).append(id)
         return self._said
+
+    def _untold(self, db: apsw.Connection) -> list[str]:
+        """Messages that were recorded as they came, and that the log has yet to tell of.
+
+        An agent may sum up what was said when a message has come already, and not mean that one.
+        """
+        if self._row.source is not None:
+            return []
+        return [id for ids in self._prompts(db).values() for id in ids]
 
     def _call(self, db: apsw.Connection, data: dict[str, Any]) -> str | None:
         """The entry of a call that was recorded as it came."""

@@ -7,7 +7,6 @@ in a session is rewritten by moving: only its leaf moves, and what was left stay
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from mulligan.core.entries import (
 )
 from mulligan.core.times import just_after
 from mulligan.errors import NotFound, WouldLoseWork
-from mulligan.journal import entries, sessions
+from mulligan.journal import append, entries, sessions
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
@@ -113,7 +112,7 @@ def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | Non
             new = new_id()
             with workspace.journal.writing() as db:
                 number = sessions.insert(db, new, _now(), values)
-                leaf = _copy(db, source.number, number, way) or None
+                leaf = append.copy(db, source.number, number, way) or None
                 sessions.update(db, number, {"leaf": leaf})
                 if start is not None:
                     # It began when the other one did, and knows that without it.
@@ -254,33 +253,6 @@ def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> s
         lines.append(f"- {calls} tool calls")
     lines += [f"- {kind} {path}" for path, kind in sorted(files.items())]
     return "\n".join(lines)
-
-
-def _copy(db: apsw.Connection, source: int, target: int, way: list[tuple[int, int]]) -> int:
-    """Copies the entries of a path, which is a chain; gives how many they are."""
-    names = "id, type, created_at, content, data, model, checkpoint, plan_item, is_compacted"
-    db.execute(
-        "INSERT INTO entries (number, session, seq, parent, branch, aside, "
-        f"{names}) SELECT (?1 << 32) | place, ?1, place, nullif(place - 1, 0), 1, 0, {names} FROM "
-        "(SELECT e.*, row_number() OVER (ORDER BY e.seq) AS place FROM json_each(?3) part "
-        "JOIN entries e ON e.session = ?2 AND e.branch = part.value ->> 0 "
-        "AND e.number <= (?2 << 32) | (part.value ->> 1))",
-        (target, source, json.dumps(way)),
-    )
-    copied = db.changes()
-    # A call that is still running does not run there.
-    db.execute(
-        "UPDATE entries SET data = json_set(data, '$.status', 'error') WHERE session = ? AND "
-        "type = 'tool_call' AND data ->> 'status' IN ('pending', 'running')",
-        (target,),
-    )
-    db.execute(
-        "INSERT INTO labels SELECT copy.number, labels.label FROM labels JOIN entries origin ON "
-        "origin.number = labels.entry JOIN entries copy ON copy.session = ? AND copy.id = "
-        "origin.id WHERE origin.session = ?",
-        (target, source),
-    )
-    return copied
 
 
 def _has_message(workspace: Workspace, owner: SessionRow, leaf: EntryRow | None) -> bool:

@@ -32,8 +32,8 @@ def _started(pid: int) -> str | None:
         if fields[0] in (b"Z", b"X"):
             # Dead, and only waiting for somebody to take notice.
             return ""
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return f"{file.read().strip()[:8]}-{int(fields[19])}"
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return f"{file.read(8).decode()}-{int(fields[19])}"
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, IndexError):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.errors import MulliganError
 from mulligan.workspace import sessions, turns
-from mulligan.workspace.session_results import Step
+from mulligan.workspace.turn_results import Step
 from mulligan.workspace.watching import Watching
 
 if TYPE_CHECKING:

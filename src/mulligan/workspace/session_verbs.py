@@ -21,10 +21,9 @@ if TYPE_CHECKING:
         Navigation,
         Session,
         SessionPage,
-        Step,
-        Turn,
     )
     from mulligan.workspace.stats import Stats, Which
+    from mulligan.workspace.turn_results import Step, Turn
     from mulligan.workspace.workspace import Workspace
 
 

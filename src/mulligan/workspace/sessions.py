@@ -18,9 +18,9 @@ from mulligan.workspace import checkpoints as taking
 from mulligan.workspace.entries import check_page
 from mulligan.workspace.observe import observing
 from mulligan.workspace.process import identity, is_gone
-from mulligan.workspace.session_results import Session, SessionPage
 
 if TYPE_CHECKING:
+    from mulligan.workspace.session_results import Session, SessionPage
     from mulligan.workspace.workspace import Workspace
 
 PAGE = 50
@@ -73,6 +73,8 @@ def listed(
     agent: str | None,
 ) -> SessionPage:
     """Sessions by the time of their last change, newest first."""
+    from mulligan.workspace.session_results import SessionPage
+
     check_page((), limit)
     if not 0 <= offset < 1 << 62:
         raise UsageError("An offset is not negative, nor beyond all bounds.")
@@ -147,6 +149,8 @@ def stop_the_dead(workspace: Workspace) -> None:
 
 
 def result(workspace: Workspace, row: SessionRow) -> Session:
+    from mulligan.workspace.session_results import Session
+
     return Session(
         id=row.id,
         agent=row.agent,

@@ -24,8 +24,8 @@ from mulligan.workspace.checkpoints import force, new_id
 from mulligan.workspace.entries import appending
 from mulligan.workspace.look import Look
 from mulligan.workspace.observe import Observation, observing
-from mulligan.workspace.session_results import Step, Turn
 from mulligan.workspace.standing import last_seen, quiet
+from mulligan.workspace.turn_results import Step, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -346,9 +346,11 @@ def _begun(now: Observation, session: SessionRow) -> CheckpointRow | None:
 
 def _guarded(now: Observation, begun: CheckpointRow | None) -> tuple[str, ...]:
     """The guarded files that hold something else than before the turn, by whomever."""
+    if begun is None or begun.guarded == now.seen.guarded:
+        return ()
     from mulligan.workspace.changes import guarded_changes
 
-    return guarded_changes(begun, now.seen, now.trees.load) if begun is not None else ()
+    return guarded_changes(begun, now.seen, now.trees.load)
 
 
 def _without_the_turn(

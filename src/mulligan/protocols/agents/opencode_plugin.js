@@ -127,6 +127,10 @@ export const Mulligan = async ({ client, directory }) => {
       if (event?.type === "session.created" && info?.parentID) above.set(info.id, info.parentID);
       else if (event?.type === "session.created" && info?.id) {
         await tell(about("session_starts", info.id, {}));
+      } else if (event?.type === "session.compacted") {
+        // What the log says by now comes before the next prompt.
+        const id = event.properties?.sessionID;
+        if (id) tellNow(about("session_starts", id, { source: "compact" }));
       } else if (event?.type === "session.idle") {
         const id = event.properties?.sessionID;
         if (!id || above.has(id) || ended.has(id)) return;

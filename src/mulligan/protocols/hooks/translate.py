@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 from mulligan.core.kinds import (
     CALL_BEGINS,
@@ -20,7 +19,11 @@ from mulligan.core.kinds import (
     TURN_ENDS,
 )
 
-Payload = dict[str, Any]
+TYPE_CHECKING = False  # as in `mulligan`: hooks that tell a server need nothing of `typing`
+if TYPE_CHECKING:
+    from typing import Any
+
+    Payload = dict[str, Any]
 
 COMMAND_HOOKS = {
     "claude-code": {
