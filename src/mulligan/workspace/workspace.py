@@ -22,6 +22,7 @@ from mulligan.journal import operations, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.store.objects import Store
+from mulligan.workspace.file_verbs import FileVerbs
 from mulligan.workspace.home import Project, find_project, home_directory, register
 from mulligan.workspace.lock import WAIT_SECONDS, locked
 from mulligan.workspace.review_verbs import ReviewVerbs
@@ -34,19 +35,8 @@ if TYPE_CHECKING:
     from mulligan.files.watch_socket import RemoteWatcher
     from mulligan.workspace.ahead import Ahead
     from mulligan.workspace.results import (
-        Checkpoint,
-        Collected,
-        Differences,
-        FileChange,
-        Finding,
-        Forgotten,
         Operation,
         Progress,
-        RestorePlan,
-        RestoreResult,
-        Status,
-        TreeEntry,
-        Verified,
     )
     from mulligan.workspace.review_results import PendingStats
     from mulligan.workspace.search import Tools
@@ -82,7 +72,7 @@ def open_workspace(
     return Workspace(project, base, watch=watch, wait=wait, progress=progress)
 
 
-class Workspace(SessionVerbs, ReviewVerbs):
+class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
     """One project. Use it as a context manager, or `close` it. Safe to share between threads."""
 
     def __init__(
@@ -187,207 +177,6 @@ class Workspace(SessionVerbs, ReviewVerbs):
     ) -> None:
         self.close()
 
-    def checkpoint(
-        self,
-        message: str = "",
-        *,
-        include: Sequence[str] = (),
-        kind: str = "manual",
-        session: str | None = None,
-    ) -> Checkpoint:
-        """Takes a checkpoint, for a session if one is named.
-
-        `include` names paths to keep from now on even where ignored.
-        """
-        from mulligan.workspace import checkpoints
-
-        return checkpoints.take(
-            self, message, include=self.paths(include), kind=kind, session=session
-        )
-
-    def log(self, limit: int | None = None, before: str | None = None) -> list[Checkpoint]:
-        """The checkpoints, newest first; those that came before one, if it is named."""
-        from mulligan.workspace import checkpoints
-
-        return checkpoints.log(self, limit, before)
-
-    def find(self, name: str) -> Checkpoint:
-        """The checkpoint with this id or unambiguous prefix; `@` is the latest, `@1` one before."""
-        from mulligan.workspace import checkpoints
-
-        return checkpoints.find(self, name)
-
-    def read(self, checkpoint: str, path: str) -> bytes:
-        """The exact bytes of a file in a checkpoint; of a link, its target."""
-        from mulligan.workspace import checkpoints
-
-        return checkpoints.read(self, checkpoint, self.path(path))
-
-    def read_disk(self, path: str) -> bytes:
-        """The bytes of an ordinary file as it is on the disk now, never through a link."""
-        from mulligan.workspace import checkpoints
-
-        return checkpoints.read_disk(self, self.path(path))
-
-    def tree_entry(self, checkpoint: str, path: str) -> TreeEntry:
-        """One path of a checkpoint: its kind, mode, size and content's id."""
-        from mulligan.workspace import checkpoints
-
-        return checkpoints.entry(self, checkpoint, self.path(path))
-
-    def entries(self, checkpoint: str) -> list[TreeEntry]:
-        """Everything in a checkpoint, guarded files included."""
-        from mulligan.workspace import checkpoints
-
-        return checkpoints.entries(self, checkpoint)
-
-    def status(self) -> Status:
-        """What changed on disk since the last checkpoint, by whomever and however."""
-        from mulligan.workspace import changes
-
-        return changes.status(self)
-
-    def diff(
-        self, before: str | None = None, after: str | None = None, paths: Sequence[str] = ()
-    ) -> list[FileChange]:
-        """The differences from one checkpoint to another, or to the disk; renames are paired.
-
-        Without `before`, from the checkpoint that `status` compares with.
-        """
-        return list(self.compare(before, after, paths).files)
-
-    def compare(
-        self,
-        before: str | None = None,
-        after: str | None = None,
-        paths: Sequence[str] = (),
-        *,
-        binary: bool = False,
-    ) -> Differences:
-        """What `diff` gives, with the folders that differ and the checkpoints' names.
-
-        With `binary`, patches hold the contents of what is no text, up to 16 MB of each.
-        """
-        from mulligan.workspace import changes
-
-        return changes.compare(self, before, after, self.paths(paths), binary=binary)
-
-    def plan_restore(
-        self,
-        checkpoint: str,
-        paths: Sequence[str] = (),
-        *,
-        keep_dirty: bool = False,
-        force: bool = False,
-    ) -> RestorePlan:
-        """What `restore` would do; changes nothing."""
-        from mulligan.workspace import restore
-
-        _check_wishes(keep_dirty, force)
-        return restore.plan(self, checkpoint, self.paths(paths), keep_dirty=keep_dirty, force=force)
-
-    def restore(
-        self,
-        checkpoint: str,
-        paths: Sequence[str] = (),
-        *,
-        keep_dirty: bool = False,
-        force: bool = False,
-        session: str | None = None,
-    ) -> RestoreResult:
-        """Brings the project, or some paths of it, back to a checkpoint.
-
-        It is the doing of `session`, or of the one that the checkpoint belongs to.
-
-        The state before is in a safety checkpoint, and `undo` returns to it. Files whose content
-        is in no checkpoint yet are listed as dirty; `keep_dirty` leaves those alone. Files that the
-        user is known to have changed since the last turn are left alone, unless `force`.
-        """
-        from mulligan.workspace import restore
-
-        _check_wishes(keep_dirty, force)
-        return restore.restore(
-            self,
-            checkpoint,
-            self.paths(paths),
-            keep_dirty=keep_dirty,
-            force=force,
-            session=session,
-        )
-
-    def undo(
-        self,
-        *,
-        keep_dirty: bool = False,
-        force: bool = False,
-        preview: bool = False,
-        further: bool = True,
-    ) -> RestoreResult:
-        """Takes back the last operation that changed something; again, one further back.
-
-        What others did since in the same files stays, line by line, unless `force`. Without
-        `further`, raises `NothingToUndo` right after a turn that changed nothing.
-        """
-        from mulligan.workspace import turns
-
-        _check_wishes(keep_dirty, force)
-        return turns.undo(
-            self, keep_dirty=keep_dirty, force=force, preview=preview, further=further
-        )
-
-    def redo(
-        self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
-    ) -> RestoreResult:
-        """Takes back the last undo."""
-        from mulligan.workspace import turns
-
-        _check_wishes(keep_dirty, force)
-        return turns.redo(self, keep_dirty=keep_dirty, force=force, preview=preview)
-
-    def operations(self, limit: int | None = None, before: int | None = None) -> list[Operation]:
-        """The log of operations, newest first; those before a number, if it is given."""
-        from mulligan.workspace import checkpoints
-
-        return checkpoints.operation_log(self, limit, before)
-
-    def verify(self, *, repair: bool = False) -> Verified:
-        """Re-reads and re-hashes everything, and checks every reference."""
-        from mulligan.workspace import upkeep
-
-        return upkeep.verify(self, repair=repair)
-
-    def gc(self, *, dry_run: bool = False) -> Collected:
-        """Frees what nothing reaches any more."""
-        from mulligan.workspace import upkeep
-
-        return upkeep.gc(self, dry_run=dry_run)
-
-    def forget(
-        self,
-        *,
-        keep_last: int | None = None,
-        older_than: float | None = None,
-        max_bytes: int | None = None,
-        dry_run: bool = False,
-    ) -> Forgotten:
-        """Drops old checkpoints: all but the last so many, or those older than so many seconds,
-        or the oldest until the store fits. What is dropped is freed by the next `gc`."""
-        from mulligan.workspace import upkeep
-
-        return upkeep.forget(
-            self,
-            keep_last=keep_last,
-            older_than=older_than,
-            max_bytes=max_bytes,
-            dry_run=dry_run,
-        )
-
-    def forget_checkpoints(self, *names: str) -> Forgotten:
-        """Drops these checkpoints; those that the next undo needs are refused."""
-        from mulligan.workspace import upkeep
-
-        return upkeep.forget_named(self, names)
-
     @property
     def settings(self) -> Settings:
         """What is in force now, whoever has changed it since the project was opened."""
@@ -401,12 +190,6 @@ class Workspace(SessionVerbs, ReviewVerbs):
         """Sets settings for the project, by section and name; what the user wrote wins still."""
         change_settings(self.project.directory, values)
         return self.settings
-
-    def doctor(self) -> list[Finding]:
-        """What is wrong here, and how to mend it."""
-        from mulligan.workspace import upkeep
-
-        return upkeep.doctor(self)
 
     def path(self, given: str) -> bytes:
         """A path as the project knows it; raises `UsageError` for one outside the project."""
@@ -532,11 +315,6 @@ def _open_files(project: Project, wait: float) -> tuple[Database, Store]:
                 "to begin anew."
             )
         return Database(journal, JOURNAL), Store(objects)
-
-
-def _check_wishes(keep_dirty: bool, force: bool) -> None:
-    if force and keep_dirty:
-        raise UsageError("To keep dirty files and to overwrite them are two different wishes.")
 
 
 def _has_content(path: str) -> bool:
