@@ -436,6 +436,60 @@ def test_undo_takes_back_a_discard_and_the_hunk_is_pending_again(
     assert workspace.pending() == before
 
 
+def test_what_a_restore_took_away_is_pending_again_once_it_is_back(
+    project: Path, workspace: Workspace, session: str, other: str
+) -> None:
+    put(project, "old", "old\n")
+    put(project, "a", TEN)
+    base = workspace.checkpoint("by hand").id
+
+    def act() -> None:
+        put(project, "new", "new\n")
+        replaced(project, "a", "line 1\n", "one\n")
+        (project / "old").unlink()
+
+    turn(workspace, session, act)
+    turn(workspace, other, lambda: put(project, "new", "new\nnewer\n"))
+    full = workspace.checkpoint("by hand, too").id
+    waiting = workspace.pending()
+    for back in (workspace.undo, lambda: workspace.restore(full)):
+        workspace.restore(base, force=True)
+        assert workspace.pending().files == ()
+        back()
+        assert workspace.pending() == waiting
+    workspace.approve(session)
+    approved = workspace.pending()
+    workspace.restore(base, force=True)
+    workspace.restore(full)
+    assert workspace.pending() == approved, "what was approved since is so still"
+
+
+@pytest.mark.parametrize("way", ["restore", "discard", "turn"])
+def test_a_file_that_was_thrown_away_stays_away_when_what_was_built_upon_it_is_reset(
+    project: Path, workspace: Workspace, session: str, other: str, way: str
+) -> None:
+    before = workspace.begin_turn(session, "make it").checkpoint
+    put(project, "a", "one\n")
+    workspace.end_turn(session)
+    turn(workspace, other, lambda: put(project, "a", "one\ntwo\n"))
+    waiting = workspace.pending()
+    if way == "restore":
+        workspace.restore(before, force=True)
+    elif way == "discard":
+        workspace.discard(session=session, force=True)
+    else:
+        turn(workspace, session, (project / "a").unlink)
+    assert workspace.pending().files == ()
+    assert not workspace.reset(other, force=True).files.restored
+    assert not (project / "a").exists()
+    workspace.undo()
+    workspace.undo()
+    assert (project / "a").read_text() == "one\ntwo\n"
+    found = workspace.pending()
+    assert [file.path for file in found.files] == [file.path for file in waiting.files]
+    assert {hunk.id for hunk in found.hunks} == {hunk.id for hunk in waiting.hunks}
+
+
 def test_a_turn_is_taken_out_and_later_turns_stay(
     project: Path, workspace: Workspace, session: str
 ) -> None:

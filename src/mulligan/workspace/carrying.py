@@ -39,11 +39,14 @@ def carried_on(
     has not done this, whosever account it goes to.
     """
     changes = trees.differences(before, after) if known else []
+    withdrawn = _withdrawn(trees, known, changes, author)
     found = {}
     for number, view in known.items():
         mine = [change for change in changes if author(change.path) == number]
         others = [change for change in changes if author(change.path) != number]
-        moved = _with_others(trees, view, others, after if not mine else None, before, author)
+        moved = _with_others(
+            trees, view, others, after if not mine else None, before, author, withdrawn
+        )
         moved = _with_own(trees, moved, mine, after if not others else None, before)
         if by_us and moved.base is not None:
             moved = moved._replace(base=_followed(trees, moved.base, mine))
@@ -84,6 +87,7 @@ def _with_others(
     all_of_it: Id | None,
     before: Id,
     author: Author,
+    withdrawn: Collection[bytes],
 ) -> View:
     """The view after somebody else changed the disk."""
     if not changes or view.approved is None:
@@ -96,9 +100,12 @@ def _with_others(
     into_approved: dict[bytes, Entry | None] = {}
     into_written: dict[bytes, Entry | None] = {}
     into_base: dict[bytes, Entry | None] = {}
-    # What the user does is a decision; what another agent does is a proposal itself.
+    # What the user does is a decision; what another agent does is a proposal itself, unless it
+    # takes one back: then what was built upon that goes with it.
     joins = {
-        path: _joined if author(path) is None else _joined_by_an_agent
+        path: _joined
+        if author(path) is None or (path in withdrawn and trees.find(approved, path) is not None)
+        else _joined_by_an_agent
         for path, _was, _now in changes
     }
     came = {path: now for path, _was, now in changes}
@@ -130,6 +137,21 @@ def _with_others(
         written=trees.edit(written, into_written),
         base=trees.edit(base, into_base) if base is not None else None,
     )
+
+
+def _withdrawn(
+    trees: Trees, known: Mapping[int, View], changes: Iterable[Change], author: Author
+) -> set[bytes]:
+    """What is gone by the hand of the session that had proposed it."""
+    found = set()
+    for path, _was, now in changes:
+        whose = author(path) if now is None else None
+        view = known.get(whose) if whose is not None else None
+        if view is None or view.approved is None:
+            continue
+        if trees.find(view.approved, path) is None:
+            found.add(path)
+    return found
 
 
 def _with_own(

@@ -269,8 +269,7 @@ def _standing_after(
         view = views.of_session(workspace.journal, owner) or View()
         known[owner] = view._replace(approved=before, written=before)
     stand = carried_on(trees, known, before, after, lambda path: owner, by_us=True)
-    if owner is not None:
-        stand[owner] = brought_back(workspace, trees, stand[owner], owner, before, after)
+    stand = brought_back(workspace, trees, stand, owner, before, after, operation.undoes)
     if operation.undoes is not None:
         stand = taken_back(workspace, trees, stand, operation.undoes, after)
     if owner is not None and "round" in operation.intent:
