@@ -490,6 +490,29 @@ def test_a_file_that_was_thrown_away_stays_away_when_what_was_built_upon_it_is_r
     assert {hunk.id for hunk in found.hunks} == {hunk.id for hunk in waiting.hunks}
 
 
+def test_lines_that_were_thrown_away_stay_away_when_what_replaced_them_is_reset(
+    project: Path, workspace: Workspace, session: str, other: str
+) -> None:
+    put(project, "a", TEN)
+
+    def act() -> None:
+        replaced(project, "a", "line 3\n", "one\n")
+        replaced(project, "a", "line 8\n", "one\n")
+
+    def act_upon() -> None:
+        put(project, "a", TEN.replace("line 3\n", "two\n").replace("line 8\n", "one\n"))
+
+    turn(workspace, session, act)
+    turn(workspace, other, act_upon)
+    waiting = workspace.pending()
+    first, _second = workspace.pending(session=session).hunks
+    workspace.discard(first.id, force=True)
+    assert shown(workspace, session=other) == []
+    assert shown(workspace, session=session) == [("a", "line 8\n", "one\n")]
+    workspace.undo()
+    assert workspace.pending() == waiting
+
+
 def test_a_turn_is_taken_out_and_later_turns_stay(
     project: Path, workspace: Workspace, session: str
 ) -> None:

@@ -8,10 +8,12 @@ exactly what others changed within it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
+from typing import NamedTuple
 
 from mulligan.core.diff import is_binary
-from mulligan.core.hunks import Hunk, apply_hunks, hunks
+from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
 from mulligan.core.merge import fold, touched
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import FILE, Change, Entry
@@ -22,6 +24,13 @@ from mulligan.workspace.trees import Trees
 Id = bytes
 LINES_UP_TO = 16 << 20
 """Larger files are compared whole."""
+
+
+class Withdrawn(NamedTuple):
+    """What a session had written at a path, with and without what it takes back now."""
+
+    before: bytes
+    after: bytes
 
 
 def carried_on(
@@ -39,7 +48,13 @@ def carried_on(
     has not done this, whosever account it goes to.
     """
     changes = trees.differences(before, after) if known else []
-    withdrawn = _withdrawn(trees, known, changes, author)
+
+    @cache
+    def withdrawn(change: Change) -> Withdrawn | None:
+        whose = author(change.path)
+        view = known.get(whose) if whose is not None else None
+        return _withdrawn(trees, view, change) if view is not None else None
+
     found = {}
     for number, view in known.items():
         mine = [change for change in changes if author(change.path) == number]
@@ -87,7 +102,7 @@ def _with_others(
     all_of_it: Id | None,
     before: Id,
     author: Author,
-    withdrawn: Collection[bytes],
+    withdrawn: Callable[[Change], Withdrawn | None],
 ) -> View:
     """The view after somebody else changed the disk."""
     if not changes or view.approved is None:
@@ -100,12 +115,9 @@ def _with_others(
     into_approved: dict[bytes, Entry | None] = {}
     into_written: dict[bytes, Entry | None] = {}
     into_base: dict[bytes, Entry | None] = {}
-    # What the user does is a decision; what another agent does is a proposal itself, unless it
-    # takes one back: then what was built upon that goes with it.
+    # What the user does is a decision; what another agent does is a proposal itself.
     joins = {
-        path: _joined
-        if author(path) is None or (path in withdrawn and trees.find(approved, path) is not None)
-        else _joined_by_an_agent
+        path: _joined if author(path) is None else _joined_by_an_agent
         for path, _was, _now in changes
     }
     came = {path: now for path, _was, now in changes}
@@ -124,11 +136,19 @@ def _with_others(
             held = _as(trees.find(base, old), new)
             into_base[old] = None
             into_base[new], _written = _joined(trees, held, held, was, came[new])
-    for path, was, now in changes:
+    for change in changes:
+        path, was, now = change
         if path in into_approved:
             continue
         held, wrote = trees.find(approved, path), trees.find(written, path)
         into_approved[path], into_written[path] = joins[path](trees, held, wrote, was, now)
+        if held is not None and not same(held, was):
+            # What was built upon a proposal is not to bring it back.
+            away = withdrawn(change)
+            if away is not None and now is None:
+                into_approved[path] = into_written[path] = None
+            elif away is not None:
+                into_approved[path] = _without(trees, into_approved[path], away)
         if base is not None:
             held = trees.find(base, path)
             into_base[path], _written = _joined(trees, held, held, was, now)
@@ -139,19 +159,32 @@ def _with_others(
     )
 
 
-def _withdrawn(
-    trees: Trees, known: Mapping[int, View], changes: Iterable[Change], author: Author
-) -> set[bytes]:
-    """What is gone by the hand of the session that had proposed it."""
-    found = set()
-    for path, _was, now in changes:
-        whose = author(path) if now is None else None
-        view = known.get(whose) if whose is not None else None
-        if view is None or view.approved is None:
-            continue
-        if trees.find(view.approved, path) is None:
-            found.add(path)
-    return found
+def _withdrawn(trees: Trees, view: View, change: Change) -> Withdrawn | None:
+    """What a session takes back of its own proposal by changing a path, if anything."""
+    if view.approved is None:
+        return None
+    path, was, now = change
+    held, wrote = trees.find(view.approved, path), trees.find(view.written or view.approved, path)
+    if now is None:
+        return Withdrawn(b"", b"") if held is None else None
+    base, mine, old, new = (as_lines(each, trees) for each in (held, wrote, was, now))
+    if base is None or mine is None or old is None or new is None:
+        return None
+    proposed, pending, left = (
+        [_turned(hunk) for hunk in hunks(base, each)] for each in (mine, old, new)
+    )
+    gone = touched(proposed, pending) - touched(proposed, left)
+    if not gone:
+        return None
+    return Withdrawn(mine, revert_hunks(mine, [_turned(proposed[at]) for at in sorted(gone)]))
+
+
+def _without(trees: Trees, held: Entry | None, away: Withdrawn) -> Entry | None:
+    """What is approved at a path, for one who took over what another has withdrawn."""
+    lines = as_lines(held, trees)
+    if held is None or lines is None:
+        return held
+    return trees.with_content(held, fold(lines, *away).content)
 
 
 def _with_own(
