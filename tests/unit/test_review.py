@@ -314,6 +314,24 @@ def test_pending_work_follows_a_file_that_the_user_renames_and_edits(
     assert (project / "b").read_text() == TEN.replace("line 8\n", "mine\n")
 
 
+def test_a_turn_is_known_by_its_work_in_a_file_that_the_user_has_renamed_and_edited(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    (project / "a").rename(project / "b")
+    replaced(project, "b", "line 8\n", "mine\n")
+    workspace.observe()
+    turn(workspace, session, lambda: replaced(project, "b", "line 6\n", "six\n"))
+    assert [hunk.turns for hunk in workspace.pending().hunks] == [(0,), (1,)]
+    assert shown(workspace, session=session, turn=0) == [("b", "line 3\n", "three\n")]
+    (first, _second) = workspace.pending().hunks
+    assert workspace.discard(session=session, turn=0).hunks == (first.id,)
+    wanted = TEN.replace("line 8\n", "mine\n").replace("line 6\n", "six\n")
+    assert (project / "b").read_text() == wanted
+    assert not (project / "a").exists()
+
+
 @pytest.mark.parametrize("act", ["keep", "discard"])
 @pytest.mark.parametrize("tail", ["", "\n", "\r\n"])
 def test_the_end_of_a_file_is_exact(
