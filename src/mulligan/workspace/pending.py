@@ -265,19 +265,19 @@ def _turns(
 
 
 def names_now(
-    now: Observation, since: Id, changes: Sequence[Change], paths: Collection[bytes]
+    now: Observation, since: Id, changes: Sequence[Change], paths: Collection[bytes] | None = None
 ) -> dict[bytes, bytes]:
-    """Where those of some changed files are now that have been renamed to one of these paths."""
+    """Where those of some changed files are now that have been renamed, to one of these paths."""
     present = finder(now.seen.tree, now.trees.load)
     gone = {
         path
         for path, _was, became in changes
-        if became is not None and path not in paths and present(path) is None
+        if became is not None and path not in (paths or ()) and present(path) is None
     }
     if not gone:
         return {}
     found = renamed(now.trees, now.trees.differences(since, now.seen.tree), gone)
-    return {old: new for old, new in found.items() if new in paths}
+    return {old: new for old, new in found.items() if paths is None or new in paths}
 
 
 def _shares(
