@@ -119,6 +119,18 @@ def test_a_file_that_the_agent_created_and_the_user_edited_is_not_deleted_by_und
     assert [skip.path for skip in done.results[0].skipped] == ["new"]
 
 
+def test_a_file_that_the_user_edited_is_not_deleted_by_undo_though_the_agent_has_renamed_it(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    turn(workspace, session, lambda: put(project, "a", TEN))
+    replaced(project, "a", "line 4\n", "line 4\nmine\n")
+    turn(workspace, session, lambda: (project / "a").rename(project / "b"))
+    (hunk,) = workspace.pending().hunks
+    assert hunk.mixed and hunk.changed_by == ("user",)
+    assert workspace.discard().conflicts == (hunk.id,)
+    assert "mine\n" in (project / "b").read_text()
+
+
 def test_restore_spares_what_the_user_typed_since_the_last_turn_even_after_a_decision(
     project: Path, workspace: Workspace, session: str
 ) -> None:
@@ -325,8 +337,12 @@ def test_a_turn_is_known_by_its_work_in_a_file_that_the_user_has_renamed_and_edi
     turn(workspace, session, lambda: replaced(project, "b", "line 6\n", "six\n"))
     assert [hunk.turns for hunk in workspace.pending().hunks] == [(0,), (1,)]
     assert shown(workspace, session=session, turn=0) == [("b", "line 3\n", "three\n")]
-    (first, _second) = workspace.pending().hunks
+    (first, second) = workspace.pending().hunks
+    assert [each.status for each in workspace.turn_statuses(session)] == ["pending", "pending"]
+    workspace.keep(second.id)
+    assert [each.status for each in workspace.turn_statuses(session)] == ["pending", "kept"]
     assert workspace.discard(session=session, turn=0).hunks == (first.id,)
+    assert [each.status for each in workspace.turn_statuses(session)] == ["undone", "kept"]
     wanted = TEN.replace("line 8\n", "mine\n").replace("line 6\n", "six\n")
     assert (project / "b").read_text() == wanted
     assert not (project / "a").exists()
@@ -420,13 +436,16 @@ def test_undo_of_a_keep_leaves_what_the_agent_has_written_elsewhere_pending(
     workspace.begin_turn(session, "do it")
     put(project, "a", "A\n")
     workspace.keep()
-    workspace.undo()
+    assert workspace.undo().undoes_kind == "keep"
     put(project, "b", "B\n")
     workspace.discard(paths=["b"])
+    assert workspace.undo().undoes_kind == "discard"
+    assert shown(workspace) == [("a", "a\n", "A\n"), ("b", "b\n", "B\n")]
+    workspace.redo()
+    assert shown(workspace) == [("a", "a\n", "A\n")]
     workspace.undo()
-    workspace.undo()
-    assert (project / "b").read_text() == "B\n"
-    assert shown(workspace, paths=["b"]) == [("b", "b\n", "B\n")]
+    assert workspace.undo().undoes_kind == "turn"
+    assert (project / "b").read_text() == "b\n"
 
 
 def test_undo_of_a_forced_discard_still_knows_which_lines_are_the_users(
@@ -529,6 +548,43 @@ def test_lines_that_were_thrown_away_stay_away_when_what_replaced_them_is_reset(
     assert shown(workspace, session=session) == [("a", "line 8\n", "one\n")]
     workspace.undo()
     assert workspace.pending() == waiting
+
+
+@pytest.mark.parametrize("way", ["keep", "approve", "discard", "reset", "restore", "by hand"])
+def test_a_decision_in_an_open_turn_is_what_undo_takes_back_and_the_turn_keeps_its_work(
+    project: Path, workspace: Workspace, session: str, way: str
+) -> None:
+    put(project, "a", TEN)
+    base = workspace.checkpoint("by hand").id
+    begun = workspace.begin_turn(session, "do it")
+    replaced(project, "a", "line 3\n", "three\n")
+    put(project, "new", "new\n")
+    waiting = shown(workspace)
+    if way == "keep":
+        workspace.keep()
+    elif way == "approve":
+        workspace.approve(session)
+    elif way == "discard":
+        workspace.discard()
+    elif way == "reset":
+        workspace.reset(session)
+    else:
+        workspace.restore(begun.checkpoint if way == "restore" else base, force=True)
+    assert workspace.pending().files == ()
+    workspace.undo()
+    assert shown(workspace) == waiting
+    workspace.redo()
+    assert workspace.pending().files == ()
+    workspace.undo()
+    put(project, "newer", "newer\n")
+    workspace.end_turn(session)
+    assert {hunk.path: hunk.turns for hunk in workspace.pending().hunks} == {
+        "a": (0,),
+        "new": (0,),
+        "newer": (0,),
+    }
+    workspace.discard(session=session, turn=0)
+    assert workspace.pending().files == ()
 
 
 def test_a_turn_is_taken_out_and_later_turns_stay(

@@ -197,28 +197,42 @@ def _with_own(
     if all_of_it is not None and written == before:
         return view._replace(written=all_of_it)
     into: dict[bytes, Entry | None] = {}
+    came = {path: now for path, _was, now in changes}
+    # A file that it renames takes along what others have changed in it.
+    shared = {
+        path
+        for path, was, now in changes
+        if now is None and not same(trees.find(written, path), was)
+    }
+    for old, new in renamed(trees, changes, shared).items():
+        wrote, was = (_as(trees.find(each, old), new) for each in (written, before))
+        into[old], into[new] = None, _own(trees, wrote, was, came[new])
     for path, was, now in changes:
-        wrote = trees.find(written, path)
-        if same(wrote, was) or was is None or now is None:
-            into[path] = now
-            continue
-        into[path] = wrote
-        old, new = as_lines(was, trees), as_lines(now, trees)
-        # Of a file that it had deleted, and others have made again, it has written nothing yet.
-        mine = b"" if wrote is None else as_lines(wrote, trees)
-        if old is not None and mine is not None and new is not None:
-            # Where it clashes with what others changed within its work, or brings back lines with
-            # more between them, it stays theirs too. So does a file that cannot be parted: when
-            # unsure whose something is, it is somebody else's.
-            removed = hunks(old, mine)
-            edits = [
-                edit
-                for edit in hunks(old, new)
-                if not any(_lines(each) & _lines(edit) for each in _meeting(edit, removed))
-            ]
-            mine = fold(mine, old, apply_hunks(old, edits), edits=edits).content
-            into[path] = trees.with_content(now, mine)
+        if path not in into:
+            into[path] = _own(trees, trees.find(written, path), was, now)
     return view._replace(written=trees.edit(written, into))
+
+
+def _own(trees: Trees, wrote: Entry | None, was: Entry | None, now: Entry | None) -> Entry | None:
+    """What is written at a path that the session itself has changed."""
+    if same(wrote, was) or was is None or now is None:
+        return now
+    old, new = as_lines(was, trees), as_lines(now, trees)
+    # Of a file that it had deleted, and others have made again, it has written nothing yet.
+    mine = b"" if wrote is None else as_lines(wrote, trees)
+    if old is None or mine is None or new is None:
+        return wrote
+    # Where it clashes with what others changed within its work, or brings back lines with more
+    # between them, it stays theirs too. So does a file that cannot be parted: when unsure whose
+    # something is, it is somebody else's.
+    removed = hunks(old, mine)
+    edits = [
+        edit
+        for edit in hunks(old, new)
+        if not any(_lines(each) & _lines(edit) for each in _meeting(edit, removed))
+    ]
+    mine = fold(mine, old, apply_hunks(old, edits), edits=edits).content
+    return trees.with_content(now, mine)
 
 
 def _joined(

@@ -23,6 +23,7 @@ from mulligan.workspace.review_results import (
 )
 from mulligan.workspace.taking_out import CHANGED_SINCE, SOME_LINES, without
 from mulligan.workspace.trees import Trees
+from mulligan.workspace.turns import split
 from mulligan.workspace.wish import Wish, settled
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def discard(
     left: set[str] = set()
     results: list[RestoreResult] = []
     with workspace.locked():
+        if not preview:
+            split(workspace)
         if choice.turn is not None:
             done, left = _discard_turn(workspace, choice, force=force, preview=preview)
             return Discarded(tuple(done[0]), tuple(sorted(left)), (done[1],))

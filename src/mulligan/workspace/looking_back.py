@@ -29,6 +29,8 @@ LOOKED_AT = 50
 """How many of a session's views with work of others in them are remembered here."""
 LOOKED_THROUGH = 200
 """How many views of all other sessions."""
+LOOKED_UPON = 50_000
+"""How many paths of earlier trees, about: where very much came, only the last ones count."""
 
 
 class _Past(NamedTuple):
@@ -61,7 +63,7 @@ def brought_back(
     came = {path: now for path, _was, now in trees.differences(before, present)}
     if not came:
         return known
-    found = known | _for_others(workspace, trees, known, owner, came, present, until)
+    found = known | _as_then(workspace, trees, known, owner, came, present, until)
     if owner is not None and found[owner].approved is not None:
         found[owner] = _for_owner(workspace, trees, found[owner], owner, came, present)
     return found
@@ -79,7 +81,7 @@ def _for_owner(
     return quiet(view._replace(written=trees.edit(view.written or present, into)), present)
 
 
-def _for_others(
+def _as_then(
     workspace: Workspace,
     trees: Trees,
     known: dict[int, View],
@@ -88,25 +90,29 @@ def _for_others(
     present: Id,
     until: int | None,
 ) -> dict[int, View]:
-    """What was pending is so again, but for what has been approved since."""
+    """For all but the owner: what was pending is so again, unless it was approved since."""
     open_paths: dict[int, set[bytes]] = {}
     into: dict[int, tuple[Wanted, Wanted]] = {}
+    unlike: dict[Id, set[bytes]] = {present: set()}
     for past in _pasts(workspace, owner, until):
         paths = open_paths.setdefault(past.session, set(came))
-        if not paths:
-            continue
-        here = paths - {change.path for change in trees.differences(past.tree, present)}
-        approved, written = (
-            {path: held for path, held, _now in trees.differences(tree, past.tree)}
-            for tree in _sides(past.view, past.tree)
-        )
-        paths -= here
-        sides = into.setdefault(past.session, ({}, {}))
-        for path in here:
-            # That it was not there then, either, tells nothing unless it had been removed.
-            if came[path] is not None or path in approved:
-                sides[0][path] = approved.get(path, came[path])
-                sides[1][path] = written.get(path, came[path])
+        few = len(unlike) < 5 or len(unlike) * len(came) < LOOKED_UPON
+        if paths and few and past.tree not in unlike:
+            unlike[past.tree] = {each.path for each in trees.differences(past.tree, present)}
+        here = paths - unlike.get(past.tree, paths)
+        if here:
+            held, wrote = _sides(past.view, past.tree)
+            approved, written = (
+                {path: entry for path, entry, _now in trees.differences(side, past.tree)}
+                for side in (held, wrote)
+            )
+            sides = into.setdefault(past.session, ({}, {}))
+            for path in here:
+                # That it was not there then, either, tells nothing unless it had been removed.
+                if came[path] is not None or path in approved:
+                    sides[0][path] = approved.get(path, came[path])
+                    sides[1][path] = written.get(path, came[path])
+            paths -= here
         paths -= {path for path in paths if past.decided is None or text(path) in past.decided}
     found = {}
     for session, (approved, written) in into.items():
