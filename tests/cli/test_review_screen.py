@@ -473,6 +473,21 @@ def test_one_session_can_be_reviewed_alone(worked: Path) -> None:
     assert not (worked / "aaa.txt").exists() and len(ids(worked)) == 5
 
 
+def test_with_several_sessions_each_file_says_whose_it_is(worked: Path) -> None:
+    quick("turn", "begin", "--new", "--agent", "other", "one more", project=worked)
+    write(worked, {"notes.txt": changed(5, 15, 30)})
+    quick("turn", "end", "@", project=worked)
+    with running("review", cwd=worked) as screen:
+        screen.until("Change 1 of 6")
+        mine = [line.split() for line in screen.lines if "notes.txt" in line]
+        assert [(words[1], words[2]) for words in mine] == [
+            ("notes.txt", "robot"),
+            ("notes.txt", "other"),
+        ]
+        screen.press("q")
+        assert screen.wait() == 0
+
+
 def review_of(*files: tuple[str, int], session: str = "s") -> Review:
     def hunk(path: str, index: int) -> PendingHunk:
         name = f"{path}{index}"
@@ -591,7 +606,10 @@ def test_every_row_fits_at_every_size(
         for path in ("dir/ファイル.py", "b" * 200, "c")
     )
     place = review_place.first(Review(files))._replace(at=at)
-    sight = Sight("プロジェクト", place, "agent 标题", lines, needle="x", helping=helping)
+    names = {"s": "agent 标题"} if at % 2 else {}
+    sight = Sight(
+        "プロジェクト", place, "agent 标题", lines, needle="x", helping=helping, names=names
+    )
     found = rows(sight, columns, height, colours=colours)
     assert len(found) == height
     for row in found:

@@ -67,6 +67,8 @@ class Reviewed(RuleBasedStateMachine):
         # are in question as long as they are pending, and again after an undo or a discard.
         self.brought: set[bytes] = set()
         self.ever_brought: set[bytes] = set()
+        # Lines in files that were renamed: what was pending may not be found again there.
+        self.renamed: set[bytes] = set()
         # Lines that the user has typed since the last turn, or the last look back.
         self.fresh: set[bytes] = set()
         # Since a checkpoint by hand nobody can tell them from others: a restore lists them only.
@@ -154,6 +156,7 @@ class Reviewed(RuleBasedStateMachine):
             if not os.path.exists(self.full(to)):
                 # The user's lines in it are the agent's proposal now, at that place.
                 self.bring(set(self.disk()[name]))
+                self.renamed |= set(self.disk()[name])
                 self.as_tool(who, [name, to], partial(self.rename, name, to))
 
     @precondition(lambda self: self.open_turns)
@@ -189,6 +192,7 @@ class Reviewed(RuleBasedStateMachine):
             if not os.path.exists(self.full(to)):
                 # What is decided on is the user's own now: they have made another file of it.
                 self.ever_brought |= set(self.disk()[name]) - waiting
+                self.renamed |= set(self.disk()[name]) - waiting
                 self.rename(name, to)
         self.workspace.observe()
 
@@ -336,7 +340,7 @@ class Reviewed(RuleBasedStateMachine):
         for session, agent in zip(self.agents, AGENTS, strict=False):
             hunks = self.workspace.pending(session=session).hunks
             waiting = {line for hunk in hunks for line in lines_of(hunk)}
-            assert self.lines(disk, agent) - self.kept - self.ever_brought <= waiting
+            assert self.lines(disk, agent) - self.kept - self.renamed <= waiting
 
     @invariant()
     def stats_are_those_of_the_hunks(self) -> None:
@@ -392,7 +396,6 @@ class Reviewed(RuleBasedStateMachine):
                 assert gone.isdisjoint(there), "what was discarded is gone"
         if force:
             assert not done.conflicts
-            self.ever_brought |= self.lines(before, AGENTS) - self.lines(after)
         else:
             whose = {waiting[id].session for id in done.hunks if id in waiting}
             if not hunks and choice.get("session") is None:
@@ -446,8 +449,6 @@ class Reviewed(RuleBasedStateMachine):
     def moved(self, before: Disk, done: RestoreResult, *, force: bool) -> None:
         after = self.disk()
         self.assert_only_changed(before, done)
-        # Should what it took away come back, that is a question of its own as well.
-        self.ever_brought |= self.lines(before, AGENTS) - self.lines(after)
         self.bring(self.came(before, after))
         lost = self.lines(before, USER) - self.lines(after)
         if not force and not self.by_hand:

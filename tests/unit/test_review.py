@@ -119,6 +119,18 @@ def test_a_file_that_the_agent_created_and_the_user_edited_is_not_deleted_by_und
     assert [skip.path for skip in done.results[0].skipped] == ["new"]
 
 
+def test_a_file_that_the_user_edited_is_not_deleted_by_undo_though_the_agent_has_renamed_it(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    turn(workspace, session, lambda: put(project, "a", TEN))
+    replaced(project, "a", "line 4\n", "line 4\nmine\n")
+    turn(workspace, session, lambda: (project / "a").rename(project / "b"))
+    (hunk,) = workspace.pending().hunks
+    assert hunk.mixed and hunk.changed_by == ("user",)
+    assert workspace.discard().conflicts == (hunk.id,)
+    assert "mine\n" in (project / "b").read_text()
+
+
 def test_restore_spares_what_the_user_typed_since_the_last_turn_even_after_a_decision(
     project: Path, workspace: Workspace, session: str
 ) -> None:
@@ -314,6 +326,28 @@ def test_pending_work_follows_a_file_that_the_user_renames_and_edits(
     assert (project / "b").read_text() == TEN.replace("line 8\n", "mine\n")
 
 
+def test_a_turn_is_known_by_its_work_in_a_file_that_the_user_has_renamed_and_edited(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", TEN)
+    turn(workspace, session, lambda: replaced(project, "a", "line 3\n", "three\n"))
+    (project / "a").rename(project / "b")
+    replaced(project, "b", "line 8\n", "mine\n")
+    workspace.observe()
+    turn(workspace, session, lambda: replaced(project, "b", "line 6\n", "six\n"))
+    assert [hunk.turns for hunk in workspace.pending().hunks] == [(0,), (1,)]
+    assert shown(workspace, session=session, turn=0) == [("b", "line 3\n", "three\n")]
+    (first, second) = workspace.pending().hunks
+    assert [each.status for each in workspace.turn_statuses(session)] == ["pending", "pending"]
+    workspace.keep(second.id)
+    assert [each.status for each in workspace.turn_statuses(session)] == ["pending", "kept"]
+    assert workspace.discard(session=session, turn=0).hunks == (first.id,)
+    assert [each.status for each in workspace.turn_statuses(session)] == ["undone", "kept"]
+    wanted = TEN.replace("line 8\n", "mine\n").replace("line 6\n", "six\n")
+    assert (project / "b").read_text() == wanted
+    assert not (project / "a").exists()
+
+
 @pytest.mark.parametrize("act", ["keep", "discard"])
 @pytest.mark.parametrize("tail", ["", "\n", "\r\n"])
 def test_the_end_of_a_file_is_exact(
@@ -402,13 +436,16 @@ def test_undo_of_a_keep_leaves_what_the_agent_has_written_elsewhere_pending(
     workspace.begin_turn(session, "do it")
     put(project, "a", "A\n")
     workspace.keep()
-    workspace.undo()
+    assert workspace.undo().undoes_kind == "keep"
     put(project, "b", "B\n")
     workspace.discard(paths=["b"])
+    assert workspace.undo().undoes_kind == "discard"
+    assert shown(workspace) == [("a", "a\n", "A\n"), ("b", "b\n", "B\n")]
+    workspace.redo()
+    assert shown(workspace) == [("a", "a\n", "A\n")]
     workspace.undo()
-    workspace.undo()
-    assert (project / "b").read_text() == "B\n"
-    assert shown(workspace, paths=["b"]) == [("b", "b\n", "B\n")]
+    assert workspace.undo().undoes_kind == "turn"
+    assert (project / "b").read_text() == "b\n"
 
 
 def test_undo_of_a_forced_discard_still_knows_which_lines_are_the_users(
@@ -434,6 +471,120 @@ def test_undo_takes_back_a_discard_and_the_hunk_is_pending_again(
     assert workspace.pending().files == ()
     workspace.undo()
     assert workspace.pending() == before
+
+
+def test_what_a_restore_took_away_is_pending_again_once_it_is_back(
+    project: Path, workspace: Workspace, session: str, other: str
+) -> None:
+    put(project, "old", "old\n")
+    put(project, "a", TEN)
+    base = workspace.checkpoint("by hand").id
+
+    def act() -> None:
+        put(project, "new", "new\n")
+        replaced(project, "a", "line 1\n", "one\n")
+        (project / "old").unlink()
+
+    turn(workspace, session, act)
+    turn(workspace, other, lambda: put(project, "new", "new\nnewer\n"))
+    full = workspace.checkpoint("by hand, too").id
+    waiting = workspace.pending()
+    for back in (workspace.undo, lambda: workspace.restore(full)):
+        workspace.restore(base, force=True)
+        assert workspace.pending().files == ()
+        back()
+        assert workspace.pending() == waiting
+    workspace.approve(session)
+    approved = workspace.pending()
+    workspace.restore(base, force=True)
+    workspace.restore(full)
+    assert workspace.pending() == approved, "what was approved since is so still"
+
+
+@pytest.mark.parametrize("way", ["restore", "discard", "turn"])
+def test_a_file_that_was_thrown_away_stays_away_when_what_was_built_upon_it_is_reset(
+    project: Path, workspace: Workspace, session: str, other: str, way: str
+) -> None:
+    before = workspace.begin_turn(session, "make it").checkpoint
+    put(project, "a", "one\n")
+    workspace.end_turn(session)
+    turn(workspace, other, lambda: put(project, "a", "one\ntwo\n"))
+    waiting = workspace.pending()
+    if way == "restore":
+        workspace.restore(before, force=True)
+    elif way == "discard":
+        workspace.discard(session=session, force=True)
+    else:
+        turn(workspace, session, (project / "a").unlink)
+    assert workspace.pending().files == ()
+    assert not workspace.reset(other, force=True).files.restored
+    assert not (project / "a").exists()
+    workspace.undo()
+    workspace.undo()
+    assert (project / "a").read_text() == "one\ntwo\n"
+    found = workspace.pending()
+    assert [file.path for file in found.files] == [file.path for file in waiting.files]
+    assert {hunk.id for hunk in found.hunks} == {hunk.id for hunk in waiting.hunks}
+
+
+def test_lines_that_were_thrown_away_stay_away_when_what_replaced_them_is_reset(
+    project: Path, workspace: Workspace, session: str, other: str
+) -> None:
+    put(project, "a", TEN)
+
+    def act() -> None:
+        replaced(project, "a", "line 3\n", "one\n")
+        replaced(project, "a", "line 8\n", "one\n")
+
+    def act_upon() -> None:
+        put(project, "a", TEN.replace("line 3\n", "two\n").replace("line 8\n", "one\n"))
+
+    turn(workspace, session, act)
+    turn(workspace, other, act_upon)
+    waiting = workspace.pending()
+    first, _second = workspace.pending(session=session).hunks
+    workspace.discard(first.id, force=True)
+    assert shown(workspace, session=other) == []
+    assert shown(workspace, session=session) == [("a", "line 8\n", "one\n")]
+    workspace.undo()
+    assert workspace.pending() == waiting
+
+
+@pytest.mark.parametrize("way", ["keep", "approve", "discard", "reset", "restore", "by hand"])
+def test_a_decision_in_an_open_turn_is_what_undo_takes_back_and_the_turn_keeps_its_work(
+    project: Path, workspace: Workspace, session: str, way: str
+) -> None:
+    put(project, "a", TEN)
+    base = workspace.checkpoint("by hand").id
+    begun = workspace.begin_turn(session, "do it")
+    replaced(project, "a", "line 3\n", "three\n")
+    put(project, "new", "new\n")
+    waiting = shown(workspace)
+    if way == "keep":
+        workspace.keep()
+    elif way == "approve":
+        workspace.approve(session)
+    elif way == "discard":
+        workspace.discard()
+    elif way == "reset":
+        workspace.reset(session)
+    else:
+        workspace.restore(begun.checkpoint if way == "restore" else base, force=True)
+    assert workspace.pending().files == ()
+    workspace.undo()
+    assert shown(workspace) == waiting
+    workspace.redo()
+    assert workspace.pending().files == ()
+    workspace.undo()
+    put(project, "newer", "newer\n")
+    workspace.end_turn(session)
+    assert {hunk.path: hunk.turns for hunk in workspace.pending().hunks} == {
+        "a": (0,),
+        "new": (0,),
+        "newer": (0,),
+    }
+    workspace.discard(session=session, turn=0)
+    assert workspace.pending().files == ()
 
 
 def test_a_turn_is_taken_out_and_later_turns_stay(

@@ -528,6 +528,22 @@ def test_a_commit_in_the_agents_own_turn_is_still_a_proposal(
     assert shown(workspace, session) == ["b>B"]
 
 
+def test_a_commit_of_the_users_does_not_keep_what_the_agent_committed_before_it(
+    repository: Path, workspace: Workspace, session: str
+) -> None:
+    def act() -> None:
+        letters(repository, "aBcdefghij")
+        git(repository, "commit", "-qam", "by the agent")
+        letters(repository, "xYz", "g")
+
+    turn(workspace, session, act)
+    git(repository, "commit", "-qam", "by the user")
+    assert shown(workspace, session) == ["b>B"]
+    git(repository, "reset", "-q", "--soft", "HEAD~2")
+    git(repository, "commit", "-qm", "both, by the user")
+    assert shown(workspace, session) == []
+
+
 def test_undo_of_a_keep_by_commit_is_up_to_git_and_earlier_work_can_be_undone(
     repository: Path, workspace: Workspace, session: str
 ) -> None:

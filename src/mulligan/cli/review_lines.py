@@ -66,7 +66,8 @@ def changed_by(workspace: Workspace, hunk: PendingHunk) -> str:
     if not hunk.mixed:
         return ""
     names = ["you" if each == "user" else whose(workspace, each) for each in hunk.changed_by]
-    return f"{' and '.join(names)} changed lines in here"
+    what = "it since" if hunk.kind == "whole" else "lines in here"
+    return f"{' and '.join(names)} changed {what}"
 
 
 def what_kind(file: PendingFile) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mulligan.cli.review_colours import Language, highlight, language_of, painted
@@ -65,6 +67,8 @@ class Sight(NamedTuple):
     helping: bool = False
     others: str = ""
     """Who has changed lines within the change since."""
+    names: Mapping[str, str] = MappingProxyType({})
+    """What the sessions are called, if there are several."""
 
 
 def rows(sight: Sight, columns: int, height: int, *, colours: bool = True) -> list[str]:
@@ -200,6 +204,9 @@ def _listed(sight: Sight, number: int, columns: int) -> list[Span]:
         Span(file.status[0].upper(), _status_style(file)),
         Span("!" if mixed else " ", "warning"),
     ]
+    name = safe(sight.names.get(file.session, ""))
+    if name and width(name) * 3 < columns:
+        counts = [Span(f" {name}", "dim"), *counts]
     left = columns - width_of(begin) - width_of(counts)
     name = shortened(safe(file.path), left)
     return [*begin, *padded([Span(name, "bold" if here else "")], left), *counts]

@@ -281,9 +281,13 @@ class Sitting:
             whose_work = self._whose(place.hunk.session)
             others = changed_by(self._workspace, place.hunk)
             lines = self._disk_lines(place.hunk)
+        sessions = {file.session for file in place.files}
+        names = {}
+        if len(sessions) > 1:
+            names = {each: whose(self._workspace, each) for each in sessions}
         same = bool(place.total and sight.place.total and place.hunk.id == sight.place.hunk.id)
         self._sight = sight._replace(
-            place=place, whose=whose_work, others=others, lines=lines,
+            place=place, whose=whose_work, others=others, lines=lines, names=names,
             top=sight.top if same else 0, shift=sight.shift if same else 0,
         )  # fmt: skip
 

@@ -8,10 +8,12 @@ exactly what others changed within it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
+from typing import NamedTuple
 
 from mulligan.core.diff import is_binary
-from mulligan.core.hunks import Hunk, apply_hunks, hunks
+from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
 from mulligan.core.merge import fold, touched
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import FILE, Change, Entry
@@ -22,6 +24,13 @@ from mulligan.workspace.trees import Trees
 Id = bytes
 LINES_UP_TO = 16 << 20
 """Larger files are compared whole."""
+
+
+class Withdrawn(NamedTuple):
+    """What a session had written at a path, with and without what it takes back now."""
+
+    before: bytes
+    after: bytes
 
 
 def carried_on(
@@ -39,11 +48,20 @@ def carried_on(
     has not done this, whosever account it goes to.
     """
     changes = trees.differences(before, after) if known else []
+
+    @cache
+    def withdrawn(change: Change) -> Withdrawn | None:
+        whose = author(change.path)
+        view = known.get(whose) if whose is not None else None
+        return _withdrawn(trees, view, change) if view is not None else None
+
     found = {}
     for number, view in known.items():
         mine = [change for change in changes if author(change.path) == number]
         others = [change for change in changes if author(change.path) != number]
-        moved = _with_others(trees, view, others, after if not mine else None, before, author)
+        moved = _with_others(
+            trees, view, others, after if not mine else None, before, author, withdrawn
+        )
         moved = _with_own(trees, moved, mine, after if not others else None, before)
         if by_us and moved.base is not None:
             moved = moved._replace(base=_followed(trees, moved.base, mine))
@@ -84,6 +102,7 @@ def _with_others(
     all_of_it: Id | None,
     before: Id,
     author: Author,
+    withdrawn: Callable[[Change], Withdrawn | None],
 ) -> View:
     """The view after somebody else changed the disk."""
     if not changes or view.approved is None:
@@ -117,11 +136,19 @@ def _with_others(
             held = _as(trees.find(base, old), new)
             into_base[old] = None
             into_base[new], _written = _joined(trees, held, held, was, came[new])
-    for path, was, now in changes:
+    for change in changes:
+        path, was, now = change
         if path in into_approved:
             continue
         held, wrote = trees.find(approved, path), trees.find(written, path)
         into_approved[path], into_written[path] = joins[path](trees, held, wrote, was, now)
+        if held is not None and not same(held, was):
+            # What was built upon a proposal is not to bring it back.
+            away = withdrawn(change)
+            if away is not None and now is None:
+                into_approved[path] = into_written[path] = None
+            elif away is not None:
+                into_approved[path] = _without(trees, into_approved[path], away)
         if base is not None:
             held = trees.find(base, path)
             into_base[path], _written = _joined(trees, held, held, was, now)
@@ -130,6 +157,34 @@ def _with_others(
         written=trees.edit(written, into_written),
         base=trees.edit(base, into_base) if base is not None else None,
     )
+
+
+def _withdrawn(trees: Trees, view: View, change: Change) -> Withdrawn | None:
+    """What a session takes back of its own proposal by changing a path, if anything."""
+    if view.approved is None:
+        return None
+    path, was, now = change
+    held, wrote = trees.find(view.approved, path), trees.find(view.written or view.approved, path)
+    if now is None:
+        return Withdrawn(b"", b"") if held is None else None
+    base, mine, old, new = (as_lines(each, trees) for each in (held, wrote, was, now))
+    if base is None or mine is None or old is None or new is None:
+        return None
+    proposed, pending, left = (
+        [_turned(hunk) for hunk in hunks(base, each)] for each in (mine, old, new)
+    )
+    gone = touched(proposed, pending) - touched(proposed, left)
+    if not gone:
+        return None
+    return Withdrawn(mine, revert_hunks(mine, [_turned(proposed[at]) for at in sorted(gone)]))
+
+
+def _without(trees: Trees, held: Entry | None, away: Withdrawn) -> Entry | None:
+    """What is approved at a path, for one who took over what another has withdrawn."""
+    lines = as_lines(held, trees)
+    if held is None or lines is None:
+        return held
+    return trees.with_content(held, fold(lines, *away).content)
 
 
 def _with_own(
@@ -142,28 +197,42 @@ def _with_own(
     if all_of_it is not None and written == before:
         return view._replace(written=all_of_it)
     into: dict[bytes, Entry | None] = {}
+    came = {path: now for path, _was, now in changes}
+    # A file that it renames takes along what others have changed in it.
+    shared = {
+        path
+        for path, was, now in changes
+        if now is None and not same(trees.find(written, path), was)
+    }
+    for old, new in renamed(trees, changes, shared).items():
+        wrote, was = (_as(trees.find(each, old), new) for each in (written, before))
+        into[old], into[new] = None, _own(trees, wrote, was, came[new])
     for path, was, now in changes:
-        wrote = trees.find(written, path)
-        if same(wrote, was) or was is None or now is None:
-            into[path] = now
-            continue
-        into[path] = wrote
-        old, new = as_lines(was, trees), as_lines(now, trees)
-        # Of a file that it had deleted, and others have made again, it has written nothing yet.
-        mine = b"" if wrote is None else as_lines(wrote, trees)
-        if old is not None and mine is not None and new is not None:
-            # Where it clashes with what others changed within its work, or brings back lines with
-            # more between them, it stays theirs too. So does a file that cannot be parted: when
-            # unsure whose something is, it is somebody else's.
-            removed = hunks(old, mine)
-            edits = [
-                edit
-                for edit in hunks(old, new)
-                if not any(_lines(each) & _lines(edit) for each in _meeting(edit, removed))
-            ]
-            mine = fold(mine, old, apply_hunks(old, edits), edits=edits).content
-            into[path] = trees.with_content(now, mine)
+        if path not in into:
+            into[path] = _own(trees, trees.find(written, path), was, now)
     return view._replace(written=trees.edit(written, into))
+
+
+def _own(trees: Trees, wrote: Entry | None, was: Entry | None, now: Entry | None) -> Entry | None:
+    """What is written at a path that the session itself has changed."""
+    if same(wrote, was) or was is None or now is None:
+        return now
+    old, new = as_lines(was, trees), as_lines(now, trees)
+    # Of a file that it had deleted, and others have made again, it has written nothing yet.
+    mine = b"" if wrote is None else as_lines(wrote, trees)
+    if old is None or mine is None or new is None:
+        return wrote
+    # Where it clashes with what others changed within its work, or brings back lines with more
+    # between them, it stays theirs too. So does a file that cannot be parted: when unsure whose
+    # something is, it is somebody else's.
+    removed = hunks(old, mine)
+    edits = [
+        edit
+        for edit in hunks(old, new)
+        if not any(_lines(each) & _lines(edit) for each in _meeting(edit, removed))
+    ]
+    mine = fold(mine, old, apply_hunks(old, edits), edits=edits).content
+    return trees.with_content(now, mine)
 
 
 def _joined(

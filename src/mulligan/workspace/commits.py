@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 Id = bytes
+LISTING = (
+    b"--name-only", b"-z", b"--no-renames", b"--no-ext-diff", b"--no-textconv",
+    b"--ignore-submodules", b"--relative",
+)  # fmt: skip
 SECONDS = 30
 QUESTIONS = 200
 
@@ -38,6 +42,8 @@ def kept_by_commit(
         return dict(known), []
     from mulligan.workspace.carrying import same
 
+    # What an agent had committed before is not the user's doing now, unless they did so anew.
+    committed = _names(workspace, [b"diff", *LISTING, f"{last}...{head}".encode()])
     found: dict[int, View] = {}
     paths: set[bytes] = set()
     for number, view in known.items():
@@ -49,6 +55,7 @@ def kept_by_commit(
             change
             for change in trees.differences(view.approved, present)
             if not any(each is not None and each.is_directory for each in change[1:])
+            and (committed is None or change.path in committed)
         ]
         into = dict(_kept(workspace, trees, head, pending))
         if into:
@@ -70,11 +77,7 @@ def _kept(
     if not pending:
         return
     held = _names(workspace, [b"ls-tree", b"-r", b"-z", b"--name-only", head.encode()])
-    unlike = _names(
-        workspace,
-        [b"diff", b"--name-only", b"-z", b"--no-renames", b"--no-ext-diff", b"--no-textconv",
-         b"--ignore-submodules", b"--relative", head.encode()],
-    )  # fmt: skip
+    unlike = _names(workspace, [b"diff", *LISTING, head.encode()])
     if held is None or unlike is None:
         return
     asked = 0

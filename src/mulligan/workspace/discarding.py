@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
 from mulligan.core.merge import touched
-from mulligan.core.tree import Entry
+from mulligan.core.tree import Change, Entry
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import checkpoints
 from mulligan.journal.operations import OperationRow
@@ -15,7 +15,7 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.carrying import as_lines, same
 from mulligan.workspace.choosing import Choice, chosen_of, session_of
 from mulligan.workspace.observe import Observation, observing
-from mulligan.workspace.pending import File, Part, files, folders, turns_of
+from mulligan.workspace.pending import File, Part, files, folders, names_now, turns_of
 from mulligan.workspace.restore import perform
 from mulligan.workspace.results import RestoreResult
 from mulligan.workspace.review_results import (
@@ -23,6 +23,7 @@ from mulligan.workspace.review_results import (
 )
 from mulligan.workspace.taking_out import CHANGED_SINCE, SOME_LINES, without
 from mulligan.workspace.trees import Trees
+from mulligan.workspace.turns import split
 from mulligan.workspace.wish import Wish, settled
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def discard(
     left: set[str] = set()
     results: list[RestoreResult] = []
     with workspace.locked():
+        if not preview:
+            split(workspace)
         if choice.turn is not None:
             done, left = _discard_turn(workspace, choice, force=force, preview=preview)
             return Discarded(tuple(done[0]), tuple(sorted(left)), (done[1],))
@@ -168,11 +171,15 @@ def _turn_taken_out(
     )
     if before is None or after is None:
         raise NotFound("What that turn changed was forgotten; it cannot be taken out by itself.")
-    for change in trees.differences(after.tree, before.tree):
-        file = waiting.get(change.path)
+    made = trees.differences(before.tree, after.tree)
+    names = names_now(now, after.tree, made, waiting)
+    for path, was, became in made:
+        path = names.get(path, path)
+        file = waiting.get(path)
         if file is None:
             continue
-        held = main.get(change.path, file.after)
+        change = Change(path, became, was)
+        held = main.get(path, file.after)
         wanted, reason = (change.after, None) if force else without(trees, change, held)
         present, goal = as_lines(held, trees), as_lines(wanted, trees)
         if held is not None and wanted is not None and present is not None and goal is not None:
@@ -183,7 +190,7 @@ def _turn_taken_out(
             content = apply_hunks(present, [edits[at] for at in sorted(open_ones)])
             wanted = trees.with_content(wanted, content)
         if not same(held, wanted) or reason is not None:
-            yield change.path, wanted, reason
+            yield path, wanted, reason
 
 
 def _undone_entry(trees: Trees, file: File, parts: list[Part]) -> Entry | None:

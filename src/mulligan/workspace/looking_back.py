@@ -7,8 +7,11 @@ is what it was, where the disk holds again what it held then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
+from mulligan.core.coverage import text
 from mulligan.core.tree import Entry
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.views import View
@@ -20,26 +23,108 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 Id = bytes
+Came = Mapping[bytes, Entry | None]
+Wanted = dict[bytes, Entry | None]
 LOOKED_AT = 50
 """How many of a session's views with work of others in them are remembered here."""
+LOOKED_THROUGH = 200
+"""How many views of all other sessions."""
+LOOKED_UPON = 50_000
+"""How many paths of earlier trees, about: where very much came, only the last ones count."""
+
+
+class _Past(NamedTuple):
+    """Where a session stood once, with what was on the disk.
+
+    `decided` are the paths that were approved just then, `None` for all of them.
+    """
+
+    session: int
+    view: View
+    tree: Id
+    decided: Collection[str] | None
 
 
 def brought_back(
-    workspace: Workspace, trees: Trees, view: View, session: int, before: Id, present: Id
-) -> View:
-    """The view after Mulligan moved the disk, for the session on whose behalf it did.
+    workspace: Workspace,
+    trees: Trees,
+    known: dict[int, View],
+    owner: int | None,
+    before: Id,
+    present: Id,
+    until: int | None,
+) -> dict[int, View]:
+    """The views after Mulligan moved the disk, on behalf of one session or of the user.
 
-    What others had changed within its work is still theirs where that is on the disk again.
+    What is on the disk again as it once was is whose it was then. For the session on whose behalf
+    it came, that tells which lines in it are not its own; for all others, what is pending. Only
+    what was `until` an operation counts, if that one was undone.
     """
-    if view.approved is None:
-        return view
-    came = {path: now for path, _was, now in trees.differences(before, present) if now is not None}
+    came = {path: now for path, _was, now in trees.differences(before, present)}
+    if not came:
+        return known
+    found = known | _as_then(workspace, trees, known, owner, came, present, until)
+    if owner is not None and found[owner].approved is not None:
+        found[owner] = _for_owner(workspace, trees, found[owner], owner, came, present)
+    return found
+
+
+def _for_owner(
+    workspace: Workspace, trees: Trees, view: View, session: int, came: Came, present: Id
+) -> View:
+    """What others had changed within its work is still theirs."""
     into: dict[bytes, Entry | None] = {}
     for written, tree in _mixed(workspace, session):
         for path, mine, held in trees.differences(written, tree):
-            if path in came and path not in into and same(held, came[path]):
+            if path not in into and came.get(path) is not None and same(held, came[path]):
                 into[path] = mine
     return quiet(view._replace(written=trees.edit(view.written or present, into)), present)
+
+
+def _as_then(
+    workspace: Workspace,
+    trees: Trees,
+    known: dict[int, View],
+    owner: int | None,
+    came: Came,
+    present: Id,
+    until: int | None,
+) -> dict[int, View]:
+    """For all but the owner: what was pending is so again, unless it was approved since."""
+    open_paths: dict[int, set[bytes]] = {}
+    into: dict[int, tuple[Wanted, Wanted]] = {}
+    unlike: dict[Id, set[bytes]] = {present: set()}
+    for past in _pasts(workspace, owner, until):
+        paths = open_paths.setdefault(past.session, set(came))
+        few = len(unlike) < 5 or len(unlike) * len(came) < LOOKED_UPON
+        if paths and few and past.tree not in unlike:
+            unlike[past.tree] = {each.path for each in trees.differences(past.tree, present)}
+        here = paths - unlike.get(past.tree, paths)
+        if here:
+            held, wrote = _sides(past.view, past.tree)
+            approved, written = (
+                {path: entry for path, entry, _now in trees.differences(side, past.tree)}
+                for side in (held, wrote)
+            )
+            sides = into.setdefault(past.session, ({}, {}))
+            for path in here:
+                # That it was not there then, either, tells nothing unless it had been removed.
+                if came[path] is not None or path in approved:
+                    sides[0][path] = approved.get(path, came[path])
+                    sides[1][path] = written.get(path, came[path])
+            paths -= here
+        paths -= {path for path in paths if past.decided is None or text(path) in past.decided}
+    found = {}
+    for session, (approved, written) in into.items():
+        view = known.get(session) or views.of_session(workspace.journal, session) or View()
+        held, wrote = _sides(view, present)
+        view = view._replace(
+            approved=trees.edit(held, approved), written=trees.edit(wrote, written)
+        )
+        view = quiet(view, present)
+        if session in known or not view.is_quiet:
+            found[session] = view
+    return found
 
 
 def taken_back(
@@ -87,6 +172,23 @@ def _mixed(workspace: Workspace, session: int) -> list[tuple[Id, Id]]:
         "ORDER BY v.operation DESC LIMIT ?"
     )
     return [(written, tree) for written, tree in workspace.journal.rows(sql, session, LOOKED_AT)]
+
+
+def _pasts(workspace: Workspace, owner: int | None, until: int | None) -> Iterator[_Past]:
+    """Where the other sessions stood, newest first."""
+    sql = (
+        "SELECT v.session, v.round, v.approved, v.written, v.base, c.tree, o.kind, o.summary, "
+        "o.session IS s.id FROM views v JOIN operations o ON o.number = v.operation "
+        "JOIN checkpoints c ON c.id = o.after JOIN sessions s ON s.number = v.session "
+        "WHERE v.session IS NOT ? AND v.operation < ? ORDER BY v.operation DESC LIMIT ?"
+    )
+    limit = (1 << 62) if until is None else until
+    for row in workspace.journal.rows(sql, owner, limit, LOOKED_THROUGH):
+        session, *view, tree, kind, summary, is_its_own = row
+        decided: Collection[str] | None = json.loads(summary).get("committed", ())
+        if is_its_own and kind in ("keep", "approve"):
+            decided = json.loads(summary).get("paths") if kind == "keep" else None
+        yield _Past(session, View(*view), tree, decided)
 
 
 def _sides(view: View, present: Id) -> tuple[Id, Id]:

@@ -15,6 +15,7 @@ from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.views import View
 from mulligan.workspace.carrying import as_lines, same
 from mulligan.workspace.observe import observing
+from mulligan.workspace.pending import names_now
 from mulligan.workspace.review_results import TurnFile, TurnStatus
 from mulligan.workspace.trees import Trees
 
@@ -39,9 +40,13 @@ def turn_statuses(workspace: Workspace, name: str) -> list[TurnStatus]:
                 )
                 if before is None or after is None:
                     continue
+                made = now.trees.differences(before.tree, after.tree)
+                names = names_now(now, after.tree, made)
                 rows = tuple(
-                    _file(now.trees, view, change, now.seen.tree)
-                    for change in now.trees.differences(before.tree, after.tree)
+                    _file(
+                        now.trees, view, change, now.seen.tree, names.get(change.path, change.path)
+                    )
+                    for change in made
                     if not _is_folder(change)
                 )
                 if rows:
@@ -58,10 +63,11 @@ def turn_statuses(workspace: Workspace, name: str) -> list[TurnStatus]:
     return found
 
 
-def _file(trees: Trees, view: View, change: Change, present: Id) -> TurnFile:
+def _file(trees: Trees, view: View, change: Change, present: Id, name: bytes) -> TurnFile:
+    """What became of a change of a file, which has this name now."""
     path, was, became = change
-    approved = trees.find(view.approved or present, path)
-    held = trees.find(present, path)
+    approved = trees.find(view.approved or present, name)
+    held = trees.find(present, name)
     old, new = (as_lines(each, trees) for each in (was, became))
     additions = deletions = 0
     made: list[Hunk] = []

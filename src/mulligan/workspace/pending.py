@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,12 +10,12 @@ from mulligan.core.coverage import text
 from mulligan.core.entries import STEP_SNAPSHOT
 from mulligan.core.hunks import Hunk, hunks
 from mulligan.core.merge import Span, carried, touched
-from mulligan.core.tree import FILE, Entry
+from mulligan.core.tree import FILE, Change, Entry, finder
 from mulligan.journal import checkpoints, entries, operations, sessions
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
-from mulligan.workspace.carrying import LINES_UP_TO, as_lines, same
+from mulligan.workspace.carrying import LINES_UP_TO, as_lines, renamed, same
 from mulligan.workspace.changes import within
 from mulligan.workspace.observe import Observation
 from mulligan.workspace.review_results import PendingFile, PendingHunk
@@ -255,10 +255,29 @@ def _turns(
         number = operation.summary.get("turn")
         if before is None or after is None or number is None:
             continue
-        for path, was, became in now.trees.differences(before.tree, after.tree):
+        changes = now.trees.differences(before.tree, after.tree)
+        names = names_now(now, after.tree, changes, paths)
+        for path, was, became in changes:
+            path = names.get(path, path)
             if path in paths:
                 found.setdefault(path, []).append((number, was, became))
     return found
+
+
+def names_now(
+    now: Observation, since: Id, changes: Sequence[Change], paths: Collection[bytes] | None = None
+) -> dict[bytes, bytes]:
+    """Where those of some changed files are now that have been renamed, to one of these paths."""
+    present = finder(now.seen.tree, now.trees.load)
+    gone = {
+        path
+        for path, _was, became in changes
+        if became is not None and path not in (paths or ()) and present(path) is None
+    }
+    if not gone:
+        return {}
+    found = renamed(now.trees, now.trees.differences(since, now.seen.tree), gone)
+    return {old: new for old, new in found.items() if paths is None or new in paths}
 
 
 def _shares(

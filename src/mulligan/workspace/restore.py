@@ -40,6 +40,7 @@ from mulligan.workspace.observe import Observation, observed
 from mulligan.workspace.results import RestorePlan, RestoreResult, Skip
 from mulligan.workspace.taking_out import FORCE_WOULD, to_take_out, without_the_users
 from mulligan.workspace.trees import Trees
+from mulligan.workspace.turns import split
 from mulligan.workspace.wish import Wish, out_of_view, to_checkpoint, to_take_back
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def restore(
         target = checkpoints.resolve(workspace.journal, name)
         if session is not None:
             target = target._replace(session=sessions.resolve(workspace.journal, session).id)
+        if not preview:
+            split(workspace)
         return perform(
             workspace,
             lambda now: to_checkpoint(workspace, now.seen, target, paths),
@@ -273,8 +276,7 @@ def _standing_after(
         view = views.of_session(workspace.journal, owner) or View()
         known[owner] = view._replace(approved=before, written=before)
     stand = carried_on(trees, known, before, after, lambda path: owner, by_us=True)
-    if owner is not None:
-        stand[owner] = brought_back(workspace, trees, stand[owner], owner, before, after)
+    stand = brought_back(workspace, trees, stand, owner, before, after, operation.undoes)
     if operation.undoes is not None:
         stand = taken_back(workspace, trees, stand, operation.undoes, after)
     if owner is not None and "round" in operation.intent:

@@ -26,6 +26,7 @@ from mulligan.workspace.review_results import (
 )
 from mulligan.workspace.standing import quiet
 from mulligan.workspace.trees import Trees
+from mulligan.workspace.turns import split
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -99,6 +100,7 @@ def position(
 def keep(workspace: Workspace, choice: Choice) -> Kept:
     """Moves the baseline by what is chosen; the disk stays as it is."""
     with workspace.locked():
+        split(workspace)
         only = session_of(workspace, choice)
         with observing(workspace) as now:
             now.commit()

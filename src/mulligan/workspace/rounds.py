@@ -19,7 +19,7 @@ from mulligan.workspace.pending import files
 from mulligan.workspace.restore import perform
 from mulligan.workspace.results import FileChange
 from mulligan.workspace.review_results import Approved, Reset, Round, RoundStatus
-from mulligan.workspace.turns import round_name
+from mulligan.workspace.turns import round_name, split
 from mulligan.workspace.wish import Wish
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 def approve(workspace: Workspace, name: str, message: str = "") -> Approved:
     """What the disk holds is what the user wants. Uncommitted changes are taken in first."""
     with workspace.locked():
+        split(workspace)
         session = sessions.resolve(workspace.journal, name)
         with observing(workspace) as now:
             view = now.view(session.number)
@@ -62,6 +63,8 @@ def reset(workspace: Workspace, name: str, *, force: bool = False, preview: bool
     a safety checkpoint, and `undo` returns to it.
     """
     with workspace.locked():
+        if not preview:
+            split(workspace)
         session = sessions.resolve(workspace.journal, name)
 
         def wishing(now: Observation) -> Wish:

@@ -118,7 +118,10 @@ def end(
 
 
 def split(workspace: Workspace) -> None:
-    """Makes an operation of what open turns have done so far, so that it can be taken back."""
+    """Makes an operation of what open turns have done so far, so that it can be taken back.
+
+    Before any decision: what was done before it is then taken back after it, in that order.
+    """
     with workspace.locked():
         for number, known in views.live(workspace.journal).items():
             session = sessions.by_number(workspace.journal, number)
