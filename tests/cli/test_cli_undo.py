@@ -41,7 +41,7 @@ def test_undo_after_a_turn_that_changed_nothing_does_not_bring_back_a_wreck(wrec
     error = quick("undo", "--json", project=wrecked, code=3).json["error"]
     assert error["code"] == "nothing_to_undo"
     done = quick("undo", "--further", project=wrecked)
-    assert "Took back the restore of 0 s ago" in done.stderr
+    assert re.search(r"Took back the restore of \d+ s ago", done.stderr)
     assert not (wrecked / "t").exists()
 
 
