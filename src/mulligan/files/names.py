@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import NamedTuple
 
 from mulligan.core.tree import join
@@ -12,6 +13,8 @@ from mulligan.files.reach import count_files
 from mulligan.files.wanted import Wanted
 
 DEEPEST = 256
+# `os.fsencode`, without the questions that it asks of every name.
+ENCODING = (sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 UNSEEN: Seen = (b"", 0, -1, -1, -1, -1, b"")
 NOT_KEPT: Seen = (b"", 0, -2, -2, -2, -2, b"")
 
@@ -41,7 +44,7 @@ class Names:
         try:
             with os.scandir(fd) as entries:
                 found = {
-                    os.fsencode(entry.name): entry.is_dir(follow_symlinks=False)
+                    entry.name.encode(*ENCODING): entry.is_dir(follow_symlinks=False)
                     for entry in entries
                 }
         except OSError as problem:
