@@ -460,6 +460,8 @@ def test_up_beside_a_server_does_not_promise_to_end_with_a_key(project: Path) ->
     assert serving.stdout is not None and serving.stdout.readline()
     done = mull("up", "--no-browser", cwd=project)
     assert "Ctrl-C" not in done.stderr and "which goes on" in done.stderr
+    with mulligan.open(project) as workspace:
+        assert f"/?project={workspace.project.id}&token=" in done.stderr
     serving.terminate()
     serving.wait(30)
     serving.stdout.close()
