@@ -460,6 +460,8 @@ def test_up_beside_a_server_does_not_promise_to_end_with_a_key(project: Path) ->
     assert serving.stdout is not None and serving.stdout.readline()
     done = mull("up", "--no-browser", cwd=project)
     assert "Ctrl-C" not in done.stderr and "which goes on" in done.stderr
+    with mulligan.open(project) as workspace:
+        assert f"/?project={workspace.project.id}&token=" in done.stderr
     serving.terminate()
     serving.wait(30)
     serving.stdout.close()
@@ -472,3 +474,32 @@ def test_install_shows_what_it_writes_before_it_does(project: Path) -> None:
     assert ran.code != 0
     assert '+    "UserPromptSubmit": [' in ran.lines
     assert (Path.home() / ".claude").read_text() == "not a folder"
+
+
+def test_what_install_says_to_programs_has_no_colours(project: Path) -> None:
+    (one,) = quick("install", "claude-code", "--preview", "--json", project=project).json["agents"]
+    assert "\x1b" not in one["changes"][0]["diff"]
+
+
+def test_uninstall_says_where_it_is_installed_if_not_there(project: Path) -> None:
+    quick("checkpoint", project=project)
+    quick("install", "claude-code", "--project", project=project)
+    ran = quick("uninstall", "claude-code", project=project)
+    assert "`mulligan uninstall claude-code --project`" in ran.stderr
+    quick("uninstall", "claude-code", "--project", project=project)
+    ran = quick("uninstall", "claude-code", project=project)
+    assert ran.stderr == "Claude Code: nothing to change; it is not installed.\n"
+
+
+def test_what_can_be_chosen_is_listed_in_one_line(project: Path) -> None:
+    for name in ("install", "import"):
+        ran = quick(name, project=project, code=2)
+        assert "Missing argument 'AGENT'. Choose from: claude-code, codex," in ran.stderr
+
+
+def test_a_folder_in_a_checkpoint_is_no_file_and_that_is_said(project: Path) -> None:
+    (project / "sub").mkdir()
+    (project / "sub" / "a").write_text("a\n")
+    quick("checkpoint", project=project)
+    ran = quick("show", "@:sub", project=project, code=3)
+    assert "sub is a folder in checkpoint" in ran.stderr

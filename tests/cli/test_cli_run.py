@@ -59,7 +59,11 @@ def test_death_by_a_signal_is_passed_on_as_shells_do(filled: Path, number: int) 
 
 
 def test_a_program_that_is_not_there(filled: Path) -> None:
-    assert "may not be there" in mull("run", "no-such-program", cwd=filled, code=127).stderr
+    for name in ("no-such-program", "./no-such-program"):
+        told = f"there is no program {name}; the code is 127."
+        assert told in mull("run", name, cwd=filled, code=127).stderr
+    done = mull("run", "sh", "-c", "no-such-program", cwd=filled, code=127)
+    assert "there is no program" not in done.stderr
     mull("run", "./kept", cwd=filled, code=126)
 
 

@@ -116,6 +116,17 @@ def test_a_browser_gets_a_cookie_that_scripts_cannot_read(
 
 
 @pytest.mark.parametrize(
+    ("project", "leads_to"),
+    [("0123456789abcdef", "/p/0123456789abcdef/home"), ("/evil.example", "/"), ("..", "/")],
+)
+def test_the_token_leads_to_a_project_and_nowhere_else(
+    server: Server, stranger: httpx2.Client, project: str, leads_to: str
+) -> None:
+    answer = stranger.get("/", params={"project": project, "token": server.token})
+    assert (answer.status_code, answer.headers["location"]) == (303, leads_to)
+
+
+@pytest.mark.parametrize(
     ("host", "welcome"),
     [
         ("127.0.0.1:PORT", True),

@@ -125,7 +125,9 @@ class Group(click.Group):
             click.echo(problem.format_message(), err=True)
             sys.exit(output.exit_status("usage"))
         except click.UsageError as problem:
-            output.error("usage", problem.format_message(), as_json=as_json)
+            # A list of what can be chosen comes with a line each.
+            message = " ".join(problem.format_message().split())
+            output.error("usage", message, as_json=as_json)
             if problem.ctx is not None and not as_json:
                 click.echo(f"Try `{problem.ctx.command_path} --help`.", err=True)
             sys.exit(output.exit_status("usage"))

@@ -23,7 +23,7 @@ mulligan import yaai ~/old-folder    a folder of logs
 mulligan import agentsmithy          the dialogs of the project here
 """,
 )
-@click.argument("agent", type=click.Choice([*IMPORTERS, "all"]))
+@click.argument("agent", metavar="AGENT", type=click.Choice([*IMPORTERS, "all"]))
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--watch", is_flag=True, help="Keep following the logs until interrupted.")
 @click.option("--again", is_flag=True, help="Read logs again that have not changed.")
@@ -34,7 +34,8 @@ def import_command(
 
     Without PATHS it finds the user's logs by itself. Each session goes to the project that it is
     about, and checkpoints with it, where the logs have any; nothing of the project or of the logs
-    is changed. To run it again adds only what is new.
+    is changed. To run it again adds only what is new. AGENT is claude-code, codex, gemini,
+    opencode, pi, aider, agentsmithy, yaai, mulligan (what `mulligan export` wrote), or all.
     """
     home = home_directory()
     named = tuple(out.paths(paths))

@@ -58,6 +58,7 @@ def install(
         chosen(agent_name, where),
         lambda one, preview: write(one, where, mulligan, home_directory(), preview=preview),
         "installed",
+        "it is installed as it should be",
         preview=preview,
     )
 
@@ -87,7 +88,9 @@ def chosen(name: str, where: Place) -> list[Agent]:
     return found
 
 
-def each(out: Output, agents: list[Agent], work: Work, done: str, *, preview: bool) -> int:
+def each(
+    out: Output, agents: list[Agent], work: Work, done: str, already: str, *, preview: bool
+) -> int:
     """Does something for each agent, and shows it first; one that cannot be helped stops no other.
 
     What turns out only on the way, Codex's own change of its configuration, is shown after it.
@@ -102,7 +105,7 @@ def each(out: Output, agents: list[Agent], work: Work, done: str, *, preview: bo
                 _show(out, [change for change in outcome.changes if change not in planned])
             results.append(outcome)
             if not out.as_json:
-                out.say(_words(one, outcome, done, preview=preview))
+                out.say(_words(one, outcome, done, already, preview=preview))
         except (MulliganError, OSError) as problem:
             if len(agents) == 1:
                 raise
@@ -126,10 +129,9 @@ def _show(out: Output, changes: Iterable[Change]) -> None:
                 out.line(line)
 
 
-def _words(one: Agent, outcome: Outcome, done: str, *, preview: bool) -> str:
+def _words(one: Agent, outcome: Outcome, done: str, already: str, *, preview: bool) -> str:
     if not outcome.changes:
-        text = f"{one.title}: nothing to change"
-        text += f"; {outcome.note}." if outcome.note else f", it is {done} as it should be."
+        text = f"{one.title}: nothing to change; {outcome.note or already}."
     elif preview:
         text = f"{one.title}: this would be written"
         text += f"; {outcome.note}." if outcome.note else ". Nothing was changed."
@@ -160,7 +162,7 @@ def _as_json(outcome: Outcome) -> dict[str, object]:
         "agent": outcome.agent,
         # The lines that change, and not the file: there may be keys in it.
         "changes": [
-            {"path": change.path, "diff": "\n".join(_difference(change, 0))}
+            {"path": change.path, "diff": click.unstyle("\n".join(_difference(change, 0)))}
             for change in outcome.changes
         ],
         "needs": outcome.needs,

@@ -76,6 +76,8 @@ def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
 def _to_do(done: RestoreResult | RestorePlan) -> str:
     if isinstance(done, RestorePlan):
         return f"restore to {(done.target or '')[:8]}"
+    if done.kind == "goto":
+        return "bring the files there"
     return f"do {_which(done)} again" if done.kind == "redo" else f"take back {_which(done)}"
 
 

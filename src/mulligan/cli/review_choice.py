@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HUNK = re.compile(r"[0-9a-f]{4,12}(-[0-9]+)?")
 
 
-def session_with_work(workspace: Workspace, named: str | None) -> str:
+def session_with_work(workspace: Workspace, named: str | None, how: str = "") -> str:
     """The session that is named, or the only one with pending work, or else the latest."""
     if named is not None:
         return named
@@ -29,14 +29,14 @@ def session_with_work(workspace: Workspace, named: str | None) -> str:
                 f"+{stats.additions} −{stats.deletions} in {plural(stats.files, 'file')})"
                 for id, stats in waiting.items()
             )
-            + ". Name one of them."
+            + f". Name one of them{how}."
         )
     return next(iter(waiting), "@")
 
 
 def session_of_turn(workspace: Workspace, session: str | None, turn: int | None) -> str | None:
     """A turn is one of a session, so with a turn there is always one."""
-    return session if turn is None else session_with_work(workspace, session)
+    return session if turn is None else session_with_work(workspace, session, " with --session")
 
 
 def hunks_and_paths(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 
 import click
 
@@ -40,7 +42,10 @@ def run(out: Output, program: tuple[str, ...]) -> int:
         out.say("\n" + json.dumps(plain(done)))
         return done.code
     if done.code == running.NOT_FOUND and done.step is not None and not _changes(done.step):
-        out.say(f"mulligan: {shown(program[0])} may not be there; the code is {done.code}.")
+        # A shell that does not find a command ends like this, too.
+        name = os.path.join(out.base, program[0]) if "/" in program[0] else program[0]
+        if shutil.which(name) is None:
+            out.say(f"mulligan: there is no program {shown(program[0])}; the code is {done.code}.")
     if done.problem is not None:
         out.say(f"mulligan: what it changed could not be recorded: {shown(done.problem)}")
     elif done.step is not None:

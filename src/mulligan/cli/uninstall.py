@@ -7,7 +7,10 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.install import each, names, place
 from mulligan.cli.output import Output
+from mulligan.errors import MulliganError
 from mulligan.protocols.agents import AGENTS, agent
+from mulligan.protocols.agents.installing import Outcome
+from mulligan.protocols.agents.shape import Agent
 
 
 @command(
@@ -30,11 +33,32 @@ def uninstall(
     from mulligan.workspace.home import home_directory
 
     where = place(out, for_project=for_project, for_user=for_user)
+    already = "it is not installed for this project" if for_project else "it is not installed"
+
+    def work(one: Agent, preview: bool) -> Outcome:
+        done = take_back(one, where, home_directory(), preview=preview)
+        if done.changes or for_project or not _is_in_project(out, one):
+            return done
+        way = f"`mulligan uninstall {one.name} --project`"
+        return done._replace(note=f"it is installed for this project alone: {way}")
+
     chosen = [agent(name) for name in (AGENTS if agent_name == "all" else (agent_name,))]
     return each(
         out,
         chosen,
-        lambda one, preview: take_back(one, where, home_directory(), preview=preview),
+        work,
         "taken back",
+        already,
         preview=preview,
     )
+
+
+def _is_in_project(out: Output, one: Agent) -> bool:
+    """Whether the project that we are in, if we are in one, has the agent call us."""
+    from mulligan.protocols.agents.installing import read
+
+    try:
+        text = read(one.file(place(out, for_project=True, for_user=False)))
+        return text is not None and bool(one.commands(text))
+    except (MulliganError, OSError, ValueError):
+        return False

@@ -36,32 +36,37 @@ def up(out: Output, directory_: str | None, port: int, no_browser: bool) -> None
         if not os.path.isdir(directory_):
             raise UsageError(f"{directory_} is not a directory.")
         out.directory = directory_
-    protect(out)
-    show(out, home_directory(), port=port, browser=not no_browser)
+    project = protect(out)
+    show(out, home_directory(), project=project, port=port, browser=not no_browser)
 
 
-def protect(out: Output) -> None:
-    """Sees to it that the project has a checkpoint."""
+def protect(out: Output) -> str:
+    """Sees to it that the project has a checkpoint; gives its id."""
     with out.workspace(create=True) as workspace:
+        project = workspace.project.id
         if workspace.log(1):
-            return
+            return project
         first = workspace.checkpoint("First checkpoint", kind="initial")
         out.clear_progress()
         out.say(f"First checkpoint of {workspace.root}: {plural(first.files, 'file')}.")
         for line in uncovered(first.coverage, 5):
             out.say(line)
+    return project
 
 
-def show(out: Output, home: str, *, port: int = 0, browser: bool = True) -> None:
+def show(
+    out: Output, home: str, *, project: str | None = None, port: int = 0, browser: bool = True
+) -> None:
     """Serves a home until Ctrl-C and opens its page; opens only the page if it is served."""
 
     def ready(address: Address) -> None:
-        _say_where(out, address)
+        page = address.page_on(project)
+        _say_where(out, address, page)
         if address.pid == os.getpid() and not out.as_json:
             out.say("Ctrl-C ends it.")
         if browser and _has_display():
             # Some browsers keep the one who starts them waiting; the server must not wait too.
-            threading.Thread(target=_open, args=(address.page,), daemon=True).start()
+            threading.Thread(target=_open, args=(page,), daemon=True).start()
 
     found = running(home)
     if found is not None:
@@ -74,12 +79,12 @@ def show(out: Output, home: str, *, port: int = 0, browser: bool = True) -> None
     out.say("Ended; everything is in order.")
 
 
-def _say_where(out: Output, address: Address) -> None:
+def _say_where(out: Output, address: Address, page: str) -> None:
     if out.as_json:
-        out.data({"url": address.url, "page": address.page, "pid": address.pid})
+        out.data({"url": address.url, "page": page, "pid": address.pid})
     else:
         out.say("")
-        out.say(f"  {click.style('Mulligan', bold=True)}  {click.style(address.page, fg='cyan')}")
+        out.say(f"  {click.style('Mulligan', bold=True)}  {click.style(page, fg='cyan')}")
         out.say("")
 
 

@@ -47,7 +47,12 @@ class Address(NamedTuple):
     @property
     def page(self) -> str:
         """The address that lets a browser in."""
-        return f"{self.url}/?token={self.token}"
+        return self.page_on(None)
+
+    def page_on(self, project: str | None) -> str:
+        """The same, with the page about a project; else it is the one that was looked at last."""
+        about = f"project={project}&" if project else ""
+        return f"{self.url}/?{about}token={self.token}"
 
 
 def running(home: str) -> Address | None:

@@ -17,6 +17,7 @@ from mulligan.server.wire import query_of
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
 HASHED = re.compile(r"[.-][0-9A-Za-z_-]{8,}\.\w+$")
+PROJECT = re.compile(r"[0-9a-f]{16}")
 A_YEAR = "private, max-age=31536000, immutable"
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -44,10 +45,15 @@ def routes(hub: Hub) -> list[BaseRoute]:
 
 
 async def front(request: Request) -> Response:
-    """The page itself. A token in the address becomes a cookie, and leaves the address."""
-    token = query_of(request.scope).get("token")
+    """The page itself. A token in the address becomes a cookie, and leaves the address.
+
+    A project beside it is the one that the page is then about.
+    """
+    query = query_of(request.scope)
+    token = query.get("token")
     if token:
-        answer = RedirectResponse("/", 303)
+        project = query.get("project", [""])[0]
+        answer = RedirectResponse(f"/p/{project}/home" if PROJECT.fullmatch(project) else "/", 303)
         answer.set_cookie(COOKIE, token[0], httponly=True, samesite="strict", path="/")
         return answer
     return await _page()

@@ -35,7 +35,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-HELP = "In a browser, open the address that `mulligan serve` printed when it started."
+HELP = "In a browser, open the address that `mulligan up` or `mulligan serve` printed."
 IN_ADDRESS = ("/api/v1/events", "/")
 """Where a token may stand in the address: an `EventSource` cannot send headers."""
 

@@ -122,7 +122,12 @@ def read(workspace: Workspace, name: str, path: bytes) -> bytes:
     row = checkpoints.resolve(workspace.journal, name)
     for root in (row.tree, row.guarded):
         entry = tree.find(root, path, workspace.load) if path else None
-        if entry is not None and not entry.is_directory:
+        if entry is not None and entry.is_directory:
+            raise NotFound(
+                f"{text(path)} is a folder in checkpoint {row.id}; `mulligan show {row.id[:8]}` "
+                "lists its files."
+            )
+        if entry is not None:
             return workspace.store.get(entry.id)
     raise NotFound(f"Checkpoint {row.id} has no file {text(path)}.")
 

@@ -250,7 +250,8 @@ def _store_findings(workspace: Workspace) -> Iterator[Finding]:
     except MulliganError as problem:
         yield Finding("problem", "store", str(problem), "run `mulligan verify`")
         return
-    yield Finding("ok", "store", f"{objects:,} objects in {stored / (1 << 20):,.2f} MB")
+    size = f"{stored / (1 << 20):,.1f} MB" if stored >= 1 << 20 else f"{stored / 1024:.1f} KB"
+    yield Finding("ok", "store", f"{objects:,} objects in {size}")
     free = os.statvfs(workspace.project.directory)
     available = free.f_bavail * free.f_frsize
     if available < 1 << 30:
