@@ -451,7 +451,10 @@ def test_a_project_that_is_held_is_busy_and_free_when_the_holder_is_killed(
     holder = children.start(HOLDER, project)
     assert said(holder) == "held"
     (project / "f").write_text("two")
-    with mulligan.open(project, wait=0.05) as workspace:
+    shown: list[str] = []
+    with mulligan.open(
+        project, wait=0.05, progress=lambda stage, done, total: shown.append(stage)
+    ) as workspace:
         for verb in (
             workspace.checkpoint,
             workspace.undo,
@@ -463,6 +466,7 @@ def test_a_project_that_is_held_is_busy_and_free_when_the_holder_is_killed(
         ):
             with pytest.raises(Busy, match=str(holder.pid)):
                 verb()
+        assert f"waiting for process {holder.pid}" in shown
         assert [each.path for each in workspace.status().changed_files] == ["f"]
         assert workspace.read("@", "f") == b"one"
         assert (project / "f").read_text() == "two"

@@ -160,7 +160,7 @@ class Progress:
             bar = "█" * filled + "░" * (24 - filled)
             text = f"{stage} {bar} {done:,} of {total:,}"
         else:
-            text = f"{stage} … {done:,}"
+            text = f"{stage} … {done:,}" if done else f"{stage} …"
         sys.stderr.write(f"\r\x1b[2K{text}")
         sys.stderr.flush()
 

@@ -61,7 +61,8 @@ def hunks_and_paths(
         return tuple(hunks), out.paths(paths)
     within = workspace.pending(session=session, paths=out.paths(paths)).hunks
     if not within:
-        raise NotFound(f"Nothing is pending in {', '.join(paths)}.")
+        found = ", ".join(paths)
+        raise NotFound(f"Nothing is pending in {found}; `mulligan pending` lists what is.")
     return tuple(dict.fromkeys([*hunks, *(hunk.id for hunk in within)])), ()
 
 

@@ -129,7 +129,9 @@ def read(workspace: Workspace, name: str, path: bytes) -> bytes:
             )
         if entry is not None:
             return workspace.store.get(entry.id)
-    raise NotFound(f"Checkpoint {row.id} has no file {text(path)}.")
+    raise NotFound(
+        f"Checkpoint {row.id} has no file {text(path)}; paths count from the top of the project."
+    )
 
 
 def entries(workspace: Workspace, name: str) -> list[TreeEntry]:

@@ -45,7 +45,8 @@ def chosen_of(
     if wanted and not missing_is_fine:
         _check_found(wanted, chosen)
     if choice.paths and not chosen and not missing_is_fine:
-        raise NotFound(f"Nothing is pending in {', '.join(map(text, choice.paths))}.")
+        paths = ", ".join(map(text, choice.paths))
+        raise NotFound(f"Nothing is pending in {paths}; `mulligan pending` lists what is.")
     return chosen
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mulligan.errors import Busy
@@ -14,14 +14,17 @@ WAIT_SECONDS = 60.0
 
 
 @contextmanager
-def locked(path: str, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
+def locked(
+    path: str, *, wait: float = WAIT_SECONDS, waiting: Callable[[str], None] = lambda holder: None
+) -> Iterator[None]:
     """Holds the lock; raises `Busy` if another holds it for longer than `wait` seconds.
 
-    The lock goes with the process: one that was killed leaves nothing behind.
+    The lock goes with the process: one that was killed leaves nothing behind. `waiting` is told
+    now and then who has it.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _acquire(fd, wait)
+        _acquire(fd, wait, waiting)
         # Who holds it, for the others' messages; written only when it is another than last time.
         mine = b"%-20d" % os.getpid()
         if os.pread(fd, 20, 0) != mine:
@@ -31,18 +34,19 @@ def locked(path: str, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
         os.close(fd)
 
 
-def _acquire(fd: int, wait: float) -> None:
+def _acquire(fd: int, wait: float, waiting: Callable[[str], None]) -> None:
     end = time.monotonic() + wait
     pause = 0.002
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
             if time.monotonic() >= end:
-                holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
                 raise Busy(
                     f"Process {holder} is at work on this project; try again when it is done."
                 ) from None
+            waiting(holder)
             time.sleep(pause)
             pause = min(0.05, pause * 1.5)
         else:

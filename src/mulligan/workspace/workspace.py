@@ -223,7 +223,11 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
             if self._depth:
                 yield
                 return
-            with locked(self.project.path("lock"), wait=self.wait if wait is None else wait):
+            with locked(
+                self.project.path("lock"),
+                wait=self.wait if wait is None else wait,
+                waiting=lambda holder: self.progress(f"waiting for process {holder}", 0, None),
+            ):
                 self._depth = 1
                 try:
                     if not recovering and operations.unfinished(self.journal):
