@@ -433,6 +433,60 @@ def test_the_generation_counts_removals_and_nothing_else(
     assert store.index.glance().generation > start
 
 
+def test_a_collection_that_is_killed_has_counted_what_it_removed(
+    store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [kept, gone] = put(store, noise.randbytes(3000), noise.randbytes(3000))
+    start = store.index.glance().generation
+
+    class Killed(BaseException):
+        pass
+
+    def killed() -> None:
+        if store.index.glance().doomed:
+            raise Killed
+
+    monkeypatch.setattr(store.index, "bury", killed)
+    with pytest.raises(Killed):
+        collect(store, roots(kept))
+    assert not store.has(gone)
+    assert store.index.glance().generation != start
+
+
+def test_a_reader_that_knew_where_a_delta_lay_finds_it_after_its_base_was_collected(
+    store: Store, noise: random.Random
+) -> None:
+    versions = [noise.randbytes(100_000)]
+    ids = put(store, versions[0])
+    for number in range(4):
+        versions.append(b"%d" % number + versions[-1][1:])
+        ids += put(store, versions[-1], base=ids[-1])
+    reader = Store(store.directory)
+    reader.expect(ids[-1:])
+    collect(store, roots(ids[-1]))
+    assert reader.get(ids[-1]) == versions[-1]
+    assert reader.damaged(ids[-1]) == []
+    reader.close()
+
+
+def test_an_index_that_was_deleted_is_not_believed_by_those_who_have_it_open(
+    store: Store, noise: random.Random
+) -> None:
+    kept, content = noise.randbytes(3000), noise.randbytes(3000)
+    ids = put(store, kept, content)
+    generation = store.index.glance().generation
+    for path in Path(store.directory).glob("index.sqlite*"):
+        path.unlink()
+    other = Store(store.directory)
+    collect(other, roots(ids[0]))
+    assert put(store, content) == ids[1:]
+    assert store.index.glance().generation != generation
+    other.tidy()
+    assert [other.get(id) for id in ids] == [kept, content]
+    other.close()
+    assert_clean(store, *ids)
+
+
 def test_readers_go_on_while_packs_are_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:

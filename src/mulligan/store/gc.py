@@ -79,8 +79,6 @@ def collect(
             by_pack.setdefault(record.pack, []).append(record)
         for number in affected:
             _rewrite(store, number, by_pack.get(number, []), dead)
-        if dead:
-            store.index.drop(())
     return Collected(len(dead), max(0, before - sum(_sizes(store, None).values())), len(live))
 
 
