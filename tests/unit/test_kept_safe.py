@@ -188,3 +188,25 @@ def test_a_disk_that_is_full_once_the_files_are_changed_is_told_of_as_that(
     assert restore.complete is complete
     assert workspace.undo().restored == ("src/app.py",)
     assert (root / "src" / "app.py").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("size", [9000, 3 << 20])
+def test_what_built_on_something_damaged_is_stored_anew_by_a_repair(
+    workspace: Workspace, root: Path, size: int
+) -> None:
+    before = os.urandom(size)
+    after = b"!" + before[1:]
+    (root / "file").write_bytes(before)
+    workspace.checkpoint()
+    (root / "file").write_bytes(after)
+    settle()
+    workspace.checkpoint()
+    settle()
+    taken = workspace.checkpoint()
+    store = workspace.store
+    record = store.locate(sha256(before).digest())
+    # Of a large file, a chunk that both have.
+    damage(workspace, store.locate(store.chunks(record)[-1][0]) if size > 9000 else record)
+    assert workspace.verify(repair=True).repaired == 1
+    assert workspace.read(taken.id, "file") == after
+    assert workspace.read(workspace.checkpoint().id, "file") == after

@@ -453,6 +453,43 @@ def test_a_collection_that_is_killed_has_counted_what_it_removed(
     assert store.index.glance().generation != start
 
 
+def test_a_collection_that_is_killed_leaves_nothing_listed_that_cannot_be_read(
+    store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be taken for stored when somebody puts it again."""
+    monkeypatch.setattr(writing, "PACK_LIMIT", 30_000)
+    version = noise.randbytes(20_000)
+    [base] = put(store, version)
+    [delta] = put(store, changed := b"!" + version[1:], base=base)
+    [large] = put(store, noise.randbytes(28_000))
+    put(store, b"?" + changed[1:], base=delta)
+    streamed = put_stream(store, noise.randbytes(2 * MIB))
+    real, left = writing.Writer.commit_moves, 0
+
+    class Killed(BaseException):
+        pass
+
+    def commit_moves(writer: Writer, *given: int) -> None:
+        nonlocal left
+        if not left:
+            raise Killed
+        left -= 1
+        real(writer, *given)
+
+    monkeypatch.setattr(writing.Writer, "commit_moves", commit_moves)
+    for moves in range(3):
+        left = moves
+        with pytest.raises(Killed):
+            collect(store, roots(large))
+        assert verify(store, roots(large)).problems == ()
+    monkeypatch.setattr(writing.Writer, "commit_moves", real)
+    assert [store.has(id) for id in (base, delta, streamed)] == [False] * 3
+    collect(store, roots(large))
+    assert sum(packs(store).values()) < 30_000
+    assert put(store, changed) == [delta]
+    assert store.get(delta) == changed
+
+
 def test_a_reader_that_knew_where_a_delta_lay_finds_it_after_its_base_was_collected(
     store: Store, noise: random.Random
 ) -> None:

@@ -239,15 +239,9 @@ class PackIndex:
             )
             self._set_ends(ends, torn)
 
-    def replace_pack(
-        self, old: int, moved: Iterable[Record], dead: Iterable[bytes], ends: dict[int, int]
-    ) -> None:
-        """What lived in a pack now lives elsewhere or is gone; the pack is doomed."""
-        gone = [(id, old) for id in dead]
+    def replace_pack(self, old: int, moved: Iterable[Record], ends: dict[int, int]) -> None:
+        """What lived in a pack now lives elsewhere; the pack is doomed."""
         with self._lock, self._writing():
-            self._db.executemany("DELETE FROM objects WHERE id = ? AND pack = ?", gone)
-            if gone:
-                self._db.execute("UPDATE meta SET generation = generation + 1")
             self._db.executemany("INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?,?,?,?)", moved)
             self._set_ends(ends, ())
             self._db.execute("DELETE FROM packs WHERE number = ?", (old,))

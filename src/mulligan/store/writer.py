@@ -159,11 +159,11 @@ class Writer:
             self.store.index.add(self._pending.values(), self._changed, replacing=replacing)
             return self._done()
 
-    def commit_moves(self, old: int, dead: list[bytes]) -> None:
+    def commit_moves(self, old: int) -> None:
         """Syncs what was copied out of a pack, then lets it take the old one's place."""
         with self._lock:
             self._sync()
-            self.store.index.replace_pack(old, self._pending.values(), dead, self._changed)
+            self.store.index.replace_pack(old, self._pending.values(), self._changed)
             self._done()
 
     def _done(self) -> int:
