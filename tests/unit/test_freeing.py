@@ -50,3 +50,22 @@ def test_without_a_descriptor_to_spare_files_are_deleted_all_the_same(tmp_path: 
 
 def open_descriptors() -> int:
     return len(os.listdir("/dev/fd"))
+
+
+def test_no_more_are_held_than_a_process_with_few_can_spare(tmp_path: Path) -> None:
+    names = [f"file {number}" for number in range(200)]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    parent = os.open(tmp_path, os.O_RDONLY)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, limits[1]))
+    try:
+        with Freeing() as free:
+            for name in names:
+                free.unlink(name.encode(), parent)
+                os.close(os.open(tmp_path, os.O_RDONLY))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        os.close(parent)
+    freeing.finish()
+    assert os.listdir(tmp_path) == []

@@ -433,6 +433,97 @@ def test_the_generation_counts_removals_and_nothing_else(
     assert store.index.glance().generation > start
 
 
+def test_a_collection_that_is_killed_has_counted_what_it_removed(
+    store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [kept, gone] = put(store, noise.randbytes(3000), noise.randbytes(3000))
+    start = store.index.glance().generation
+
+    class Killed(BaseException):
+        pass
+
+    def killed() -> None:
+        if store.index.glance().doomed:
+            raise Killed
+
+    monkeypatch.setattr(store.index, "bury", killed)
+    with pytest.raises(Killed):
+        collect(store, roots(kept))
+    assert not store.has(gone)
+    assert store.index.glance().generation != start
+
+
+def test_a_collection_that_is_killed_leaves_nothing_listed_that_cannot_be_read(
+    store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be taken for stored when somebody puts it again."""
+    monkeypatch.setattr(writing, "PACK_LIMIT", 30_000)
+    version = noise.randbytes(20_000)
+    [base] = put(store, version)
+    [delta] = put(store, changed := b"!" + version[1:], base=base)
+    [large] = put(store, noise.randbytes(28_000))
+    put(store, b"?" + changed[1:], base=delta)
+    streamed = put_stream(store, noise.randbytes(2 * MIB))
+    real, left = writing.Writer.commit_moves, 0
+
+    class Killed(BaseException):
+        pass
+
+    def commit_moves(writer: Writer, *given: int) -> None:
+        nonlocal left
+        if not left:
+            raise Killed
+        left -= 1
+        real(writer, *given)
+
+    monkeypatch.setattr(writing.Writer, "commit_moves", commit_moves)
+    for moves in range(3):
+        left = moves
+        with pytest.raises(Killed):
+            collect(store, roots(large))
+        assert verify(store, roots(large)).problems == ()
+    monkeypatch.setattr(writing.Writer, "commit_moves", real)
+    assert [store.has(id) for id in (base, delta, streamed)] == [False] * 3
+    collect(store, roots(large))
+    assert sum(packs(store).values()) < 30_000
+    assert put(store, changed) == [delta]
+    assert store.get(delta) == changed
+
+
+def test_a_reader_that_knew_where_a_delta_lay_finds_it_after_its_base_was_collected(
+    store: Store, noise: random.Random
+) -> None:
+    versions = [noise.randbytes(100_000)]
+    ids = put(store, versions[0])
+    for number in range(4):
+        versions.append(b"%d" % number + versions[-1][1:])
+        ids += put(store, versions[-1], base=ids[-1])
+    reader = Store(store.directory)
+    reader.expect(ids[-1:])
+    collect(store, roots(ids[-1]))
+    assert reader.get(ids[-1]) == versions[-1]
+    assert reader.damaged(ids[-1]) == []
+    reader.close()
+
+
+def test_an_index_that_was_deleted_is_not_believed_by_those_who_have_it_open(
+    store: Store, noise: random.Random
+) -> None:
+    kept, content = noise.randbytes(3000), noise.randbytes(3000)
+    ids = put(store, kept, content)
+    generation = store.index.glance().generation
+    for path in Path(store.directory).glob("index.sqlite*"):
+        path.unlink()
+    other = Store(store.directory)
+    collect(other, roots(ids[0]))
+    assert put(store, content) == ids[1:]
+    assert store.index.glance().generation != generation
+    other.tidy()
+    assert [other.get(id) for id in ids] == [kept, content]
+    other.close()
+    assert_clean(store, *ids)
+
+
 def test_readers_go_on_while_packs_are_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:

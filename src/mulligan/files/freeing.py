@@ -9,11 +9,13 @@ deleted here is gone for everybody, and stays so after a power loss.
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable
 from threading import Thread
 from types import TracebackType
 
-MOST = 256  # held open at a time; a process may often have a thousand
+MOST = 256  # held open at a time, where a process may have so many and more
+PART = 8  # of all that it may have
 AT_ONCE = 8
 
 
@@ -31,6 +33,8 @@ class Freeing:
 
     def __init__(self) -> None:
         self._held: list[int] = []
+        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most = MOST if allowed < 0 else min(MOST, allowed // PART)
 
     def __enter__(self) -> Freeing:
         return self
@@ -44,7 +48,7 @@ class Freeing:
         self._let_go()
 
     def unlink(self, name: bytes, parent: int) -> None:
-        if len(self._held) >= MOST:
+        if len(self._held) >= self._most:
             self._let_go()
         if hasattr(os, "O_PATH"):
             # As a mere path: no permission is needed for that, and nothing can be read by it.

@@ -14,7 +14,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from mulligan.core.tree import LINK, join
 from mulligan.files import gitfiles
@@ -82,15 +82,19 @@ class Scan:
         """Looks at everything in scope."""
         root = self._cache.root or Node()
         self._cache.root = root
-        if self._stamp()[1:] != self._cache.sources[1:]:
+        stamp: tuple[Any, ...] = self._stamp()
+        before: tuple[Any, ...] = self._cache.sources
+        if stamp[1:2] != before[1:2]:
             # What was asked for has changed: every name must be sorted again.
             self._list_again(root)
+        elif stamp[2:] != before[2:]:
+            self._list_around(root, self._names.wanted.hidden.union(*before[2:]))
         self._look_at_all(root)
         wanted = self._left_out_by_mistake(root)
         if wanted != self._cache.wanted:
             self._cache.wanted = wanted
-            before = self._names.wanted
-            self._names.wanted = Wanted(before.forced, wanted, before.hidden)
+            known = self._names.wanted
+            self._names.wanted = Wanted(known.forced, wanted, known.hidden)
             self._list_again(root)
             self._look_at_all(root)
 
@@ -121,6 +125,13 @@ class Scan:
         for _path, node in root.walk():
             node.signature = None
             node.rules = b""
+
+    def _list_around(self, root: Node, paths: Iterable[bytes]) -> None:
+        for path in paths:
+            node = root.find(path.rpartition(b"/")[0])
+            if node is not None:
+                node.signature = None
+                node.rules = b""
 
     def _look_at_all(self, root: Node) -> None:
         with opened(self._root) as fd:
@@ -397,14 +408,15 @@ class Scan:
         return tracked_but_left_out(root, tracked, self._sources.prefix, self._cache.wanted)
 
     def _stamp(self) -> tuple[object, ...]:
-        """Changes when git's index or the set of forced paths does."""
+        """Changes when git's index, the set of forced paths or that of hidden ones does."""
         index = self._sources.index_path
         try:
             status = os.stat(index) if index is not None else None
         except OSError:
             status = None
         git = (status.st_mtime_ns, status.st_size, status.st_ino) if status is not None else None
-        return (git, tuple(sorted(self._names.wanted.forced)))
+        wanted = self._names.wanted
+        return (git, tuple(sorted(wanted.forced)), tuple(sorted(wanted.hidden)))
 
 
 class _RulesChanged(Exception):

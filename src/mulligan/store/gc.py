@@ -1,10 +1,10 @@
 """Garbage collection: frees what nothing reaches.
 
-First, living deltas are written out whole where their base is dead. Then, pack by pack: what is
-alive is copied to a new pack, which is synced; one transaction of the index lets the copies take
-the place of the originals and forgets the dead; then the old pack is deleted. A kill between any
-two steps leaves every living object readable. The caller holds the project's lock; readers go on,
-and look again when a pack has moved under them.
+First, living deltas are written out whole where their base is dead, and one transaction of the
+index forgets the dead. Then, pack by pack: what is alive is copied to a new pack, which is synced;
+another transaction lets the copies take the place of the originals; then the old pack is deleted.
+A kill between any two steps leaves every living object readable, and nothing listed that is not.
+The caller holds the project's lock; readers go on, and look again when a pack has moved under them.
 """
 
 from __future__ import annotations
@@ -74,13 +74,14 @@ def collect(
     before = sum(size.values())
     with store.index.durably():
         _write_out(store, [each for found in by_pack.values() for each in found], dead)
+        if dead:
+            # All at once: what is listed must not build on something that went before it.
+            store.index.drop(dead)
         by_pack = {}
         for record in store.index.all():
             by_pack.setdefault(record.pack, []).append(record)
         for number in affected:
-            _rewrite(store, number, by_pack.get(number, []), dead)
-        if dead:
-            store.index.drop(())
+            _rewrite(store, number, by_pack.get(number, []))
     return Collected(len(dead), max(0, before - sum(_sizes(store, None).values())), len(live))
 
 
@@ -93,12 +94,11 @@ def _write_out(store: Store, records: list[Record], dead: set[bytes]) -> None:
         writer.commit(replacing=True)
 
 
-def _rewrite(store: Store, number: int, found: list[Record], dead: set[bytes]) -> None:
+def _rewrite(store: Store, number: int, living: list[Record]) -> None:
     with Writer(store, fresh=True) as writer:
-        for record in found:
-            if record.id not in dead:
-                writer.copy(record)
-        writer.commit_moves(number, [record.id for record in found if record.id in dead])
+        for record in living:
+            writer.copy(record)
+        writer.commit_moves(number)
     store.release(number)
     store.index.bury()
     sync_directory(store.directory)

@@ -62,6 +62,7 @@ class PackIndex:
                 self._db = _connect(self._path)
             except (apsw.NotADBError, apsw.CorruptError):
                 self._begin_anew()
+            self._opened = _file(self._path)
 
     def is_damaged(self) -> bool:
         """Whether the database itself is not as it should be; looks at all of it."""
@@ -127,12 +128,22 @@ class PackIndex:
             if os.path.exists(self._path + ending):
                 os.unlink(self._path + ending)
         self._db = _connect(self._path)
+        self._opened = _file(self._path)
         self._glance = None
         highest = max((number for number, _start, _end in self.strays()), default=0)
         # Whoever remembers identities must ask again, and no number may come twice.
         generation = int.from_bytes(os.urandom(6))
         self._db.execute("UPDATE meta SET generation = ?, last_pack = ?", (generation, highest))
         self._glance = None
+
+    def follow(self) -> None:
+        """If somebody has deleted it, or made it again, what we have open counts no more."""
+        with self._lock, self._translated():
+            if _file(self._path) != self._opened:
+                self._db.close()
+                self._db = _connect(self._path)
+                self._opened = _file(self._path)
+                self._glance = None
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -228,14 +239,9 @@ class PackIndex:
             )
             self._set_ends(ends, torn)
 
-    def replace_pack(
-        self, old: int, moved: Iterable[Record], dead: Iterable[bytes], ends: dict[int, int]
-    ) -> None:
-        """What lived in a pack now lives elsewhere or is gone; the pack is doomed."""
+    def replace_pack(self, old: int, moved: Iterable[Record], ends: dict[int, int]) -> None:
+        """What lived in a pack now lives elsewhere; the pack is doomed."""
         with self._lock, self._writing():
-            self._db.executemany(
-                "DELETE FROM objects WHERE id = ? AND pack = ?", [(id, old) for id in dead]
-            )
             self._db.executemany("INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?,?,?,?)", moved)
             self._set_ends(ends, ())
             self._db.execute("DELETE FROM packs WHERE number = ?", (old,))
@@ -283,6 +289,15 @@ class PackIndex:
             self._db.execute("UPDATE meta SET last_pack = max(last_pack, ?)", (max(ends),))
 
 
+def _file(path: str) -> tuple[int, int] | None:
+    """Which file has this name now."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _id(record: Record) -> bytes:
     return record.id
 
@@ -303,5 +318,7 @@ def _connect(path: str) -> apsw.Connection:
     if row[0] == 0:
         db.execute("BEGIN IMMEDIATE")
         db.execute(SCHEMA)
+        # One that was lost is made again: whoever remembers identities must ask anew.
+        db.execute("UPDATE meta SET generation = ?", (int.from_bytes(os.urandom(6)),))
         db.execute("COMMIT")
     return db

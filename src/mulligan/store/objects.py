@@ -111,6 +111,16 @@ class Store:
         kept = self._kept.get(record.id)
         if kept is not None:
             return kept
+        try:
+            return self._content(record, depth)
+        except Corrupt:
+            # The garbage collector may have written it out anew since it was looked up.
+            now = self.index.find(record.id)
+            if now is None or now == record:
+                raise
+            return self._content(now, depth)
+
+    def _content(self, record: Record, depth: int) -> bytes:
         payload = self.payload(record)
         try:
             if record.encoding == ZSTD:
@@ -183,6 +193,7 @@ class Store:
         in the packs and not in the index: an unfinished writer's, or, after the index was lost,
         everything. Each is read first, for what was never synced may not be what it says it is.
         """
+        self.index.follow()
         if self.index.is_unreadable():
             self.index.rebuild()
         self.index.bury()

@@ -22,6 +22,8 @@ class Verified(NamedTuple):
     bytes: int
     problems: tuple[Problem, ...]
     damaged: tuple[Id, ...]
+    let_down: tuple[Record, ...]
+    """Objects that cannot be read only because one that they build on cannot."""
 
     @property
     def clean(self) -> bool:
@@ -37,6 +39,7 @@ def verify(
     store.forget_kept()
     problems: list[Problem] = []
     damaged: list[bytes] = []
+    let_down: list[Record] = []
     count = total = 0
     used = {record.pack for record in store.index.all()}
     for number in sorted(used):
@@ -58,10 +61,12 @@ def verify(
         except Corrupt as problem:
             problems.append(Problem(f"object {record.id.hex()}", str(problem)))
             bad.add(record.id)
-            if not _is_let_down(store, record):
+            if _is_let_down(store, record):
+                let_down.append(record)
+            else:
                 damaged.append(record.id)
     reachable(store, roots, problems.append, bad=bad)
-    return Verified(count, total, tuple(problems), tuple(damaged))
+    return Verified(count, total, tuple(problems), tuple(damaged), tuple(let_down))
 
 
 def _examine(store: Store, record: Record) -> None:

@@ -64,6 +64,7 @@ class Writer:
         self._position = 0
         self._is_new_name = False
         self._begun: list[tuple[int, int]] = []
+        self._believers: list[Callable[[], None]] = []
 
     def __enter__(self) -> Writer:
         return self
@@ -75,6 +76,10 @@ class Writer:
         trace: TracebackType | None,
     ) -> None:
         self._abandon()
+
+    def believed_by(self, forget: Callable[[], None]) -> None:
+        """Somebody remembers what was put as stored; `forget` is called if it never will be."""
+        self._believers.append(forget)
 
     def has(self, id: bytes) -> bool:
         return (
@@ -148,16 +153,17 @@ class Writer:
         self._write_waiting()
         with self._lock:
             if not self._pending:
+                self._believers.clear()
                 return 0
             self._sync()
             self.store.index.add(self._pending.values(), self._changed, replacing=replacing)
             return self._done()
 
-    def commit_moves(self, old: int, dead: list[bytes]) -> None:
+    def commit_moves(self, old: int) -> None:
         """Syncs what was copied out of a pack, then lets it take the old one's place."""
         with self._lock:
             self._sync()
-            self.store.index.replace_pack(old, self._pending.values(), dead, self._changed)
+            self.store.index.replace_pack(old, self._pending.values(), self._changed)
             self._done()
 
     def _done(self) -> int:
@@ -167,6 +173,7 @@ class Writer:
         self._pending.clear()
         self._changed = {}
         self._begun = [(self._number, self._position)] if self._fd >= 0 else []
+        self._believers.clear()
         return count
 
     def _write_waiting(self) -> None:
@@ -320,6 +327,8 @@ class Writer:
             self._is_new_name = False
 
     def _abandon(self) -> None:
+        while self._believers:
+            self._believers.pop()()
         with self._lock:
             if self._fd >= 0:
                 os.close(self._fd)

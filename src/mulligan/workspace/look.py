@@ -39,7 +39,7 @@ class Look(NamedTuple):
 
 
 def look(
-    workspace: Workspace, writer: Sink, also: Iterable[bytes] = (), *, ahead: bool = False
+    workspace: Workspace, writer: Writer, also: Iterable[bytes] = (), *, ahead: bool = False
 ) -> Look:
     """Looks, and stores every content that is new. The caller holds the lock and commits.
 
@@ -48,6 +48,8 @@ def look(
     """
     if not ahead and workspace.ahead is not None:
         workspace.ahead.begin_anew()
+    # Until it is committed, the cache names contents that may never be stored.
+    writer.believed_by(workspace.drop_cache)
     try:
         cache = workspace.cache()
         _check_generation(workspace, cache)

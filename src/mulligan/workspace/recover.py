@@ -11,14 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mulligan.core.tree import LINK, Change, Entry
-from mulligan.errors import Busy
+from mulligan.errors import Busy, Corrupt
 from mulligan.files import apply, staging
 from mulligan.files.reach import Directories, looks_like, mode_of
+from mulligan.files.single import entry_at
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.operations import OperationRow
+from mulligan.store.writer import Writer
 from mulligan.workspace.checkpoints import operation
 from mulligan.workspace.move import between
-from mulligan.workspace.restore import complete
+from mulligan.workspace.restore import NOT_SAFE, complete, loses_content
 from mulligan.workspace.results import Operation
 
 if TYPE_CHECKING:
@@ -59,9 +61,39 @@ def _end(workspace: Workspace, row: OperationRow) -> None:
     if not rescued and not _has_begun(root, changes):
         _abandon(workspace, row, "it was interrupted before it changed anything")
         return
+    _keep_safe(workspace, changes)
     applied = apply.apply(root, tag, changes, workspace.store.stream)
     applied.rescued += rescued
     complete(workspace, row, safety=safety, move=move, applied=applied)
+
+
+def _keep_safe(workspace: Workspace, changes: list[Change]) -> None:
+    """Has what is still to go readable in the store, from the disk if need be.
+
+    Whoever was interrupted may not have got as far as reading it back.
+    """
+    root, store = workspace.project.root, workspace.store
+    store.forget_kept()
+    damaged = {
+        change: found
+        for change in changes
+        if change.before is not None
+        and loses_content(change)
+        and (found := store.damaged(change.before.id))
+    }
+    if not damaged:
+        return
+    with Directories(root) as directories:
+        here = [change for change in damaged if _is_there(directories, change)]
+    store.index.drop({id for change in here for id in damaged[change]})
+    with Writer(store) as writer:
+        for change in here:
+            entry_at(root, change.path, writer)
+        writer.commit()
+    store.forget_kept()
+    for change in here:
+        if change.before is not None and store.damaged(change.before.id):
+            raise Corrupt(NOT_SAFE)
 
 
 def _abandon(workspace: Workspace, row: OperationRow, reason: str) -> None:
@@ -81,6 +113,13 @@ def _has_begun(root: bytes, changes: list[Change]) -> bool:
             elif parent is None or not _is_untouched(parent, name, before):
                 return True
     return False
+
+
+def _is_there(directories: Directories, change: Change) -> bool:
+    directory, _slash, name = change.path.rpartition(b"/")
+    parent = directories.open_if_there(directory)
+    before = change.before
+    return parent is not None and before is not None and looks_like(parent, name, before)
 
 
 def _is_untouched(parent: int, name: bytes, before: Entry) -> bool:

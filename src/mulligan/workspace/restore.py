@@ -14,7 +14,7 @@ project (`recover`). Bytes that match neither side are somebody's, and stay.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -23,9 +23,10 @@ from mulligan.core.coverage import text
 from mulligan.core.times import just_after
 from mulligan.core.tree import Change
 from mulligan.core.view import next_redo, next_undo
-from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo
+from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo, OutOfSpace
 from mulligan.files import apply
 from mulligan.files.freeing import Freeing
+from mulligan.files.wanted import directories_above
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 
+NOT_SAFE = (
+    "What is on the disk cannot be kept safe: the store gives back something else than was put "
+    "in. Nothing was overwritten; the disk under the store may be failing."
+)
 Planned = Callable[[apsw.Connection, Observation, Move], dict[str, Any]]
 
 
@@ -169,6 +174,11 @@ def perform(
             )
     workspace.store.forget_kept()
     workspace.store.expect({each.id for change in changes for each in change[1:] if each})
+
+    def check() -> None:
+        _read_back(workspace, changes)
+        _read_back_trees(workspace, changes, (*now.seen[:2], move.tree, move.guarded))
+
     with Freeing() as freeing:
         try:
             applied = apply.apply(
@@ -178,7 +188,7 @@ def perform(
                 workspace.store.stream,
                 lambda done, total: workspace.progress("restoring", done, total),
                 freeing,
-                check=lambda: _read_back(workspace, changes),
+                check=check,
             )
         except (MulliganError, _Damaged) as problem:
             with workspace.journal.writing() as db:
@@ -186,10 +196,7 @@ def perform(
             if not isinstance(problem, _Damaged):
                 raise
             if mended:
-                raise Corrupt(
-                    "What is on the disk cannot be kept safe: the store gives back something else "
-                    "than was put in. Nothing was changed; the disk under the store may be failing."
-                ) from problem
+                raise Corrupt(NOT_SAFE) from problem
             # The disk has the only good copies: the look that now follows stores them anew.
             return perform(
                 workspace, wishing, keep_dirty=keep_dirty, force=force, preview=preview,
@@ -197,7 +204,13 @@ def perform(
             )  # fmt: skip
         operation = operations.by_number(workspace.journal, number)
         assert operation is not None
-        return complete(workspace, operation, safety=safety, move=move, applied=applied)
+        try:
+            return complete(workspace, operation, safety=safety, move=move, applied=applied)
+        except OutOfSpace as problem:
+            raise OutOfSpace(
+                "The files are changed, and no space is left to write that down, in "
+                f"{workspace.project.directory}. Free some space; the next command then does."
+            ) from problem
 
 
 def complete(
@@ -356,6 +369,14 @@ def _take_back(
     return perform(workspace, wishing, keep_dirty=keep_dirty, preview=preview)
 
 
+def loses_content(change: Change) -> bool:
+    """Whether bytes that are on the disk will not be there any more."""
+    before = change.before
+    if before is None or before.is_directory:
+        return False
+    return not before.same_content(change.after)
+
+
 class _Damaged(Exception):
     """What was about to go cannot be had back from the store."""
 
@@ -365,14 +386,37 @@ def _read_back(workspace: Workspace, changes: list[Change]) -> None:
     damaged = [
         id
         for change in changes
-        if change.before is not None
-        and not change.before.is_directory
-        and not change.before.same_content(change.after)
+        if change.before is not None and loses_content(change)
         for id in workspace.store.damaged(change.before.id)
     ]
     if damaged:
         workspace.store.index.drop(damaged)
         raise _Damaged("what it was to overwrite was damaged in the store")
+
+
+def _read_back_trees(workspace: Workspace, changes: list[Change], roots: Sequence[bytes]) -> None:
+    """Raises if the trees that say what was where, and will be, cannot be had from the store.
+
+    Those that are still in memory are stored anew.
+    """
+    above = [path for path in directories_above(change.path for change in changes) if path]
+    trees = set(roots)
+    for root in roots:
+        found = map(workspace.finder(root), above)
+        trees |= {entry.id for entry in found if entry is not None and entry.is_directory}
+    store = workspace.store
+    damaged = [id for id in trees if store.damaged(id)]
+    if not damaged:
+        return
+    known = [workspace.load(id).data for id in damaged]
+    store.index.drop(damaged)
+    with Writer(store) as writer:
+        for data in known:
+            writer.put(data)
+        writer.commit()
+    store.forget_kept()
+    if any(store.damaged(id) for id in damaged):
+        raise Corrupt(NOT_SAFE)
 
 
 def _refused(wish: Wish, move: Move) -> bool:

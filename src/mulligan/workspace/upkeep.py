@@ -17,7 +17,9 @@ from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store import gc as collector
 from mulligan.store import verify as verifier
 from mulligan.store.reach import Root, reachable
+from mulligan.store.writer import Writer
 from mulligan.workspace.checkpoints import coverage
+from mulligan.workspace.look import look
 from mulligan.workspace.results import Collected, Finding, Forgotten, Verified
 
 if TYPE_CHECKING:
@@ -44,9 +46,7 @@ def verify(workspace: Workspace, *, repair: bool = False) -> Verified:
         problems = [f"{problem.where}: {problem.detail}" for problem in found.problems]
         problems += [f"journal: {line}" for line in _journal_problems(workspace)]
         if repair:
-            workspace.store.index.drop(found.damaged)
-            workspace.store.index.drop_missing_packs()
-            workspace.drop_cache()
+            _strike_out(workspace, found)
     return Verified(
         objects=found.objects,
         bytes=found.bytes,
@@ -54,6 +54,22 @@ def verify(workspace: Workspace, *, repair: bool = False) -> Verified:
         problems=tuple(problems),
         repaired=len(found.damaged) if repair else 0,
     )
+
+
+def _strike_out(workspace: Workspace, found: verifier.Verified) -> None:
+    """Forgets what is damaged, and stores anew what the disk has of what built on it."""
+    index = workspace.store.index
+    index.drop((*found.damaged, *(record.id for record in found.let_down)))
+    index.drop_missing_packs()
+    workspace.drop_cache()
+    try:
+        if found.let_down:
+            with Writer(workspace.store) as writer:
+                look(workspace, writer)
+                writer.commit()
+    finally:
+        # What the disk does not have will be whole again if that which it builds on comes back.
+        index.add(found.let_down, {})
 
 
 def gc(workspace: Workspace, *, dry_run: bool = False) -> Collected:

@@ -1,0 +1,212 @@
+"""What goes wrong between the files, the store and what is remembered of them: nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan import Workspace
+from mulligan.errors import OutOfSpace
+from mulligan.store.packs import Record, pack_name
+from mulligan.store.writer import Writer
+from mulligan.workspace import restore
+from mulligan.workspace.restore import complete
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    found = tmp_path / "project"
+    (found / "src").mkdir(parents=True)
+    (found / "src" / "app.py").write_text("one\n")
+    return found
+
+
+@pytest.fixture
+def workspace(root: Path) -> Iterator[Workspace]:
+    with mulligan.open(root) as found:
+        yield found
+
+
+def settle() -> None:
+    """Lets so much time pass that the stat cache trusts what it has seen."""
+    time.sleep(0.08)
+
+
+def damage(workspace: Workspace, record: Record) -> None:
+    with open(os.path.join(workspace.store.directory, pack_name(record.pack)), "r+b") as pack:
+        pack.seek(record.offset + record.stored // 2)
+        pack.write(b"damaged")
+
+
+def killed(script: str, *given: object) -> None:
+    """Runs a script in another process, which is to kill itself."""
+    code = "import os, sys, mulligan\n" + textwrap.dedent(script)
+    done = subprocess.run([sys.executable, "-c", code, *map(str, given)], check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_after_a_full_disk_a_checkpoint_has_the_bytes(
+    root: Path, monkeypatch: pytest.MonkeyPatch, watch: bool
+) -> None:
+    def full(writer: Writer) -> None:
+        raise OutOfSpace("No space left.")
+
+    with mulligan.open(root, watch=watch) as workspace:
+        workspace.checkpoint()
+        with monkeypatch.context() as context:
+            context.setattr(Writer, "_sync", full)
+            (root / "new").mkdir()
+            (root / "new" / "file").write_bytes(content := os.urandom(3000))
+            settle()
+            for _ in range(2):
+                with pytest.raises(OutOfSpace):
+                    workspace.checkpoint()
+        taken = workspace.checkpoint()
+        assert workspace.read(taken.id, "new/file") == content
+        assert workspace.verify().problems == ()
+
+
+def test_after_a_kill_in_gc_what_only_the_cache_knew_is_stored_anew(
+    workspace: Workspace, root: Path
+) -> None:
+    workspace.checkpoint()
+    (root / "new").mkdir()
+    (root / "new" / "file").write_bytes(content := os.urandom(3000))
+    settle()
+    workspace.status()
+    assert workspace.store.has(sha256(content).digest())
+    killed(
+        """
+        from mulligan.store.index import PackIndex
+        def bury(index):
+            if index.glance().doomed:
+                os.kill(os.getpid(), 9)
+        PackIndex.bury = bury
+        with mulligan.open(sys.argv[1]) as workspace:
+            workspace.gc()
+        """,
+        root,
+    )
+    taken = workspace.checkpoint()
+    assert workspace.read(taken.id, "new/file") == content
+    assert workspace.verify().problems == ()
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_a_folder_that_a_sandbox_could_have_made_counts_once_something_is_in_it(
+    root: Path, watch: bool
+) -> None:
+    (root / ".codex").mkdir()
+    settle()
+    with mulligan.open(root, watch=watch) as workspace:
+        for _ in range(2):
+            taken = workspace.checkpoint()
+            settle()
+        assert not [each for each in workspace.entries(taken.id) if each.path == ".codex"]
+        (root / ".codex" / "config.toml").write_text("mine\n")
+        taken = workspace.checkpoint()
+        assert workspace.read(taken.id, ".codex/config.toml") == b"mine\n"
+        (root / ".codex" / "config.toml").unlink()
+        taken = workspace.checkpoint()
+        assert not [each for each in workspace.entries(taken.id) if ".codex" in each.path]
+
+
+def test_what_an_interrupted_restore_had_not_read_back_is_read_back_before_it_goes_on(
+    workspace: Workspace, root: Path
+) -> None:
+    (root / "other").write_text("one\n")
+    first = workspace.checkpoint()
+    (root / "src" / "app.py").write_bytes(content := os.urandom(3000))
+    (root / "other").write_text("two\n")
+    second = workspace.checkpoint()
+    settle()
+    workspace.checkpoint()
+    damage(workspace, workspace.store.locate(sha256(content).digest()))
+    killed(
+        """
+        from mulligan.workspace import restore
+        restore._read_back = lambda *given: os.kill(os.getpid(), 9)
+        with mulligan.open(sys.argv[1]) as workspace:
+            workspace.restore(sys.argv[2])
+        """,
+        root,
+        first.id,
+    )
+    # So it looks as if the restore had begun.
+    (root / "other").write_text("three\n")
+    with mulligan.open(root) as again:
+        assert [each.state for each in again.recovered] == ["applied"]
+        assert (root / "other").read_text() == "three\n"
+        assert again.read(second.id, "src/app.py") == content
+        assert again.verify().problems == ()
+
+
+def test_trees_that_are_only_in_memory_are_stored_anew_before_a_restore(
+    workspace: Workspace, root: Path
+) -> None:
+    for number in range(30):
+        (root / "src" / f"{number}").write_text(f"{number}\n")
+    first = workspace.checkpoint()
+    (root / "src" / "new").write_text("new\n")
+    settle()
+    second = workspace.checkpoint()
+    for each in (first, second):
+        folder = workspace.load(bytes.fromhex(each.tree)).get(b"src")
+        assert folder is not None
+        damage(workspace, workspace.store.locate(folder.id))
+    assert workspace.restore(first.id).deleted == ("src/new",)
+    with mulligan.open(root) as again:
+        assert again.undo().restored == ("src/new",)
+        assert again.verify().problems == ()
+
+
+def test_a_disk_that_is_full_once_the_files_are_changed_is_told_of_as_that(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = workspace.checkpoint()
+    (root / "src" / "app.py").write_text("two\n")
+
+    def full(*_given: object, **_named: object) -> None:
+        raise OutOfSpace("No space left; nothing was changed.")
+
+    with monkeypatch.context() as context:
+        context.setattr(restore, "complete", full)
+        with pytest.raises(OutOfSpace, match="The files are changed"):
+            workspace.restore(first.id)
+    assert restore.complete is complete
+    assert workspace.undo().restored == ("src/app.py",)
+    assert (root / "src" / "app.py").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("size", [9000, 3 << 20])
+def test_what_built_on_something_damaged_is_stored_anew_by_a_repair(
+    workspace: Workspace, root: Path, size: int
+) -> None:
+    before = os.urandom(size)
+    after = b"!" + before[1:]
+    (root / "file").write_bytes(before)
+    workspace.checkpoint()
+    (root / "file").write_bytes(after)
+    settle()
+    workspace.checkpoint()
+    settle()
+    taken = workspace.checkpoint()
+    store = workspace.store
+    record = store.locate(sha256(before).digest())
+    # Of a large file, a chunk that both have.
+    damage(workspace, store.locate(store.chunks(record)[-1][0]) if size > 9000 else record)
+    assert workspace.verify(repair=True).repaired == 1
+    assert workspace.read(taken.id, "file") == after
+    assert workspace.read(workspace.checkpoint().id, "file") == after
