@@ -179,9 +179,25 @@ def test_a_discard_in_an_open_turn_is_not_the_agents_work(
     step = workspace.end_turn(session)
     assert (step.added, step.modified, step.deleted) == (("b",), (), ())
     workspace.undo()
-    assert not (project / "b").exists() and (project / "a").read_text() == "0\n"
+    assert (project / "b").exists() and (project / "a").read_text() == "1\n"
     workspace.undo()
-    assert (project / "a").read_text() == "1\n"
+    assert not (project / "b").exists() and (project / "a").read_text() == "1\n"
+
+
+def test_a_turn_that_was_undone_and_done_again_in_between_ends_with_all_that_it_changed(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, "a", "0\n")
+    workspace.begin_turn(session, "go")
+    put(project, "a", "1\n")
+    put(project, "gone", "1\n")
+    workspace.undo()
+    workspace.redo()
+    workspace.discard(paths=["gone"])
+    step = workspace.end_turn(session)
+    assert (step.added, step.modified, step.deleted) == ((), ("a",), ())
+    workspace.undo(further=False)
+    assert (project / "gone").exists()
 
 
 def test_what_the_user_types_between_turns_is_nobodys_to_approve(

@@ -179,6 +179,16 @@ def of_session(db: Database, session: str, kinds: tuple[str, ...]) -> list[Opera
     return [_row(row) for row in db.rows(sql, session, *kinds)]
 
 
+def of_last_turn(db: Database, session: str) -> list[OperationRow]:
+    """How a session's last turn began, and what became operations of it since, oldest first."""
+    sql = (
+        f"SELECT {COLUMNS} FROM operations WHERE session = ?1 AND state = 'applied' AND kind IN "
+        "('begin_turn', 'turn') AND number >= coalesce((SELECT max(number) FROM operations WHERE "
+        "session = ?1 AND state = 'applied' AND kind = 'begin_turn'), 0) ORDER BY number"
+    )
+    return [_row(row) for row in db.rows(sql, session)]
+
+
 def newest_change(db: Database, up_to: int | None) -> Step | None:
     """The newest operation up to a number that changed something, for undo and redo."""
     sql = (

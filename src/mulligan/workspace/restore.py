@@ -300,14 +300,15 @@ def _standing_after(
 
 def _stop_at_an_idle_turn(workspace: Workspace, number: int) -> None:
     """Who undoes right after a turn means that turn, and not what came before it."""
-    since = operations.since(workspace.journal, ("begin_turn", "turn"))
+    since = operations.since(workspace.journal, ("begin_turn",))
     if not since or any(each.changed for each in since):
         return
     last = "last turn changed nothing"
-    if since[0].kind == "begin_turn":
+    ended = [each for each in since if each.kind == "turn"]
+    if not ended:
         last = "turn that is going on has changed nothing yet"
-    elif since[0].summary.get("guarded"):
-        last += f" but guarded files ({', '.join(since[0].summary['guarded'][:3])})"
+    elif ended[-1].summary.get("guarded"):
+        last += f" but guarded files ({', '.join(ended[-1].summary['guarded'][:3])})"
     raise NothingToUndo(
         f"The {last}; nothing was undone. `mulligan undo --further` takes back what came before "
         f"it, the {_root(workspace, number).kind}."

@@ -101,7 +101,10 @@ def end(
     status: str = "waiting_input",
     interrupted: bool = False,
 ) -> Step:
-    """Ends a turn: records what it changed, if it changed anything."""
+    """Ends a turn: records what it changed, if it changed anything.
+
+    Where decisions were made meanwhile, it tells also of what was recorded before them.
+    """
     with workspace.locked():
         session = sessions.resolve(workspace.journal, name)
         with observing(workspace, acting=session.number) as now:
@@ -113,6 +116,7 @@ def end(
             with workspace.journal.writing() as db:
                 step = _close(now, db, session, view, work, interrupted=interrupted)
                 sessions.update(db, session.number, {"status": status})
+            step = _as_a_whole(now, session, step, work)
         workspace.save_cache()
     return step
 
@@ -340,10 +344,33 @@ def _close(
     )  # fmt: skip
 
 
+def _as_a_whole(now: Observation, session: SessionRow, step: Step, work: list[Change]) -> Step:
+    """The last step of a turn, with all that is left of what the turn changed."""
+    journal = now.workspace.journal
+    found = operations.of_last_turn(journal, session.id)
+    if len(found) < 3:
+        return step
+    first, *parts = found
+    paths = {change.path for change in work}
+    rows = {
+        id: checkpoints.by_id(journal, id or "")
+        for id in (first.after, *(id for part in parts for id in (part.before, part.after)))
+    }
+    for part in parts:
+        before, after = rows[part.before], rows[part.after]
+        if part.number != step.operation and part.changed and before and after:
+            paths |= {each.path for each in now.trees.differences(before.tree, after.tree)}
+    begun = rows[first.after]
+    if begun is None or len(paths) == len(work):
+        return step
+    changes = now.trees.differences(begun.tree, now.seen.tree)
+    left = named(change for change in changes if change.path in paths)
+    return step._replace(added=left["added"], modified=left["modified"], deleted=left["deleted"])
+
+
 def _begun(now: Observation, session: SessionRow) -> CheckpointRow | None:
     """The checkpoint from before the turn."""
-    kinds = ("begin_turn", "turn")
-    found = operations.of_session(now.workspace.journal, session.id, kinds)
+    found = operations.of_last_turn(now.workspace.journal, session.id)
     return checkpoints.by_id(now.workspace.journal, found[-1].after or "") if found else None
 
 
