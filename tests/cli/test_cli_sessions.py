@@ -86,6 +86,26 @@ def test_sessions_show_what_is_pending_only_if_something_is(
     assert "−" not in quick("sessions", project=project).stdout.decode()
 
 
+def test_status_of_a_session_tells_of_pending_files_rounds_and_turns(
+    project: Path, workspace: Workspace
+) -> None:
+    session, _messages = story(workspace)
+    found = quick("session", "status", session[:6], "--json", project=project).json
+    assert (found["session"], found["round"], found["has_unapproved"]) == (
+        session, "session_1", True,
+    )  # fmt: skip
+    files = [each["path"] for each in found["changed_files"]]
+    assert len(files) == 2
+    assert {each["status"] for each in found["turns"] if each["files"]} == {"pending"}
+    text = quick("session", "status", project=project).stdout.decode()
+    assert all(path in text for path in files) and "session_1  active" in text
+    workspace.approve(session)
+    done = quick("session", "status", session, project=project)
+    assert "session_1  merged" in done.stdout.decode() and "Nothing is pending" in done.stderr
+    assert "pending" not in done.stdout.decode() and "kept" in done.stdout.decode()
+    quick("session", "status", "nosuch", project=project, code=3)
+
+
 def test_all_lists_the_sessions_of_every_project_even_of_one_that_is_gone(
     project: Path, tmp_path: Path, mulligan_home: Path
 ) -> None:

@@ -10,6 +10,7 @@ from mulligan.cli.complete import entry_names, session_names
 from mulligan.cli.conversation import conversation, headline
 from mulligan.cli.group import Nested, command
 from mulligan.cli.output import Output, plural, shown
+from mulligan.cli.session_status import status
 from mulligan.errors import UsageError
 from mulligan.workspace.session_results import Entry
 from mulligan.workspace.workspace import Workspace
@@ -22,6 +23,7 @@ PAGE = 1000
     kind=Nested,
     examples="""
 mulligan session show @                     the session that was changed last
+mulligan session status                     what it has pending, and what became of the rest
 mulligan session new --agent me --title "Sorting things out"
 mulligan session title @ "The parser"
 mulligan session fork 7f3k good             a new session from the entry labelled good
@@ -220,5 +222,5 @@ def compact(out: Output, session: str, entry: str | None, summary: str | None) -
     out.say(f"{words} compacted, and can still be found and returned to.")
 
 
-for _command in (show, new, title, delete, fork, label, compact):
+for _command in (show, status, new, title, delete, fork, label, compact):
     session.add_command(_command)
