@@ -1,6 +1,6 @@
 /** Review: what agents did and nobody has decided on yet, change by change. */
 
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, Problem, type PendingHunk, type Session } from "../../api";
 import { useColumns } from "../../diff/columns";
 import type { OpenGap } from "../../diff/lines";
@@ -106,6 +106,11 @@ function ReviewOf({ project }: { project: string }) {
     },
     [rows, places],
   );
+
+  // Who was faster than the lines finds the list where they have gone to meanwhile.
+  useLayoutEffect(() => {
+    if (isReady && current) show(hunk);
+  }, [isReady]);
 
   function step(by: number): void {
     if (hunks.length) show(hunks[(at + by + hunks.length) % hunks.length]!);
