@@ -72,12 +72,12 @@ class Gesture(NamedTuple):
     run: Callable[[Any], None]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="./dev bench page", description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--small", action="store_true", help="without the large project")
     parser.add_argument("--json", metavar="FILE")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     found: dict[str, Any] = {"sizes": sizes(), "times": times(asked.repeat)}
     print_sizes(found["sizes"])
     print_times(found["times"])
@@ -86,6 +86,7 @@ def main() -> None:
         print_smoothness(found["smoothness"])
     if asked.json:
         Path(asked.json).write_text(json.dumps(found, indent=2), "utf-8")
+    return 0
 
 
 def sizes() -> dict[str, dict[str, int]]:
@@ -300,4 +301,4 @@ def print_smoothness(found: dict[str, dict[str, float]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
