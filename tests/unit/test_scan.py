@@ -263,7 +263,7 @@ class Sink:
 
 def look(root: Path, sink: Sink, cache: Cache) -> dict[str, bytes]:
     """One look; the files that it found."""
-    scan = Scan(os.fsencode(root), cache, sink, started=time.time_ns(), limits=Limits())
+    scan = Scan(os.fsencode(root), cache, sink, limits=Limits())
     scan.full()
     assert cache.root is not None
     made = snapshot.build(cache.root, sink.load, lambda data, *_: sink.put(data), 1 << 30)

@@ -13,6 +13,7 @@ import errno
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -72,14 +73,12 @@ class Contents:
         root: bytes,
         sink: Sink,
         *,
-        started: int,
         limit: int,
         progress: Callable[[int, int], None] | None = None,
         hands: Callable[[], Hands] | None = None,
     ) -> None:
         self._root = root
         self._sink = sink
-        self._started = started
         self._limit = limit
         self._progress = progress
         self._more_hands = hands
@@ -164,6 +163,7 @@ class Contents:
         if not stat.S_ISREG(status.st_mode):
             return Answer(job, None, "is no ordinary file")
         for _attempt in range(ATTEMPTS):
+            begun = time.time_ns()
             if status.st_size > self._limit:
                 return Answer(job, None, "grew beyond the limit while it was looked at")
             if status.st_size < LARGE:
@@ -180,7 +180,7 @@ class Contents:
             if still:
                 break
             os.lseek(fd, 0, os.SEEK_SET)
-        return Answer(job, remember(status, size, id, self._started, still=still), None)
+        return Answer(job, remember(status, size, id, begun, still=still), None)
 
 
 def _batches(jobs: list[Job]) -> Iterator[list[Job]]:
@@ -197,23 +197,23 @@ def _batches(jobs: list[Job]) -> Iterator[list[Job]]:
 
 
 def remember(
-    status: os.stat_result, size: int, id: bytes, started: int, *, still: bool = True
+    status: os.stat_result, size: int, id: bytes, begun: int, *, still: bool = True
 ) -> Seen:
-    """What the cache keeps of a file that was read after the moment `started`."""
+    """What the cache keeps of a file whose reading had `begun` at that moment."""
     changed = status.st_ctime_ns
-    if not still or is_racy(changed, started):
+    if not still or is_racy(changed, begun):
         changed = -1
     mode = status.st_mode & 0o7777
     return (FILE, mode, size, status.st_mtime_ns, changed, status.st_ino, id)
 
 
-def is_racy(changed: int, started: int) -> bool:
-    """Whether a change after `started` could carry the same time as this one.
+def is_racy(changed: int, read: int) -> bool:
+    """Whether a change after the moment of its being `read` could carry the same time as this one.
 
     Times of whole milliseconds come from file systems that count in those, or in seconds.
     """
     slack = 2_000_000_000 if changed % 1_000_000 == 0 else 50_000_000
-    return changed >= started - slack
+    return changed >= read - slack
 
 
 def _whole(fd: int, size: int) -> bytes:

@@ -39,24 +39,25 @@ class Names:
         self.coverage_changed = coverage_changed
         self._limits = limits
 
-    def sort_all(self, fd: int, path: bytes, node: Node, scope: Scope, whole: bool) -> None:
-        """Sorts the names of a directory."""
+    def sort_all(
+        self, fd: int, path: bytes, node: Node, scope: Scope, whole: bool, *, anew: bool = False
+    ) -> None:
+        """Sorts the names of a directory; `anew` also those of files that are known."""
         try:
-            with os.scandir(fd) as entries:
-                found = {
-                    entry.name.encode(*ENCODING): entry.is_dir(follow_symlinks=False)
-                    for entry in entries
-                }
+            with os.scandir(fd) as listing:
+                entries = list(listing)
         except OSError as problem:
             self.odd(node, b".", f"cannot be listed: {problem.strerror}")
-            found = {}
+            entries = []
         else:
             self.not_odd(node, b".")
         # By the same rules, a name that is what it was stays where it is.
-        settled = node.rules == scope.key and not whole and self.wanted.nothing
+        settled = node.rules == scope.key and not whole and not anew and self.wanted.nothing
         files, folders = (node.files, node.dirs) if settled else ({}, {})
-        for name, is_directory in found.items():
-            if name not in (folders if is_directory else files):
+        found = dict(zip(_names(entries), entries, strict=True))
+        for name in [name for name in found if name not in files]:
+            is_directory = found[name].is_dir(follow_symlinks=False)
+            if not is_directory or name not in folders:
                 self.sort(fd, path, node, name, is_directory, scope, whole)
         for known in (node.files, node.guards, node.dirs, node.left, node.odd):
             for name in [name for name in known if name not in found and name != b"."]:
@@ -160,3 +161,9 @@ class Names:
         if before is not None and before[1] and modified and before[3] == modified:
             return (int(reason), True, before[2], modified)
         return (int(reason), True, count_files(fd, name, DEEPEST), modified)
+
+
+def _names(entries: list[os.DirEntry[str]]) -> list[bytes]:
+    """The names as bytes: together, for there are many and each is short."""
+    together = "\0".join([entry.name for entry in entries]).encode(*ENCODING)
+    return together.split(b"\0") if entries else []

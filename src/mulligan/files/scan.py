@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -50,7 +51,6 @@ class Scan:
         cache: Cache,
         sink: Sink,
         *,
-        started: int,
         limits: Limits,
         forced: Iterable[bytes] = (),
         hidden: Iterable[bytes] = (),
@@ -61,14 +61,13 @@ class Scan:
         self._root = root
         self._cache = cache
         self._sink = sink
-        self._started = started
         self._limits = limits
         self._names = Names(
             limits, Wanted(forced, cache.wanted, hidden), coverage_changed=cache.root is None
         )
         self._watch = watch
         self._contents = Contents(
-            root, sink, started=started, limit=limits.file_bytes, progress=progress, hands=hands
+            root, sink, limit=limits.file_bytes, progress=progress, hands=hands
         )
         self._sources = gitfiles.git_sources(root)
         self._rules_changed = cache.root is None
@@ -161,18 +160,19 @@ class Scan:
             status = os.fstat(fd)
         self._set_mode(node, status)
         if node.signature != _signature(status) or node.rules != scope.key:
+            listed = time.time_ns()
             self._names.sort_all(fd, path, node, scope, whole)
             if node.rules != scope.key:
                 node.rules = scope.key
                 node.touched = self._rules_changed = True
-            racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), self._started)
+            racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), listed)
             signature = None if racy else _signature(status)
             if node.signature != signature:
                 node.signature = signature
                 node.touched = True
         if self._compare_files(fd, path, node):
             # A name turned into a directory behind our back: sort the names again.
-            self._names.sort_all(fd, path, node, scope, whole)
+            self._names.sort_all(fd, path, node, scope, whole, anew=True)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
 
@@ -241,8 +241,9 @@ class Scan:
             )
 
     def _link(self, fd: int, name: bytes, status: os.stat_result) -> Seen:
+        read = time.time_ns()
         target = os.readlink(name, dir_fd=fd)
-        changed = -1 if is_racy(status.st_ctime_ns, self._started) else status.st_ctime_ns
+        changed = -1 if is_racy(status.st_ctime_ns, read) else status.st_ctime_ns
         id = self._sink.put(target)
         return (LINK, 0, len(target), status.st_mtime_ns, changed, status.st_ino, id)
 

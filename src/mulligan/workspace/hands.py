@@ -35,9 +35,9 @@ BEGIN = "import sys; sys.path[:] = {path!r}; from mulligan.workspace.hands impor
 class Hands:
     """The processes that work for one look; each thread that asks has one of its own."""
 
-    def __init__(self, writer: Writer, root: bytes, *, started: int, limit: int) -> None:
+    def __init__(self, writer: Writer, root: bytes, *, limit: int) -> None:
         self._writer = writer
-        self._task = (root, started, limit)
+        self._task = (root, limit)
         self._own = local()
         self._lock = Lock()
         self._all: list[subprocess.Popen[bytes]] = []
@@ -85,10 +85,10 @@ def lend() -> None:
     """The other end: reads what it is told to, until nobody is there any more."""
     ask, answer = sys.stdin.buffer, sys.stdout.buffer
     try:
-        root, started, limit = _receive(ask)
+        root, limit = _receive(ask)
         while True:
             sink = _Packed()
-            contents = Contents(root, sink, started=started, limit=limit)
+            contents = Contents(root, sink, limit=limit)
             node = Node()
             jobs = [Job(at, name, node, size, None, False) for at, name, size in _receive(ask)]
             _send(answer, ([found.seen for found in contents.read_here(jobs)], sink.packed))

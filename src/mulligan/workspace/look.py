@@ -94,18 +94,16 @@ def _look(
         # What is kept depends on the settings: with other settings, nothing seen still holds.
         cache.root = None
         cache.limits = tuple(limits)
-    started = time.time_ns()
     scan = Scan(
         project.root,
         cache,
         sink,
-        started=started,
         limits=limits,
         forced=(*forced_paths(workspace), *also),
         hidden=_hidden(workspace),
         watch=watcher,
         progress=lambda files, size: workspace.progress("reading", files, None),
-        hands=_hands(workspace, sink, started) if isinstance(sink, Writer) else None,
+        hands=_hands(workspace, sink) if isinstance(sink, Writer) else None,
     )
     asked = watcher.since if watcher is not None else None
     if ahead and workspace.watcher is not None:
@@ -138,14 +136,14 @@ def _look(
     return Look(made.tree, made.guarded, cache.coverage, made.files, made.bytes)
 
 
-def _hands(workspace: Workspace, writer: Writer, started: int) -> Callable[[], Hands]:
+def _hands(workspace: Workspace, writer: Writer) -> Callable[[], Hands]:
     """Whom to call when there is much to read."""
 
     def call() -> Hands:
         from mulligan.workspace.hands import Hands
 
         limit = workspace.limits.file_bytes
-        return Hands(writer, workspace.project.root, started=started, limit=limit)
+        return Hands(writer, workspace.project.root, limit=limit)
 
     return call
 
