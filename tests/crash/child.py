@@ -72,8 +72,8 @@ class Recorder:
 recorder = Recorder()
 
 
-def inode(path, dir_fd=None) -> int:
-    return os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_ino
+def inode(path, dir_fd=None, *, follow_symlinks=False) -> int:
+    return os.stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks).st_ino
 
 
 def place(path, dir_fd=None) -> tuple[int, bytes]:
@@ -93,6 +93,12 @@ def exists(path, dir_fd=None) -> bool:
 
 
 def _open(path, flags, mode=0o777, *, dir_fd=None):
+    if flags & os.O_TMPFILE == os.O_TMPFILE:
+        with recorder.effect("create nameless") as done:
+            fd = REAL["open"](path, flags, mode, dir_fd=dir_fd)
+            status = os.fstat(fd)
+            done.append(("nameless", status.st_ino, status.st_mode & 0o7777))
+            return fd
     if not flags & os.O_CREAT:
         return REAL["open"](path, flags, mode, dir_fd=dir_fd)
     if exists(path, dir_fd):
@@ -155,7 +161,8 @@ def _link(source, target, *, src_dir_fd=None, dst_dir_fd=None, follow_symlinks=T
             dst_dir_fd=dst_dir_fd,
             follow_symlinks=follow_symlinks,
         )
-        done.append(("link", *place(target, dst_dir_fd), inode(source, src_dir_fd)))
+        found = inode(source, src_dir_fd, follow_symlinks=follow_symlinks)
+        done.append(("link", *place(target, dst_dir_fd), found))
 
 
 def _symlink(target, path, target_is_directory=False, *, dir_fd=None):

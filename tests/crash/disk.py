@@ -65,7 +65,9 @@ class Disk:
         kind, *values = record
         if kind in ("effect", "ack"):
             return
-        if kind in ("write", "truncate", "chmod"):
+        if kind == "nameless":
+            self._number(values[0], Node("file", values[1]))
+        elif kind in ("write", "truncate", "chmod"):
             node = self.nodes.get(values[0])
             if node is not None:
                 node.pending.append((kind, *values[1:]))
@@ -144,10 +146,7 @@ class Disk:
                 node.data = values[3]
             else:
                 node.mode = values[3]
-            if values[2] in self.nodes:
-                # The number of a deleted inode is used again; the old one may still be durable.
-                self._unnamed.append(self.nodes[values[2]])
-            self.nodes[values[2]] = node
+            self._number(values[2], node)
             changes = [(folder, name, node)]
         for where, what, node in changes:
             if node is None:
@@ -155,6 +154,12 @@ class Disk:
             else:
                 where.now[what] = node
         self.unsynced.append(Naming(changes, needs))
+
+    def _number(self, inode: int, node: Node) -> None:
+        if inode in self.nodes:
+            # The number of a deleted inode is used again; the old one may still be durable.
+            self._unnamed.append(self.nodes[inode])
+        self.nodes[inode] = node
 
     def _sync(self, node: Node) -> None:
         if node.kind == "folder":

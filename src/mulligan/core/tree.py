@@ -22,7 +22,6 @@ from __future__ import annotations
 import re
 from binascii import hexlify, unhexlify
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from hashlib import sha256
 from operator import itemgetter
 from typing import NamedTuple
@@ -273,18 +272,29 @@ def find(root: bytes, path: bytes, load: Load) -> Entry | None:
     return entry
 
 
-def finder(root: bytes, load: Load) -> Callable[[bytes], Entry | None]:
+class Finder:
     """`find` for many paths of one tree, each folder on their way being looked up once."""
 
-    @cache
-    def found(path: bytes) -> Entry | None:
-        directory, slash, name = path.rpartition(b"/")
-        if not slash:
-            return load(root).get(name)
-        above = found(directory)
-        return load(above.id).get(name) if above is not None and above.is_directory else None
+    def __init__(self, root: bytes, load: Load) -> None:
+        self._load = load
+        self._root = Entry(DIRECTORY, 0, 0, 0, root, b"")
+        self._known: dict[bytes, Entry | None] = {}
 
-    return found
+    def __call__(self, path: bytes) -> Entry | None:
+        known = self._known
+        if path in known:
+            return known[path]
+        directory, slash, name = path.rpartition(b"/")
+        above = self(directory) if slash else self._root
+        found = None
+        if above is not None and above.is_directory:
+            found = self._load(above.id).get(name)
+        known[path] = found
+        return found
+
+    def learn(self, entries: Iterable[tuple[bytes, Entry | None]]) -> None:
+        """What somebody has found out already."""
+        self._known.update(entries)
 
 
 def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: Save) -> bytes:

@@ -27,7 +27,13 @@ from collections.abc import Callable, Iterable, Sequence
 from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.files.freeing import Freeing
-from mulligan.files.reach import Directories, exists, looks_like, mode_of
+from mulligan.files.reach import (
+    Directories,
+    exists,
+    looks_like,
+    may_be_like,
+    status_of,
+)
 from mulligan.files.stage import Slot, Stage, sync_file, unlink_if_there
 from mulligan.files.staging import Read, clear
 from mulligan.files.swap import NoExchange, exchange, move_if_free
@@ -80,15 +86,18 @@ def verify(root: bytes, changes: Iterable[Change]) -> list[bytes]:
         for change in changes:
             directory, _slash, name = change.path.rpartition(b"/")
             parent = directories.open_if_there(directory)
-            if change.after is None:
-                right = parent is None or not exists(parent, name)
-            else:
-                right = parent is not None and looks_like(parent, name, change.after)
-                if right and parent is not None and change.after.kind != LINK:
-                    right = mode_of(parent, name) == change.after.mode
-            if not right:
+            if not _is_right(parent, name, change.after):
                 wrong.append(change.path)
     return wrong
+
+
+def _is_right(parent: int | None, name: bytes, after: Entry | None) -> bool:
+    status = status_of(parent, name) if parent is not None else None
+    if after is None or status is None or parent is None:
+        return after is None and status is None
+    if after.kind != LINK and status.st_mode & 0o7777 != after.mode:
+        return False
+    return looks_like(parent, name, after, status)
 
 
 class _Work:
@@ -182,24 +191,19 @@ class _Work:
         self.result.skipped[change.path] = reason
 
     def _stage(self, writes: Sequence[Change], check: Callable[[], None]) -> None:
-        for change in writes:
-            try:
-                if not self._is_done(change):
-                    self.slots[change.path] = self._slot(change.path, b"w")
-            except OSError as problem:
-                self._skip(change, problem.strerror or str(problem))
-        staged = [each for each in writes if each.path in self.slots]
+        is_few = len(writes) < FEW
         try:
-            for change in staged:
-                self._write(change, sync=len(staged) < FEW)
-            syncing = Syncing(self.stage.folders.values() if len(staged) >= FEW else ())
+            for change in writes:
+                if self._find_slot(change):
+                    self._write(change, sync=is_few)
+            syncing = Syncing(() if is_few else self.stage.folders.values())
             try:
                 check()
             finally:
-                durable = syncing.wait() or len(staged) < FEW
-            for change in staged if not durable else ():
-                if change.path not in self.result.skipped:
-                    sync_file(*self.slots[change.path])
+                durable = syncing.wait() or is_few
+            for path, slot in self.slots.items() if not durable else ():
+                if path not in self.result.skipped:
+                    sync_file(*slot)
         except OSError as problem:
             if problem.errno in FULL:
                 raise OutOfSpace(
@@ -207,11 +211,22 @@ class _Work:
                 ) from problem
             raise
 
+    def _find_slot(self, change: Change) -> bool:
+        """Whether there is something to write, and a place for it to wait in."""
+        try:
+            if not self._is_done(change):
+                self.slots[change.path] = self._slot(change.path, b"w")
+                return True
+        except OSError as problem:
+            self._skip(change, problem.strerror or str(problem))
+        return False
+
     def _write(self, change: Change, *, sync: bool) -> None:
         assert change.after is not None
         slot = self.slots[change.path]
         try:
-            self.stage.write(slot, change.after, self.read, sync=sync)
+            near = self.directories.open_if_there(change.path.rpartition(b"/")[0])
+            self.stage.write(slot, change.after, self.read, near=near, sync=sync)
         except Corrupt as problem:
             if exists(slot.fd, slot.name):
                 os.unlink(slot.name, dir_fd=slot.fd)
@@ -228,19 +243,19 @@ class _Work:
         before = change.before
         assert before is not None
         parent, name = self._parent(change.path)
-        if not looks_like(parent, name, before):
-            if not exists(parent, name):
-                return
-            if change.after is not None and looks_like(parent, name, change.after):
-                return
-            self._skip(change, MEANWHILE)
+        status = status_of(parent, name)
+        if status is None:
+            return
+        if not may_be_like(status, before):
+            if change.after is None or not looks_like(parent, name, change.after, status):
+                self._skip(change, MEANWHILE)
             return
         slot = self.asides[change.path]
         os.rename(name, slot.name, src_dir_fd=parent, dst_dir_fd=slot.fd)
         self._touched(change.path)
         if self._is_rubbish(change, slot):
             return
-        # A writer was faster than the comparison: what came out is theirs, and goes back.
+        # It was changed since it was looked at: what came out is theirs, and goes back.
         self._skip(change, MEANWHILE)
         move_if_free(slot.name, slot.fd, name, parent)
 
@@ -284,18 +299,18 @@ class _Work:
                 return
             self._touched(change.path)
             return
-        before = change.before
-        if looks_like(parent, name, change.after):
+        status = status_of(parent, name)
+        if status is None:
+            # Deleted in the meantime: there is nothing left to lose by bringing it back.
+            move_if_free(slot.name, slot.fd, name, parent)
+            self._touched(change.path)
             return
-        if not looks_like(parent, name, before):
-            if not exists(parent, name):
-                # Deleted in the meantime: there is nothing left to lose by bringing it back.
-                move_if_free(slot.name, slot.fd, name, parent)
-                self._touched(change.path)
-                return
+        if looks_like(parent, name, change.after, status):
+            return
+        if not may_be_like(status, change.before):
             self._skip(change, MEANWHILE)
             return
-        self._keep_owner(slot, os.stat(name, dir_fd=parent, follow_symlinks=False))
+        self._keep_owner(slot, status)
         try:
             exchange(slot.name, slot.fd, name, parent)
         except NoExchange:
@@ -304,7 +319,7 @@ class _Work:
         self._touched(change.path)
         if self._is_rubbish(change, slot):
             return
-        # A writer was faster than the comparison: what came out is theirs, and goes back.
+        # It was changed since it was looked at: what came out is theirs, and goes back.
         self._skip(change, MEANWHILE)
         exchange(slot.name, slot.fd, name, parent)
         if not looks_like(slot.fd, slot.name, change.after):
@@ -404,7 +419,7 @@ class _Work:
         """Whether what was taken out is what was to go; if so, it is deleted in the end."""
         assert change.before is not None
         status = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
-        if not looks_like(slot.fd, slot.name, change.before):
+        if not looks_like(slot.fd, slot.name, change.before, status):
             return False
         self.rubbish.append((change, slot, status))
         return True

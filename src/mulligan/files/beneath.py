@@ -16,6 +16,11 @@ OPENAT2 = 437  # on all of those
 NO_SYMLINKS, BENEATH = 0x04, 0x08
 
 
+def is_at_hand() -> bool:
+    """Whether the way to ask the system is made already, which takes longer than asking."""
+    return _system_call.cache_info().currsize > 0
+
+
 def open_beneath(parent: int, path: bytes, flags: int) -> int | None:
     """A descriptor, or `None` if it cannot be had like this; another way may then tell why."""
     call = _system_call(flags)

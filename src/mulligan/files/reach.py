@@ -11,7 +11,7 @@ from hashlib import sha256
 from types import TracebackType
 
 from mulligan.core.tree import DIRECTORY, LINK, Entry
-from mulligan.files.beneath import open_beneath
+from mulligan.files.beneath import is_at_hand, open_beneath
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PIECE = 1 << 20
@@ -50,7 +50,7 @@ class Directories:
         self.forget()
         self._count += 1
         fd = None
-        if self._count > FEW and b"/" in path:
+        if b"/" in path and (self._count > FEW or is_at_hand()):
             fd = open_beneath(self._root, path, OPEN_DIRECTORY)
         if fd is None:
             fd = self._walk(path)
@@ -128,8 +128,12 @@ def can_see(parent: int, name: bytes) -> bool:
         return False
 
 
-def mode_of(parent: int, name: bytes) -> int:
-    return os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode & 0o7777
+def status_of(parent: int, name: bytes) -> os.stat_result | None:
+    """What is there under a name; `None` for nothing."""
+    try:
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 def read_small(parent: int, name: bytes, limit: int = 1 << 26) -> bytes | None:
@@ -176,37 +180,48 @@ def count_files(parent: int, name: bytes, depth: int) -> int:
     return count
 
 
-def looks_like(parent: int, name: bytes, entry: Entry) -> bool:
+def looks_like(
+    parent: int, name: bytes, entry: Entry, status: os.stat_result | None = None
+) -> bool:
     """Whether the disk holds this content under this name; read from the disk, not believed.
 
-    The mode does not count: losing a mode loses no bytes.
+    The mode does not count: losing a mode loses no bytes. `status` is what the name has just been
+    seen to be, if somebody has looked.
     """
     try:
-        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if entry.kind == DIRECTORY:
-            return stat.S_ISDIR(status.st_mode)
-        if entry.kind == LINK:
-            if not stat.S_ISLNK(status.st_mode):
-                return False
-            return sha256(os.readlink(name, dir_fd=parent)).digest() == entry.id
-        if not stat.S_ISREG(status.st_mode) or status.st_size != entry.size:
+        status = status or os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if not may_be_like(status, entry):
             return False
+        if entry.kind == DIRECTORY:
+            return True
+        if entry.kind == LINK:
+            return sha256(os.readlink(name, dir_fd=parent)).digest() == entry.id
         return digest_of(parent, name, entry.size) == entry.id
-    except FileNotFoundError:
-        return False
     except OSError as problem:
-        if problem.errno in (errno.ELOOP, errno.ENOTDIR):
+        if problem.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
             return False
         raise
+
+
+def may_be_like(status: os.stat_result, entry: Entry) -> bool:
+    """Whether what is there can be this content at all, to go by its kind and length."""
+    if entry.kind == DIRECTORY:
+        return stat.S_ISDIR(status.st_mode)
+    if entry.kind == LINK:
+        return stat.S_ISLNK(status.st_mode)
+    return stat.S_ISREG(status.st_mode) and status.st_size == entry.size
 
 
 def digest_of(parent: int, name: bytes, size: int) -> bytes:
     """The SHA-256 of a file's bytes; `size` is how many there should be."""
     fd = os.open(name, OPEN_FILE, dir_fd=parent)
     try:
-        # Of a small file everything at once, and room for no more than that.
-        digest = sha256(os.read(fd, min(size + 1, PIECE)))
-        while piece := os.read(fd, PIECE if size >= PIECE else 1):
+        # Of a small file everything at once, and room for one byte more: none came, so it ended.
+        begin = os.read(fd, min(size + 1, PIECE))
+        if len(begin) == size < PIECE:
+            return sha256(begin).digest()
+        digest = sha256(begin)
+        while piece := os.read(fd, PIECE):
             digest.update(piece)
         return digest.digest()
     finally:

@@ -1,9 +1,16 @@
-"""Where new contents wait until they may take their places: a folder on each file system."""
+"""Where new contents wait until they may take their places: a folder on each file system.
+
+A file is made in the folder that it will be in, without a name, where the system can do that, and
+then named in the staging folder: so it lies on the disk where its neighbours lie, and has what it
+inherits from its folder. One that a crash leaves without a name is gone by itself.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from mulligan.core.tree import LINK, Entry
@@ -11,6 +18,7 @@ from mulligan.files.reach import OPEN_DIRECTORY, OPEN_FILE, Directories
 from mulligan.files.staging import Read, folder
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+NAMELESS_FILE = getattr(os, "O_TMPFILE", 0) | os.O_WRONLY | os.O_CLOEXEC
 
 
 class Slot(NamedTuple):
@@ -28,6 +36,7 @@ class Stage:
         self._directories = directories
         self._tag = tag
         self._is_resumed = False
+        self._can_be_nameless = hasattr(os, "O_TMPFILE")
 
     def slot(self, path: bytes, name: bytes) -> Slot:
         """A place from which a rename to the path stays on one file system."""
@@ -44,25 +53,42 @@ class Stage:
                     self._make(place)
         return Slot(self.folders[place], name)
 
-    def write(self, slot: Slot, entry: Entry, read: Read, *, sync: bool) -> None:
-        """Puts a content into its slot, with its mode."""
+    def write(
+        self, slot: Slot, entry: Entry, read: Read, *, near: int | None, sync: bool
+    ) -> None:
+        """Puts a content into its slot, with its mode. `near` is the folder that it is to go to,
+        if that is there already."""
         if self._is_resumed:
             unlink_if_there(slot)
         if entry.kind == LINK:
             target = b"".join(read(entry.id))
             os.symlink(target, slot.name, dir_fd=slot.fd)
             return
-        fd = os.open(slot.name, NEW_FILE, 0o600, dir_fd=slot.fd)
+        if self._write_nameless(slot, entry, read, near, sync=sync):
+            return
+        with _closing(os.open(slot.name, NEW_FILE, 0o600, dir_fd=slot.fd)) as fd:
+            _fill(fd, entry, read, sync=sync)
+
+    def _write_nameless(
+        self, slot: Slot, entry: Entry, read: Read, near: int | None, *, sync: bool
+    ) -> bool:
+        """`False` if that cannot be here; then nothing has happened."""
+        if near is None or not self._can_be_nameless:
+            return False
         try:
-            for piece in read(entry.id):
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(fd, view) :]
-            os.fchmod(fd, entry.mode)
-            if sync:
-                os.fsync(fd)
-        finally:
-            os.close(fd)
+            fd = os.open(b".", NAMELESS_FILE, 0o600, dir_fd=near)
+        except OSError as problem:
+            # A folder may be closed to us; otherwise the next will tell the same.
+            self._can_be_nameless = problem.errno in (errno.EACCES, errno.EPERM)
+            return False
+        with _closing(fd):
+            _fill(fd, entry, read, sync=sync)
+            try:
+                os.link(f"/proc/self/fd/{fd}", slot.name, dst_dir_fd=slot.fd)
+            except OSError:
+                self._can_be_nameless = False
+                return False
+            return True
 
     def remove(self, place: bytes) -> None:
         """Removes a folder that is empty again. Whoever holds it open closes it."""
@@ -76,6 +102,24 @@ class Stage:
         except FileExistsError:
             self._is_resumed = True
         self.folders[place] = os.open(folder(self._tag), OPEN_DIRECTORY, dir_fd=parent)
+
+
+@contextmanager
+def _closing(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _fill(fd: int, entry: Entry, read: Read, *, sync: bool) -> None:
+    for piece in read(entry.id):
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(fd, view) :]
+    os.fchmod(fd, entry.mode)
+    if sync:
+        os.fsync(fd)
 
 
 def unlink_if_there(slot: Slot) -> None:

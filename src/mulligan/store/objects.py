@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from functools import cache
 from hashlib import sha256
 from threading import RLock
 
@@ -26,6 +27,7 @@ from mulligan.store.packs import (
     records,
     split_chunks,
 )
+from mulligan.store.soundness import Soundness
 
 DELTA_DEPTH = 8
 KEPT_OBJECT, KEPT_BYTES = 64 << 10, 16 << 20
@@ -44,6 +46,7 @@ class Store:
         self._expected: dict[bytes, Record] = {}
         self._kept: dict[bytes, bytes] = {}
         self._kept_bytes = 0
+        self.soundness = Soundness()
 
     def close(self) -> None:
         with self._lock:
@@ -92,10 +95,45 @@ class Store:
 
     def expect(self, ids: Collection[bytes]) -> None:
         """These are about to be read: where they lie is asked for all at once."""
-        found = self.index.find_many(ids)
-        bases = {record.base for record in found.values() if record.base is not None}
         # Where the garbage collector moves one of them, it will not be found, and asked for again.
-        self._expected = found | self.index.find_many(bases - found.keys())
+        self._expected = self._with_bases(ids)
+
+    def damaged_among(self, ids: Collection[bytes]) -> list[bytes]:
+        """Which objects are in the way of reading these; read from the disk where there is doubt."""
+        doubtful = self._doubtful(ids)
+        if doubtful:
+            self.forget_kept()
+            self.expect(doubtful)
+        return [bad for id in doubtful for bad in self.damaged(id)]
+
+    def _doubtful(self, ids: Collection[bytes]) -> list[bytes]:
+        """Those of the objects of which only reading them can tell whether they can be read."""
+        records = self._with_bases(ids)
+        packs = {record.pack for record in records.values()}
+        try:
+            eras = {pack: self.soundness.era(pack, self._pack(pack)) for pack in packs}
+        except FileNotFoundError:
+            return list(ids)
+
+        @cache
+        def is_sound(id: bytes) -> bool:
+            record = records.get(id)
+            if record is None or not self.soundness.holds(record, eras[record.pack]):
+                return False
+            return record.base is None or is_sound(record.base)
+
+        return [id for id in ids if not is_sound(id)]
+
+    def _with_bases(self, ids: Collection[bytes]) -> dict[bytes, Record]:
+        """Where some objects lie, and all that they build on."""
+        found: dict[bytes, Record] = {}
+        wanted = set(ids)
+        while wanted:
+            more = self.index.find_many(wanted)
+            found |= more
+            bases = {record.base for record in more.values() if record.base is not None}
+            wanted = bases - found.keys()
+        return found
 
     def _record(self, id: bytes) -> Record:
         record = self._expected.get(id) or self.index.find(id)
@@ -121,6 +159,7 @@ class Store:
             return self._content(now, depth)
 
     def _content(self, record: Record, depth: int) -> bytes:
+        era = self._era_before_reading(record)
         payload = self.payload(record)
         try:
             if record.encoding == ZSTD:
@@ -140,7 +179,15 @@ class Store:
                 f"Object {record.id.hex()} is damaged; `mulligan verify` tells what it affects."
             )
         self.keep(record.id, content)
+        if era is not None:
+            self.soundness.note(record, era)
         return content
+
+    def _era_before_reading(self, record: Record) -> int | None:
+        try:
+            return self.soundness.era(record.pack, self._pack(record.pack))
+        except FileNotFoundError:
+            return None
 
     def keep(self, id: bytes, content: bytes) -> None:
         """Remembers a small content for a while: what was written is soon the base of a delta."""

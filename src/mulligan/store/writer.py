@@ -64,6 +64,7 @@ class Writer:
         self._position = 0
         self._is_new_name = False
         self._begun: list[tuple[int, int]] = []
+        self._eras: dict[int, int] = {}
         self._believers: list[Callable[[], None]] = []
 
     def __enter__(self) -> Writer:
@@ -168,6 +169,8 @@ class Writer:
 
     def _done(self) -> int:
         count = len(self._pending)
+        for record in self._pending.values():
+            self.store.soundness.note(record, self._eras[record.pack])
         self._is_first = False
         self._ends.update(self._changed)
         self._pending.clear()
@@ -286,12 +289,14 @@ class Writer:
                 self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
                 self._position = end
                 self._begun.append((self._number, end))
+                self._eras[self._number] = self.store.soundness.era(self._number, self._fd)
                 return
             self._number += 1
         path = os.path.join(self.store.directory, pack_name(self._number))
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._fd = os.open(path, flags, 0o600)
         self._begun.append((self._number, 0))
+        self._eras[self._number] = self.store.soundness.era(self._number, self._fd)
         self._is_new_name = True
         self._buffer.append(MAGIC)
         self._position = len(MAGIC)
@@ -322,6 +327,7 @@ class Writer:
             return
         self._flush()
         os.fsync(self._fd)
+        self.store.soundness.grown(self._number, self._fd, self._eras[self._number])
         if self._is_new_name:
             sync_directory(self.store.directory)
             self._is_new_name = False

@@ -57,7 +57,7 @@ def guarded_changes(before: CheckpointRow, seen: Look, load: Load) -> tuple[str,
 
 def described(workspace: Workspace, before: bytes, seen: Look) -> tuple[FileChange, ...]:
     """Every file that differs between a tree and what was just seen, as `status` gives it."""
-    found = _files(tree.differences(before, seen.tree, workspace.load), seen.coverage, workspace)
+    found = _files(workspace.differences(before, seen.tree), seen.coverage, workspace)
     return tuple(_describe(change, workspace.store.get) for change in found)
 
 

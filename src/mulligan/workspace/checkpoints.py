@@ -54,7 +54,7 @@ def take(
             changes = Changes(added=now.seen.files)
             if before is not None:
                 # Before it counts: a store that cannot be read makes no checkpoint.
-                changes = count(tree.differences(before.tree, now.seen.tree, workspace.load))
+                changes = count(workspace.differences(before.tree, now.seen.tree))
             with workspace.journal.writing() as db:
                 row = now.checkpoint(db, kind=kind, message=message, session=owner)
                 now.record(db, kind="checkpoint", after=row, session=owner)

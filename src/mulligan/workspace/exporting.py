@@ -137,7 +137,7 @@ def _changes(workspace: Workspace, entry: ExportedEntry) -> list[FileChange]:
         )
         return [
             _described(workspace, *change)
-            for change in tree.differences(before, after, workspace.load)
+            for change in workspace.differences(before, after)
             if any(each is not None and not each.is_directory for each in change[1:])
         ]
     except (MissingObject, ValueError, TypeError):

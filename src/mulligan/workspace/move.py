@@ -66,8 +66,8 @@ def prepare(
 
 def between(workspace: Workspace, before: tuple[Id, Id], after: tuple[Id, Id]) -> Move:
     """The move from one state to another, as recovery finds it in the journal."""
-    main = tree.differences(before[0], after[0], workspace.load)
-    guarded = tree.differences(before[1], after[1], workspace.load)
+    main = workspace.differences(before[0], after[0])
+    guarded = workspace.differences(before[1], after[1])
     return Move(*after, tuple(main), _files(guarded))
 
 
@@ -106,7 +106,7 @@ def find_dirty(
             since = {
                 change.path
                 for old, new in zip((row.tree, row.guarded), before, strict=True)
-                for change in tree.differences(old, new, workspace.load)
+                for change in workspace.differences(old, new)
             }
             wanted = {path: entry for path, entry in wanted.items() if path in since}
         below = directories_above(wanted)

@@ -10,7 +10,7 @@ from mulligan.core.coverage import text
 from mulligan.core.entries import STEP_SNAPSHOT
 from mulligan.core.hunks import Hunk, hunks
 from mulligan.core.merge import Span, carried, touched
-from mulligan.core.tree import FILE, Change, Entry, finder
+from mulligan.core.tree import FILE, Change, Entry, Finder
 from mulligan.journal import checkpoints, entries, operations, sessions
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
@@ -268,7 +268,7 @@ def names_now(
     now: Observation, since: Id, changes: Sequence[Change], paths: Collection[bytes] | None = None
 ) -> dict[bytes, bytes]:
     """Where those of some changed files are now that have been renamed, to one of these paths."""
-    present = finder(now.seen.tree, now.trees.load)
+    present = Finder(now.seen.tree, now.trees.load)
     gone = {
         path
         for path, _was, became in changes

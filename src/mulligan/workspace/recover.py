@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Busy, Corrupt
 from mulligan.files import apply, staging
-from mulligan.files.reach import Directories, looks_like, mode_of
+from mulligan.files.reach import Directories, looks_like, status_of
 from mulligan.files.single import entry_at
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.operations import OperationRow
@@ -123,6 +123,7 @@ def _is_there(directories: Directories, change: Change) -> bool:
 
 
 def _is_untouched(parent: int, name: bytes, before: Entry) -> bool:
-    if not looks_like(parent, name, before):
+    status = status_of(parent, name)
+    if status is None or not looks_like(parent, name, before, status):
         return False
-    return before.kind == LINK or mode_of(parent, name) == before.mode
+    return before.kind == LINK or status.st_mode & 0o7777 == before.mode

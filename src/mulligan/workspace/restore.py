@@ -172,7 +172,6 @@ def perform(
                 session=wish.session,
                 intent=intent,
             )
-    workspace.store.forget_kept()
     workspace.store.expect({each.id for change in changes for each in change[1:] if each})
 
     def check() -> None:
@@ -384,14 +383,11 @@ class _Damaged(Exception):
 
 def _read_back(workspace: Workspace, changes: list[Change]) -> None:
     """Raises if what is about to go cannot be had back from the store, and strikes that out."""
-    damaged = [
-        id
-        for change in changes
-        if change.before is not None and loses_content(change)
-        for id in workspace.store.damaged(change.before.id)
-    ]
+    store = workspace.store
+    going = [each.before.id for each in changes if each.before and loses_content(each)]
+    damaged = store.damaged_among(going)
     if damaged:
-        workspace.store.index.drop(damaged)
+        store.index.drop(damaged)
         raise _Damaged("what it was to overwrite was damaged in the store")
 
 
@@ -406,7 +402,7 @@ def _read_back_trees(workspace: Workspace, changes: list[Change], roots: Sequenc
         found = map(workspace.finder(root), above)
         trees |= {entry.id for entry in found if entry is not None and entry.is_directory}
     store = workspace.store
-    damaged = [id for id in trees if store.damaged(id)]
+    damaged = store.damaged_among(trees)
     if not damaged:
         return
     known = [workspace.load(id).data for id in damaged]

@@ -55,7 +55,7 @@ def modified_files(
         for paths in (data.get("diff") or {}).values():
             for path in paths:
                 first.setdefault(path, (data.get("turnIndex"), step.id))
-    changes = named(tree.differences(before.tree, after.tree, workspace.load))
+    changes = named(workspace.differences(before.tree, after.tree))
     return sorted(
         ModifiedFile(path, status, *first.get(path, (None, None)))
         for status, paths in changes.items()

@@ -139,7 +139,7 @@ def _files(workspace: Workspace, before: Id | None, after: Id | None) -> set[byt
         return set()
     return {
         path
-        for path, was, now in tree.differences(before, after, workspace.load)
+        for path, was, now in workspace.differences(before, after)
         if not any(each is not None and each.is_directory for each in (was, now))
     }
 

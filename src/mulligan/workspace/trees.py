@@ -49,7 +49,7 @@ class Trees:
         return tree.edit(root, changes, self.load, self._save) if changes else root
 
     def differences(self, before: Id, after: Id) -> list[Change]:
-        return list(tree.differences(before, after, self.load))
+        return self._workspace.differences(before, after, self.load)
 
     def _save(self, data: bytes, old: Id | None, entries: Tree) -> Id:
         id = self._writer.put(data, base=old)

@@ -68,7 +68,8 @@ def to_checkpoint(
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
     protected = _protection(workspace, target)
-    differences = tree.differences(seen.tree, target.tree, workspace.load)
+    differences = workspace.differences(seen.tree, target.tree)
+    workspace.finder(seen.tree).learn((path, was) for path, was, _now in differences)
     partial = is_partial(workspace, target)
     for change in differences:
         is_asked_for = bool(paths) and change.after is None
@@ -125,7 +126,7 @@ def to_take_back(
     """
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
-    differences = tree.differences(after.tree, before.tree, workspace.load)
+    differences = workspace.differences(after.tree, before.tree)
     for change in differences:
         reason = seen.coverage.reason_for(change.path)
         if reason is None:
@@ -134,7 +135,7 @@ def to_take_back(
             spared[change.path] = reason
     guarded: dict[bytes, Entry | None] = {
         change.path: change.after
-        for change in tree.differences(after.guarded, before.guarded, workspace.load)
+        for change in workspace.differences(after.guarded, before.guarded)
         if change.after is not None and not change.after.is_directory
     }
     whole = seen.tree == after.tree and not spared

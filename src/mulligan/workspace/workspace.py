@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mulligan.core import tree
 from mulligan.core.coverage import raw
 from mulligan.core.entries import STATUSES
-from mulligan.core.tree import EMPTY, EMPTY_ID, Entry, Tree
+from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Finder, Load, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, UsageError
 from mulligan.files import freeing, gitfiles, index
 from mulligan.files.index import Cache
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 TREES_KEPT_BYTES = 32 << 20
 FINDERS_KEPT = 4
+PAIRS_KEPT, PAIR_KEPT = 8, 5_000
 SAVE_SECONDS = 5.0
 
 
@@ -98,7 +99,8 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         self._cache: Cache | None = None
         self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
         self._trees_bytes = 0
-        self._finders: dict[bytes, Callable[[bytes], Entry | None]] = {}
+        self._finders: dict[bytes, Finder] = {}
+        self._differences: dict[tuple[bytes, bytes], list[Change]] = {}
         self.watcher: Watcher | None = None
         self.ahead: Ahead | None = None
         self.search_tools: list[Tools] = []
@@ -246,14 +248,31 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
             self.remember(id, found)
         return found
 
-    def finder(self, root: bytes) -> Callable[[bytes], Entry | None]:
+    def finder(self, root: bytes) -> Finder:
         """Looks paths up in a tree; what was found in the ones asked about last is remembered."""
         found = self._finders.get(root)
         if found is None:
             if len(self._finders) >= FINDERS_KEPT:
                 self._finders.clear()
-            found = self._finders[root] = tree.finder(root, self.load)
+            found = self._finders[root] = Finder(root, self.load)
         return found
+
+    def differences(self, before: bytes, after: bytes, load: Load | None = None) -> list[Change]:
+        """What differs between two trees; what was found of the last few pairs is remembered."""
+        if before == after:
+            return []
+        found = self._differences.get((before, after))
+        if found is None:
+            turned = self._differences.get((after, before))
+            if turned is not None:
+                found = [Change(path, now, was) for path, was, now in turned]
+            else:
+                found = tree.differences(before, after, load or self.load)
+            if len(self._differences) >= PAIRS_KEPT:
+                self._differences.clear()
+            if len(found) <= PAIR_KEPT:
+                self._differences[before, after] = found
+        return list(found)
 
     def remember(self, id: bytes, made: Tree) -> None:
         """Keeps a tree that will soon be asked for."""

@@ -1,0 +1,55 @@
+"""Which objects can surely be read, without reading them again.
+
+An object that was read or written whole can be had back for as long as nobody changes its pack.
+Packs only grow, and only by our own writers, who say so here; any other change of a pack's file
+begins a new era of it, and what is known of earlier eras counts no more. Nothing of this outlives
+the process.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mulligan.store.packs import Record
+
+MOST = 1 << 14
+Era = int
+Stamp = tuple[int, int, int, int]
+
+
+class Soundness:
+    """What one process knows of the objects that it has read and written."""
+
+    def __init__(self) -> None:
+        self._eras: dict[int, tuple[Stamp, Era]] = {}
+        self._sound: dict[bytes, tuple[Record, Era]] = {}
+        self._last = 0
+
+    def era(self, pack: int, fd: int) -> Era:
+        """The present era of a pack, whose file is open."""
+        stamp = _stamp(fd)
+        known = self._eras.get(pack)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        self._last += 1
+        self._eras[pack] = (stamp, self._last)
+        return self._last
+
+    def grown(self, pack: int, fd: int, era: Era) -> None:
+        """We have appended to a pack, and only that: its era goes on."""
+        self._eras[pack] = (_stamp(fd), era)
+
+    def note(self, record: Record, era: Era) -> None:
+        """An object was read or written whole, in this era of its pack."""
+        if len(self._sound) >= MOST:
+            self._sound.clear()
+        self._sound[record.id] = (record, era)
+
+    def holds(self, record: Record, era: Era) -> bool:
+        """Whether an object is as it was when it was last noted."""
+        return self._sound.get(record.id) == (record, era)
+
+
+def _stamp(fd: int) -> Stamp:
+    status = os.fstat(fd)
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
