@@ -53,9 +53,7 @@ class Stage:
                     self._make(place)
         return Slot(self.folders[place], name)
 
-    def write(
-        self, slot: Slot, entry: Entry, read: Read, *, near: int | None, sync: bool
-    ) -> None:
+    def write(self, slot: Slot, entry: Entry, read: Read, *, near: int | None, sync: bool) -> None:
         """Puts a content into its slot, with its mode. `near` is the folder that it is to go to,
         if that is there already."""
         if self._is_resumed:
