@@ -99,7 +99,7 @@ class Store:
         self._expected = self._with_bases(ids)
 
     def damaged_among(self, ids: Collection[bytes]) -> list[bytes]:
-        """Which objects are in the way of reading these; read from the disk where there is doubt."""
+        """Which objects are in the way of reading these: where there is doubt, they are read."""
         doubtful = self._doubtful(ids)
         if doubtful:
             self.forget_kept()
