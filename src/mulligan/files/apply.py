@@ -23,6 +23,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
@@ -34,6 +35,7 @@ from mulligan.files.reach import (
     may_be_like,
     status_of,
 )
+from mulligan.files.spread import spread
 from mulligan.files.stage import Slot, Stage, sync_file, unlink_if_there
 from mulligan.files.staging import Read, clear
 from mulligan.files.swap import NoExchange, exchange, move_if_free
@@ -81,14 +83,16 @@ def apply(
 
 def verify(root: bytes, changes: Iterable[Change]) -> list[bytes]:
     """The paths that do not hold what they should after these changes, read back from the disk."""
-    wrong = []
-    with Directories(root) as directories:
-        for change in changes:
-            directory, _slash, name = change.path.rpartition(b"/")
-            parent = directories.open_if_there(directory)
-            if not _is_right(parent, name, change.after):
-                wrong.append(change.path)
-    return wrong
+    changes = list(changes)
+    wrong = set()
+
+    def compare(directories: Directories, change: Change) -> None:
+        directory, _slash, name = change.path.rpartition(b"/")
+        if not _is_right(directories.open_if_there(directory), name, change.after):
+            wrong.add(change.path)
+
+    spread(root, changes, compare)
+    return [change.path for change in changes if change.path in wrong]
 
 
 def _is_right(parent: int | None, name: bytes, after: Entry | None) -> bool:
@@ -193,9 +197,7 @@ class _Work:
     def _stage(self, writes: Sequence[Change], check: Callable[[], None]) -> None:
         is_few = len(writes) < FEW
         try:
-            for change in writes:
-                if self._find_slot(change):
-                    self._write(change, sync=is_few)
+            spread(self.root, writes, partial(self._stage_one, sync=is_few))
             syncing = Syncing(() if is_few else self.stage.folders.values())
             try:
                 check()
@@ -211,21 +213,20 @@ class _Work:
                 ) from problem
             raise
 
-    def _find_slot(self, change: Change) -> bool:
-        """Whether there is something to write, and a place for it to wait in."""
+    def _stage_one(self, directories: Directories, change: Change, *, sync: bool) -> None:
+        """Writes what is to come where it waits, unless it is in its place already."""
+        assert change.after is not None
+        directory, _slash, name = change.path.rpartition(b"/")
+        near = directories.open_if_there(directory)
         try:
-            if not self._is_done(change):
-                self.slots[change.path] = self._slot(change.path, b"w")
-                return True
+            if near is not None and looks_like(near, name, change.after):
+                return
+            slot = self._slot(change.path, b"w", near)
         except OSError as problem:
             self._skip(change, problem.strerror or str(problem))
-        return False
-
-    def _write(self, change: Change, *, sync: bool) -> None:
-        assert change.after is not None
-        slot = self.slots[change.path]
+            return
+        self.slots[change.path] = slot
         try:
-            near = self.directories.open_if_there(change.path.rpartition(b"/")[0])
             self.stage.write(slot, change.after, self.read, near=near, sync=sync)
         except Corrupt as problem:
             if exists(slot.fd, slot.name):
@@ -381,8 +382,8 @@ class _Work:
         directory, _slash, name = path.rpartition(b"/")
         return self.directories.open(directory), name
 
-    def _slot(self, path: bytes, kind: bytes) -> Slot:
-        return self.stage.slot(path, kind + b"%d" % self.number[path])
+    def _slot(self, path: bytes, kind: bytes, near: int | None = None) -> Slot:
+        return self.stage.slot(path, kind + b"%d" % self.number[path], near)
 
     def _touched(self, path: bytes) -> None:
         self.synced.add(path.rpartition(b"/")[0])

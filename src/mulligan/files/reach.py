@@ -25,7 +25,7 @@ class Directories:
 
     def __init__(self, root: bytes) -> None:
         self._root = os.open(root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
-        self._device = os.fstat(self._root).st_dev
+        self.device = os.fstat(self._root).st_dev
         self._last: tuple[bytes, int] | None = None
         self._count = 0
 
@@ -92,7 +92,7 @@ class Directories:
         place = self.nearest(path)
         fd = self.open(place)
         device = os.fstat(fd).st_dev
-        if device == self._device:
+        if device == self.device:
             return b""
         while place:
             above = place.rpartition(b"/")[0]

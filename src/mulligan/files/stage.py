@@ -11,6 +11,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import NamedTuple
 
 from mulligan.core.tree import LINK, Entry
@@ -36,11 +37,22 @@ class Stage:
         self._directories = directories
         self._tag = tag
         self._is_resumed = False
+        self._lock = Lock()
         self._can_be_nameless = hasattr(os, "O_TMPFILE")
 
-    def slot(self, path: bytes, name: bytes) -> Slot:
-        """A place from which a rename to the path stays on one file system."""
-        place = self._directories.device_root(path)
+    def slot(self, path: bytes, name: bytes, near: int | None = None) -> Slot:
+        """A place from which a rename to the path stays on one file system.
+
+        `near` is the folder of the path, if that is there. May be called from several threads.
+        """
+        with self._lock:
+            return self._slot(path, name, near)
+
+    def _slot(self, path: bytes, name: bytes, near: int | None) -> Slot:
+        if near is not None and os.fstat(near).st_dev == self._directories.device:
+            place = b""
+        else:
+            place = self._directories.device_root(path)
         if place not in self.folders:
             try:
                 self._make(place)

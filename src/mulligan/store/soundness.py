@@ -22,7 +22,7 @@ class Soundness:
 
     def __init__(self) -> None:
         self._eras: dict[int, tuple[Stamp, Era]] = {}
-        self._sound: dict[bytes, tuple[Record, Era]] = {}
+        self._sound: dict[bytes, int] = {}
         self._last = 0
 
     def era(self, pack: int, fd: int) -> Era:
@@ -43,11 +43,17 @@ class Soundness:
         """An object was read or written whole, in this era of its pack."""
         if len(self._sound) >= MOST:
             self._sound.clear()
-        self._sound[record.id] = (record, era)
+        self._sound[record.id] = _place(record, era)
 
     def holds(self, record: Record, era: Era) -> bool:
         """Whether an object is as it was when it was last noted."""
-        return self._sound.get(record.id) == (record, era)
+        return self._sound.get(record.id) == _place(record, era)
+
+
+def _place(record: Record, era: Era) -> int:
+    """Where an object lies, and since when. As a mere number: there are many of these, and they
+    are not to be looked through whenever Python looks for garbage."""
+    return era << 48 | record.offset
 
 
 def _stamp(fd: int) -> Stamp:

@@ -1,0 +1,54 @@
+"""The same work for many paths, in several threads that are mostly waiting for the system."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from threading import Thread
+from typing import TypeVar
+
+from mulligan.files.reach import Directories
+
+MANY = 48
+WORKERS = min(4, os.cpu_count() or 1)
+SOON = 0.0005  # seconds until a thread that comes back from the system gets its turn
+Item = TypeVar("Item")
+
+
+def spread(root: bytes, items: Sequence[Item], work: Callable[[Directories, Item], None]) -> None:
+    """Calls `work` once for each item, in no order where there are many; each thread has folders
+    of its own. What one raises ends them all, and is raised when none is at work any more."""
+    left = iter(items)
+    problems: list[BaseException] = []
+
+    def do_some() -> None:
+        try:
+            with Directories(root) as directories:
+                for item in left:
+                    if problems:
+                        return
+                    work(directories, item)
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [Thread(target=do_some) for _ in range(WORKERS - 1 if len(items) >= MANY else 0)]
+    interval = sys.getswitchinterval()
+    if threads:
+        sys.setswitchinterval(SOON)
+    begun = []
+    try:
+        for thread in threads:
+            try:
+                thread.start()
+            except RuntimeError:
+                # No more threads are to be had: those that are there do it all.
+                break
+            begun.append(thread)
+        do_some()
+    finally:
+        for thread in begun:
+            thread.join()
+        sys.setswitchinterval(interval)
+    if problems:
+        raise problems[0]
