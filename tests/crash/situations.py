@@ -110,6 +110,19 @@ def small_restore(scene: Scene) -> tuple[Promise, Verb]:
     return _about_to(scene, checkpoints, ("restore", {"checkpoint": next(iter(checkpoints))}))
 
 
+def restore_of_many_files(scene: Scene) -> tuple[Promise, Verb]:
+    """So many that several threads write them."""
+    names = [f"d{number % 7}/f{number}" for number in range(120)]
+    lay(scene.project, {"keep.txt": b"x\n"} | {name: name.encode() * 50 for name in names[:90]})
+    with scene.open() as workspace:
+        one = workspace.checkpoint("many").id
+        checkpoints = {one: contents(workspace, one)}
+    gone: dict[str, None] = dict.fromkeys(names[60:90])
+    changed = {name: (name.encode() * 40, 0o755) for name in names[:60] + names[90:]}
+    lay(scene.project, changed | gone)
+    return _about_to(scene, checkpoints, ("restore", {"checkpoint": one}))
+
+
 def undo(scene: Scene) -> tuple[Promise, Verb]:
     checkpoints = _two_checkpoints(scene)
     with scene.open() as workspace:

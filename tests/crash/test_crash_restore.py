@@ -35,6 +35,20 @@ def test_a_kill_leaves_all_old_or_all_new(scene: Scene, prepare) -> None:
     assert outcomes == sorted(outcomes, reverse=True), "once it has begun it is finished"
 
 
+def test_a_kill_while_several_threads_write_leaves_all_old_or_all_new(scene: Scene) -> None:
+    promise, verb = situations.restore_of_many_files(scene)
+    scene.reset()
+    effects = scene.run(verb).effects
+    assert effects.count("create nameless") >= 90
+    outcomes = set()
+    # In no order that could be told again, so that each number is another moment each time.
+    for number in range(1, len(effects), 1 if EVERY else len(effects) // 30):
+        scene.reset()
+        assert scene.run(verb, kill_at=number).killed
+        outcomes.add(promise.check(verb=verb, note=f"killed before effect {number}"))
+    assert outcomes == {"old", "new"}
+
+
 def test_a_kill_between_two_modes_leaves_all_old_or_all_new(scene: Scene) -> None:
     promise, verb = situations.modes_only(scene)
     for number in scene.kills(verb):
