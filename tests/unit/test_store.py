@@ -524,6 +524,23 @@ def test_an_index_that_was_deleted_is_not_believed_by_those_who_have_it_open(
     assert_clean(store, *ids)
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc to see open files")
+def test_a_pack_that_another_has_deleted_is_let_go_of(store: Store, noise: random.Random) -> None:
+    kept, _gone = put(store, noise.randbytes(5_000), noise.randbytes(500_000))
+    content = store.get(kept)
+    other = Store(store.directory)
+    collect(other, roots(kept))
+    other.close()
+    for _ in range(2):
+        with Writer(store):
+            pass
+        assert store.get(kept) == content
+    links = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+    held = [os.readlink(link) for link in links if os.path.lexists(link)]
+    assert not [each for each in held if each.startswith(store.directory) and "deleted" in each]
+
+
+
 def test_readers_go_on_while_packs_are_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:

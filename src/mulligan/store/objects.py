@@ -41,6 +41,7 @@ class Store:
         self.directory = directory
         self.index = PackIndex(directory)
         self._packs: dict[int, int] = {}
+        self._retired: list[int] = []
         self._lock = RLock()
         self._strays: dict[bytes, list[Record]] = {}
         self._expected: dict[bytes, Record] = {}
@@ -50,9 +51,10 @@ class Store:
 
     def close(self) -> None:
         with self._lock:
-            for fd in self._packs.values():
+            for fd in (*self._packs.values(), *self._retired):
                 os.close(fd)
             self._packs.clear()
+            self._retired.clear()
         self.index.close()
 
     def has(self, id: bytes) -> bool:
@@ -245,6 +247,7 @@ class Store:
             self.index.rebuild()
         self.index.bury()
         known = self.index.glance().packs
+        self._retire(known)
         ends: dict[int, int] = {}
         torn: set[int] = set()
         for number, start, end in list(self.index.strays()):
@@ -271,6 +274,15 @@ class Store:
             self.index.add([each for each in sound if each is not None], ends, torn=torn)
         finally:
             self._strays = {}
+
+    def _retire(self, known: Collection[int]) -> None:
+        """Lets go of packs that another's garbage collector has deleted, so that their blocks are
+        freed: not before the next time, for somebody may just be reading there."""
+        with self._lock:
+            for fd in self._retired:
+                os.close(fd)
+            gone = [number for number in self._packs if number not in known]
+            self._retired = [self._packs.pop(number) for number in gone]
 
     def is_unlisted(self) -> bool:
         """Whether packs hold more than the index says: it was lost, or its end was."""
