@@ -31,6 +31,10 @@ def damage(store: Store, id: bytes) -> None:
         pack.write(b"damaged")
 
 
+def damaged_among(store: Store, *ids: bytes) -> list[bytes]:
+    return store.damaged_among(ids, store.expect(ids))
+
+
 class Reading(Store):
     """A store that tells what was read of it."""
 
@@ -55,17 +59,17 @@ def test_what_was_just_written_is_not_read_again(store: Reading) -> None:
     second = put(store, SECOND, base=first)
     store.forget_kept()
     store.read.clear()
-    assert store.damaged_among([first, second]) == []
+    assert damaged_among(store, first, second) == []
     assert store.read == []
 
 
 def test_what_was_read_once_is_not_read_again(tmp_path: Path, store: Reading) -> None:
     first = put(store, FIRST)
     other = Reading(store.directory)
-    assert other.damaged_among([first]) == []
+    assert damaged_among(other, first) == []
     assert other.read == [first]
     other.forget_kept()
-    assert other.damaged_among([first]) == []
+    assert damaged_among(other, first) == []
     assert other.read == [first]
     other.close()
 
@@ -74,7 +78,7 @@ def test_damage_is_found_though_the_content_is_still_in_memory(store: Reading) -
     first = put(store, FIRST)
     assert store.get(first) == FIRST
     damage(store, first)
-    assert store.damaged_among([first]) == [first]
+    assert damaged_among(store, first) == [first]
 
 
 def test_damage_of_what_an_object_builds_on_is_found(store: Reading) -> None:
@@ -82,17 +86,17 @@ def test_damage_of_what_an_object_builds_on_is_found(store: Reading) -> None:
     second = put(store, SECOND, base=first)
     assert store.locate(second).base == first
     damage(store, first)
-    assert store.damaged_among([second]) == [second]
+    assert damaged_among(store, second) == [second]
 
 
 def test_a_pack_that_is_cut_short_or_gone_is_found(store: Reading) -> None:
     first = put(store, FIRST)
     path = os.path.join(store.directory, pack_name(store.locate(first).pack))
     os.truncate(path, 100)
-    assert store.damaged_among([first]) == [first]
+    assert damaged_among(store, first) == [first]
     store.release(store.locate(first).pack)
     os.unlink(path)
-    assert store.damaged_among([first]) == [first]
+    assert damaged_among(store, first) == [first]
 
 
 def test_what_others_append_makes_us_read_again_and_finds_nothing(store: Reading) -> None:
@@ -101,13 +105,13 @@ def test_what_others_append_makes_us_read_again_and_finds_nothing(store: Reading
     put(other, SECOND)
     other.close()
     store.read.clear()
-    assert store.damaged_among([first]) == []
+    assert damaged_among(store, first) == []
     assert store.read == [first]
 
 
 def test_what_is_not_listed_is_damaged(store: Reading) -> None:
     missing = sha256(b"nowhere").digest()
-    assert store.damaged_among([missing]) == [missing]
+    assert damaged_among(store, missing) == [missing]
 
 
 def test_only_so_much_is_remembered(store: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,5 +119,5 @@ def test_only_so_much_is_remembered(store: Reading, monkeypatch: pytest.MonkeyPa
     ids = [put(store, os.urandom(200)) for _ in range(3)]
     store.forget_kept()
     store.read.clear()
-    assert store.damaged_among(ids) == []
+    assert damaged_among(store, *ids) == []
     assert store.read == ids[:2]

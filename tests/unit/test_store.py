@@ -540,7 +540,6 @@ def test_a_pack_that_another_has_deleted_is_let_go_of(store: Store, noise: rando
     assert not [each for each in held if each.startswith(store.directory) and "deleted" in each]
 
 
-
 def test_readers_go_on_while_packs_are_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ whatever lies in the packs. What is read is compared with its identity before it
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from threading import RLock
@@ -95,22 +95,27 @@ class Store:
         """The identity of the list object of a large object."""
         return self.payload(record)
 
-    def expect(self, ids: Collection[bytes]) -> None:
-        """These are about to be read: where they lie is asked for all at once."""
+    def expect(self, ids: Collection[bytes]) -> Mapping[bytes, Record]:
+        """These are about to be read: where they lie, and what they build on, is asked for all at
+        once, and given."""
         # Where the garbage collector moves one of them, it will not be found, and asked for again.
         self._expected = self._with_bases(ids)
+        return self._expected
 
-    def damaged_among(self, ids: Collection[bytes]) -> list[bytes]:
-        """Which objects are in the way of reading these: where there is doubt, they are read."""
-        doubtful = self._doubtful(ids)
+    def damaged_among(self, ids: Collection[bytes], records: Mapping[bytes, Record]) -> list[bytes]:
+        """Which objects are in the way of reading these: where there is doubt, they are read.
+
+        `records` are those of all of them, as `expect` gives them. Only for the holder of the
+        project's lock, who knows that they are still true.
+        """
+        doubtful = self._doubtful(ids, records)
         if doubtful:
             self.forget_kept()
-            self.expect(doubtful)
+            self._expected = dict(records)
         return [bad for id in doubtful for bad in self.damaged(id)]
 
-    def _doubtful(self, ids: Collection[bytes]) -> list[bytes]:
+    def _doubtful(self, ids: Collection[bytes], records: Mapping[bytes, Record]) -> list[bytes]:
         """Those of the objects of which only reading them can tell whether they can be read."""
-        records = self._with_bases(ids)
         packs = {record.pack for record in records.values()}
         try:
             eras = {pack: self.soundness.era(pack, self._pack(pack)) for pack in packs}

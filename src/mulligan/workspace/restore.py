@@ -14,7 +14,7 @@ project (`recover`). Bytes that match neither side are somebody's, and stay.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -31,6 +31,7 @@ from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.views import View
+from mulligan.store.packs import Record
 from mulligan.store.writer import Writer
 from mulligan.workspace.carrying import carried_on
 from mulligan.workspace.checkpoints import add, coverage
@@ -172,11 +173,9 @@ def perform(
                 session=wish.session,
                 intent=intent,
             )
-    workspace.store.expect({each.id for change in changes for each in change[1:] if each})
-
-    def check() -> None:
-        _read_back(workspace, changes)
-        _read_back_trees(workspace, changes, (*now.seen[:2], move.tree, move.guarded))
+    contents = {each.id for change in changes for each in change[1:] if each}
+    trees = _trees_about(workspace, changes, (*now.seen[:2], move.tree, move.guarded))
+    records = workspace.store.expect(contents | trees)
 
     with Freeing() as freeing:
         try:
@@ -187,7 +186,7 @@ def perform(
                 workspace.store.stream,
                 lambda done, total: workspace.progress("restoring", done, total),
                 freeing,
-                check=check,
+                check=lambda: _read_back(workspace, changes, trees, records),
             )
         except (MulliganError, _Damaged) as problem:
             with workspace.journal.writing() as db:
@@ -381,30 +380,34 @@ class _Damaged(Exception):
     """What was about to go cannot be had back from the store."""
 
 
-def _read_back(workspace: Workspace, changes: list[Change]) -> None:
-    """Raises if what is about to go cannot be had back from the store, and strikes that out."""
-    store = workspace.store
-    going = [each.before.id for each in changes if each.before and loses_content(each)]
-    damaged = store.damaged_among(going)
-    if damaged:
-        store.index.drop(damaged)
-        raise _Damaged("what it was to overwrite was damaged in the store")
-
-
-def _read_back_trees(workspace: Workspace, changes: list[Change], roots: Sequence[bytes]) -> None:
-    """Raises if the trees that say what was where, and will be, cannot be had from the store.
-
-    Those that are still in memory are stored anew.
-    """
+def _trees_about(workspace: Workspace, changes: list[Change], roots: Sequence[bytes]) -> set[bytes]:
+    """The trees that say what was where, and what will be."""
     above = [path for path in directories_above(change.path for change in changes) if path]
     trees = set(roots)
     for root in roots:
         found = map(workspace.finder(root), above)
         trees |= {entry.id for entry in found if entry is not None and entry.is_directory}
+    return trees
+
+
+def _read_back(
+    workspace: Workspace,
+    changes: list[Change],
+    trees: set[bytes],
+    records: Mapping[bytes, Record],
+) -> None:
+    """Raises if what is about to go cannot be had back from the store, and strikes that out.
+
+    Trees that are still in memory are stored anew.
+    """
     store = workspace.store
-    damaged = store.damaged_among(trees)
+    going = {each.before.id for each in changes if each.before and loses_content(each)}
+    damaged = store.damaged_among(going | trees, records)
     if not damaged:
         return
+    if not trees.issuperset(damaged):
+        store.index.drop(damaged)
+        raise _Damaged("what it was to overwrite was damaged in the store")
     known = [workspace.load(id).data for id in damaged]
     store.index.drop(damaged)
     with Writer(store) as writer:
