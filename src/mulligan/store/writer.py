@@ -11,12 +11,14 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable
 from hashlib import sha256
+from itertools import accumulate
 from threading import Lock, local
 from types import TracebackType
 
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.store import zstd
 from mulligan.store.durable import sync_directory
+from mulligan.store.hashing import Hashing
 from mulligan.store.objects import DELTA_DEPTH, Store
 from mulligan.store.packing import LEVEL, Packer
 from mulligan.store.packs import (
@@ -115,26 +117,29 @@ class Writer:
         """Stores a large content cut into chunks; gives its identity and length."""
         from pyfastcdc import FastCDC
 
-        whole = sha256()
         listing = bytearray()
         size = 0
-        earlier = self._earlier_chunks(base)
+        chunks = self._earlier_chunks(base)
+        listed = self.store.index.find_many({id for id, _length in chunks})
+        earlier = _chunk_at(chunks)
         cutter = FastCDC(avg_size=64 << 10, min_size=16 << 10, max_size=256 << 10)
-        for cut in cutter.cut_stream(_Reader(read)):
-            piece = bytes(cut.data)
-            whole.update(piece)
-            listing += CHUNK.pack(self.put(piece, base=earlier(size)), len(piece))
-            size += len(piece)
-        id = whole.digest()
+        with Hashing(read) as whole:
+            for cut in cutter.cut_stream(whole):
+                piece = sha256(cut.data).digest()
+                if piece not in listed:
+                    self.put(bytes(cut.data), base=earlier(size))
+                listing += CHUNK.pack(piece, len(cut.data))
+                size += len(cut.data)
+        id = whole.digest
         if not self.has(id):
             before = self._find(base) if base is not None else None
             old = None
             if before is not None and before.encoding == CHUNKS:
                 old = self.store.list_of(before) if self.store.has(before.id) else None
-            chunks = self.put(bytes(listing), base=old)
+            content = self.put(bytes(listing), base=old)
             # The chunks come first: whoever finds this in a pack finds them there, too.
             self._write_waiting()
-            self._append(id, CHUNKS, size, chunks)
+            self._append(id, CHUNKS, size, content)
         return id, size
 
     def copy(self, record: Record, *, whole: bool = False) -> Record:
@@ -227,21 +232,14 @@ class Writer:
         payload: bytes = compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
         return payload, base.id, base.depth + 1
 
-    def _earlier_chunks(self, base: bytes | None) -> Callable[[int], bytes | None]:
-        # The chunk that held the same place before makes a good base for the one that is new.
+    def _earlier_chunks(self, base: bytes | None) -> list[tuple[bytes, int]]:
         record = self._find(base) if base is not None else None
         if record is None or record.encoding != CHUNKS or not self.store.has(record.id):
-            return lambda offset: None
+            return []
         try:
-            chunks = self.store.chunks(record)
+            return self.store.chunks(record)
         except Corrupt:
-            return lambda offset: None
-        starts = []
-        position = 0
-        for _id, length in chunks:
-            starts.append(position)
-            position += length
-        return lambda offset: chunks[max(0, bisect_right(starts, offset) - 1)][0]
+            return []
 
     def _find(self, id: bytes) -> Record | None:
         return self._pending.get(id) or self.store.index.find(id)
@@ -354,8 +352,7 @@ class Writer:
             self._begun = []
 
 
-class _Reader:
-    """Gives a `read` function the shape that the cutter asks for."""
-
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self.read = read
+def _chunk_at(chunks: list[tuple[bytes, int]]) -> Callable[[int], bytes | None]:
+    """The chunk that holds a place: it makes a good base for the one that holds it next."""
+    starts = [0, *accumulate(length for _id, length in chunks)][:-1]
+    return lambda offset: chunks[bisect_right(starts, offset) - 1][0] if chunks else None

@@ -1,0 +1,53 @@
+"""A large content's identity, worked out beside those who read it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from hashlib import sha256
+from io import BytesIO
+
+import pytest
+
+from mulligan.store.hashing import AHEAD, Hashing
+
+CONTENT = os.urandom(300_000)
+
+
+def read_all(source: Hashing, size: int) -> bytes:
+    pieces = []
+    while piece := source.read(size):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+@pytest.mark.parametrize("size", [1_000, 70_000, 1 << 20])
+def test_the_digest_is_that_of_all_that_was_read(size: int) -> None:
+    with Hashing(BytesIO(CONTENT).read) as source:
+        assert read_all(source, size) == CONTENT
+    assert source.digest == sha256(CONTENT).digest()
+
+
+def test_of_nothing_it_is_that_of_nothing() -> None:
+    with Hashing(BytesIO(b"").read) as source:
+        assert source.read(10) == b""
+    assert source.digest == sha256(b"").digest()
+
+
+def test_without_a_thread_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with Hashing(BytesIO(CONTENT).read) as source:
+        read_all(source, 1_000)
+    assert source.digest == sha256(CONTENT).digest()
+
+
+def test_a_failure_in_the_middle_leaves_no_thread_behind() -> None:
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError), Hashing(BytesIO(CONTENT).read) as source:
+        for _ in range(3 * AHEAD):
+            source.read(1_000)
+        raise ZeroDivisionError
+    assert threading.active_count() == before
