@@ -46,8 +46,13 @@ def test_without_a_thread_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_failure_in_the_middle_leaves_no_thread_behind() -> None:
     before = threading.active_count()
-    with pytest.raises(ZeroDivisionError), Hashing(BytesIO(CONTENT).read) as source:
-        for _ in range(3 * AHEAD):
-            source.read(1_000)
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with Hashing(BytesIO(CONTENT).read) as source:
+            for _ in range(3 * AHEAD):
+                source.read(1_000)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert threading.active_count() == before
