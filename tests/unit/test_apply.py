@@ -20,9 +20,10 @@ from mulligan.core.tree import DIRECTORY, EMPTY_ID, Change, Entry, file_entry, l
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.files import apply as applying
 from mulligan.files import staging
-from mulligan.files.apply import Applied, apply, verify
+from mulligan.files.apply import Applied, apply
 from mulligan.files.staging import rescue
 from mulligan.files.swap import NoExchange
+from mulligan.files.verify import verify
 
 TAG = "7"
 STAGING = f".mulligan-tmp-{TAG}"

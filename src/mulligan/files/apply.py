@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.files.freeing import Freeing
+from mulligan.files.modes import keep_owner, set_mode
 from mulligan.files.reach import (
     Directories,
     exists,
@@ -40,6 +40,7 @@ from mulligan.files.stage import Slot, Stage, sync_file, unlink_if_there
 from mulligan.files.staging import Read, clear
 from mulligan.files.swap import NoExchange, exchange, move_if_free
 from mulligan.files.sync import FEW, Syncing
+from mulligan.files.verify import verify
 
 MEANWHILE = "it was changed by somebody else in the meantime"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -79,29 +80,6 @@ def apply(
     """
     with Directories(root) as directories, Freeing() as own:
         return _Work(directories, root, tag, changes, read, progress, freeing or own).run(check)
-
-
-def verify(root: bytes, changes: Iterable[Change]) -> list[bytes]:
-    """The paths that do not hold what they should after these changes, read back from the disk."""
-    changes = list(changes)
-    wrong = set()
-
-    def compare(directories: Directories, change: Change) -> None:
-        directory, _slash, name = change.path.rpartition(b"/")
-        if not _is_right(directories.open_if_there(directory), name, change.after):
-            wrong.add(change.path)
-
-    spread(root, changes, compare)
-    return [change.path for change in changes if change.path in wrong]
-
-
-def _is_right(parent: int | None, name: bytes, after: Entry | None) -> bool:
-    status = status_of(parent, name) if parent is not None else None
-    if after is None or status is None or parent is None:
-        return after is None and status is None
-    if after.kind != LINK and status.st_mode & 0o7777 != after.mode:
-        return False
-    return looks_like(parent, name, after, status)
 
 
 class _Work:
@@ -311,7 +289,7 @@ class _Work:
         if not may_be_like(status, change.before):
             self._skip(change, MEANWHILE)
             return
-        self._keep_owner(slot, status)
+        keep_owner(slot, status)
         try:
             exchange(slot.name, slot.fd, name, parent)
         except NoExchange:
@@ -338,38 +316,10 @@ class _Work:
         self._skip(change, MEANWHILE)
         move_if_free(aside.name, aside.fd, name, parent)
 
-    def _keep_owner(self, slot: Slot, taken: os.stat_result) -> None:
-        if os.geteuid() != 0:
-            return
-        staged = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
-        if (staged.st_uid, staged.st_gid) != (taken.st_uid, taken.st_gid):
-            os.chown(slot.name, taken.st_uid, taken.st_gid, dir_fd=slot.fd, follow_symlinks=False)
-            if stat.S_ISREG(staged.st_mode):
-                # A change of owner takes the setuid and setgid bits away.
-                os.chmod(slot.name, staged.st_mode & 0o7777, dir_fd=slot.fd)
-
     def _set_mode(self, change: Change) -> None:
         assert change.after is not None
-        parent, name = self._parent(change.path)
-        kind = os.O_DIRECTORY if change.after.is_directory else 0
-        # Opened as a mere path and without following links, so that nothing else is ever changed.
-        fd = os.open(
-            name, getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC | kind, dir_fd=parent
-        )
-        try:
-            status = os.fstat(fd)
-            expected = stat.S_IFDIR if change.after.is_directory else stat.S_IFREG
-            if stat.S_IFMT(status.st_mode) != expected:
-                self._skip(change, "something else is in its place")
-            elif status.st_mode & 0o7777 != change.after.mode:
-                if hasattr(os, "O_PATH"):
-                    os.chmod(f"/proc/self/fd/{fd}", change.after.mode)
-                    sync_file(parent, name)
-                else:
-                    os.fchmod(fd, change.after.mode)
-                    os.fsync(fd)
-        finally:
-            os.close(fd)
+        if not set_mode(*self._parent(change.path), change.after):
+            self._skip(change, "something else is in its place")
 
     def _is_done(self, change: Change) -> bool:
         try:
