@@ -64,6 +64,30 @@ def test_what_one_raises_ends_all_and_is_raised_when_none_is_at_work(
     assert sys.getswitchinterval() == interval
 
 
+def test_an_interrupt_while_others_are_at_work_waits_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = threading.get_ident()
+    is_joining = threading.Event()
+    join = threading.Thread.join
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        if not is_joining.is_set():
+            is_joining.set()
+            raise KeyboardInterrupt
+        join(thread, timeout)
+
+    def work(directories: Directories, item: int) -> None:
+        if threading.get_ident() != here:
+            is_joining.wait(30)
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        spread(os.fsencode(tmp_path), range(2 * MANY), work)
+    assert threading.active_count() == before
+
+
 def test_without_threads_it_is_done_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

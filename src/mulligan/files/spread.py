@@ -36,7 +36,6 @@ def spread(root: bytes, items: Sequence[Item], work: Callable[[Directories, Item
     interval = sys.getswitchinterval()
     if threads:
         sys.setswitchinterval(SOON)
-    begun = []
     try:
         for thread in threads:
             try:
@@ -44,11 +43,20 @@ def spread(root: bytes, items: Sequence[Item], work: Callable[[Directories, Item
             except RuntimeError:
                 # No more threads are to be had: those that are there do it all.
                 break
-            begun.append(thread)
         do_some()
-    finally:
-        for thread in begun:
-            thread.join()
-        sys.setswitchinterval(interval)
+    except BaseException as problem:
+        problems.append(problem)
+    for thread in threads:
+        _join(thread, problems)
+    sys.setswitchinterval(interval)
     if problems:
         raise problems[0]
+
+
+def _join(thread: Thread, problems: list[BaseException]) -> None:
+    """Waits for a thread whatever happens: what it does must not go on behind our back."""
+    while thread.is_alive():
+        try:
+            thread.join()
+        except BaseException as problem:
+            problems.append(problem)
