@@ -18,7 +18,6 @@ from types import TracebackType
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.store import zstd
 from mulligan.store.durable import sync_directory
-from mulligan.store.hashing import Hashing
 from mulligan.store.objects import DELTA_DEPTH, Store
 from mulligan.store.packing import LEVEL, Packer
 from mulligan.store.packs import (
@@ -116,6 +115,8 @@ class Writer:
     ) -> tuple[bytes, int]:
         """Stores a large content cut into chunks; gives its identity and length."""
         from pyfastcdc import FastCDC
+
+        from mulligan.store.hashing import Hashing
 
         listing = bytearray()
         size = 0
