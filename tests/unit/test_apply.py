@@ -960,3 +960,59 @@ def test_a_file_that_comes_back_has_the_group_that_its_folder_gives(
     found = (project / "shared" / "x").stat()
     assert (found.st_gid, stat.S_IMODE(found.st_mode)) == (4321, 0o664)
     assert (project / "shared" / "x").read_bytes() == b"one"
+
+
+def unreadable(monkeypatch: pytest.MonkeyPatch, inode: int) -> None:
+    """From now on one file cannot be opened, as when its owner has closed it to us."""
+    real = os.open
+
+    def closed(path: Any, flags: int, *given: Any, **named: Any) -> int:
+        fd = real(path, flags, *given, **named)
+        if os.fstat(fd).st_ino == inode and not flags & getattr(os, "O_PATH", 0):
+            os.close(fd)
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return fd
+
+    monkeypatch.setattr(os, "open", closed)
+
+
+@pytest.mark.parametrize("with_exchange", [True, False])
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_file_that_cannot_be_read_any_more_stays_in_its_place(
+    project: Path,
+    store: Contents,
+    hooked: Hooked,
+    monkeypatch: pytest.MonkeyPatch,
+    removed: bool,
+    with_exchange: bool,
+) -> None:
+    path = project / "x"
+    path.write_bytes(b"one")
+    if not with_exchange:
+        hooked.refuse_exchange()
+    inode = path.stat().st_ino
+    hooked.after("may_be_like", lambda: unreadable(monkeypatch, inode))
+    after = None if removed else store.file(b"two")
+    done = run(project, store, Change(b"x", store.file(b"one"), after))
+    monkeypatch.undo()
+    assert list(done.skipped) == [b"x"]
+    assert picture(project) == {"x": (b"one", 0o644)}
+
+
+def test_what_a_crash_left_and_cannot_be_read_goes_back(
+    project: Path, store: Contents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / STAGING).mkdir()
+    for name in ("r0", "r1", "w2"):
+        (project / STAGING / name).write_bytes(b"one")
+        unreadable(monkeypatch, (project / STAGING / name).stat().st_ino)
+    (project / "z").write_bytes(b"two")
+    one, two = store.file(b"one"), store.file(b"two")
+    changes = [Change(b"x", one, None), Change(b"y", one, two), Change(b"z", one, two)]
+    rescue(os.fsencode(project), TAG, changes, store.read)
+    monkeypatch.undo()
+    assert not (project / STAGING).exists()
+    # What is to come is in the store; what could not be read may be somebody's.
+    assert {name: what[0] for name, what in picture(project).items()} == dict.fromkeys(
+        "xyz", b"one"
+    )

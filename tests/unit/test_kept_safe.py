@@ -210,3 +210,77 @@ def test_what_built_on_something_damaged_is_stored_anew_by_a_repair(
     assert workspace.verify(repair=True).repaired == 1
     assert workspace.read(taken.id, "file") == after
     assert workspace.read(workspace.checkpoint().id, "file") == after
+
+
+def test_a_damaged_chunk_that_an_edited_file_shares_is_stored_anew_before_the_file_goes(
+    root: Path, workspace: Workspace
+) -> None:
+    before = workspace.checkpoint()
+    (root / "big").write_bytes(content := os.urandom(4 << 20))
+    settle()
+    workspace.checkpoint()
+    record = workspace.store.locate(sha256(content).digest())
+    chunk, _length = workspace.store.chunks(record)[3]
+    damage(workspace, workspace.store.locate(chunk))
+    edited = content[:-10] + b"0123456789"
+    (root / "big").write_bytes(edited)
+    settle()
+    workspace.restore(before.id)
+    assert not (root / "big").exists()
+    workspace.undo()
+    assert (root / "big").read_bytes() == edited
+    assert workspace.verify().problems == ()
+
+
+def test_what_was_repaired_meanwhile_is_found_where_it_is_now(root: Path) -> None:
+    with mulligan.open(root) as workspace, mulligan.open(root) as other:
+        first = workspace.checkpoint()
+        (root / "big").write_bytes(content := os.urandom(3 << 20))
+        settle()
+        second = workspace.checkpoint()
+        workspace.restore(first.id)
+        workspace.restore(second.id)
+        record = workspace.store.locate(sha256(content).digest())
+        damage(workspace, record)
+        assert other.verify(repair=True).problems
+        other.checkpoint()
+        assert other.verify().problems == ()
+        assert workspace.read(second.id, "big") == content
+
+
+@pytest.mark.parametrize("limit", range(12, 40, 3))
+def test_with_too_few_descriptors_nothing_is_taken_for_gone(
+    root: Path, tmp_path: Path, limit: int
+) -> None:
+    script = """
+        import resource
+        from pathlib import Path
+        root = Path(sys.argv[1])
+        with mulligan.open(root) as workspace:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), 4096))
+            try:
+                print(workspace.checkpoint().files)
+                print(len(workspace.restore(sys.argv[3]).skipped))
+            except OSError as problem:
+                print(problem.errno)
+            except mulligan.MulliganError as problem:
+                print(type(problem).__name__)
+    """
+    for number in range(100):
+        (root / f"d{number % 9}").mkdir(exist_ok=True)
+        (root / f"d{number % 9}" / f"f{number}").write_text(f"first {number}")
+    with mulligan.open(root) as workspace:
+        first = workspace.checkpoint()
+        for path in sorted(root.glob("d*/f*")):
+            path.write_text("second, " + path.name)
+    code = "import os, sys, mulligan\n" + textwrap.dedent(script)
+    subprocess.run(
+        [sys.executable, "-c", code, str(root), str(limit), first.id], check=True, timeout=60
+    )
+    with mulligan.open(root) as workspace:
+        for each in workspace.log():
+            assert each.files == 101
+        contents = {path.read_text()[:5] for path in root.glob("d*/f*")}
+        assert contents in ({"first"}, {"secon"})
+        assert not list(root.glob(".mulligan-tmp-*"))
+        assert workspace.verify().problems == ()

@@ -34,6 +34,7 @@ from mulligan.files.reach import (
     looks_like,
     may_be_like,
     status_of,
+    surely_is,
 )
 from mulligan.files.spread import spread
 from mulligan.files.stage import Slot, Stage, sync_file, unlink_if_there
@@ -370,7 +371,7 @@ class _Work:
         """Whether what was taken out is what was to go; if so, it is deleted in the end."""
         assert change.before is not None
         status = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
-        if not looks_like(slot.fd, slot.name, change.before, status):
+        if not surely_is(slot.fd, slot.name, change.before):
             return False
         self.rubbish.append((change, slot, status))
         return True
@@ -385,7 +386,7 @@ class _Work:
         assert change.before is not None
         now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
         # Another name of the same file, changed in the same restore, moves this time too.
-        if now.st_ctime_ns == status.st_ctime_ns or looks_like(slot.fd, slot.name, change.before):
+        if now.st_ctime_ns == status.st_ctime_ns or surely_is(slot.fd, slot.name, change.before):
             self.freeing.unlink(slot.name, slot.fd)
         else:
             # Somebody who had it open has written to it since: it is not to be deleted.
@@ -395,7 +396,11 @@ class _Work:
         """Whatever is left in the staging folders goes where it belongs; nothing is lost."""
         self._drop_rubbish()
         for place, fd in list(self.stage.folders.items()):
-            self.result.rescued += clear(self.directories, fd, self.changes, self.read)
+            try:
+                self.result.rescued += clear(self.directories, fd, self.changes, self.read)
+            except BaseException:
+                os.close(fd)
+                raise
             self.freeing.hold(fd)
             self.places.append(place)
             self.stage.remove(place)

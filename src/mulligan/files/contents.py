@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 from mulligan.core.tree import FILE
 from mulligan.files.index import Node, Seen
-from mulligan.files.reach import OPEN_FILE, Directories
+from mulligan.files.reach import OPEN_FILE, OUT_OF_MEANS, Directories
 
 LARGE = 1 << 20
 MUCH = 24 << 20
@@ -152,6 +152,8 @@ class Contents:
                     finally:
                         os.close(fd)
                 except OSError as problem:
+                    if problem.errno in OUT_OF_MEANS:
+                        raise
                     vanished = problem.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
                     reason = f"cannot be read: {problem.strerror}"
                     reason = "vanished while it was looked at" if vanished else reason

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mulligan.core.tree import join
 from mulligan.files.ignore import Reason, Scope
 from mulligan.files.index import Left, Node, Seen
-from mulligan.files.reach import count_files
+from mulligan.files.reach import OUT_OF_MEANS, count_files
 from mulligan.files.wanted import Wanted
 
 DEEPEST = 256
@@ -47,6 +47,8 @@ class Names:
             with os.scandir(fd) as listing:
                 entries = list(listing)
         except OSError as problem:
+            if problem.errno in OUT_OF_MEANS:
+                raise
             self.odd(node, b".", f"cannot be listed: {problem.strerror}")
             entries = []
         else:

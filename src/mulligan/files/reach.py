@@ -14,6 +14,8 @@ from mulligan.core.tree import DIRECTORY, LINK, Entry
 from mulligan.files.beneath import is_at_hand, open_beneath
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# What says nothing about a file: this process, or the whole system, has too much open.
+OUT_OF_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 PIECE = 1 << 20
 FEW = 16  # so many folders are reached sooner than the way to call the system otherwise is made
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -71,7 +73,9 @@ class Directories:
     def open_if_there(self, path: bytes) -> int | None:
         try:
             return self.open(path)
-        except OSError:
+        except OSError as problem:
+            if problem.errno in OUT_OF_MEANS:
+                raise
             return None
 
     def forget(self) -> None:
@@ -140,7 +144,9 @@ def read_small(parent: int, name: bytes, limit: int = 1 << 26) -> bytes | None:
     """The content of an ordinary file, or of its beginning; `None` for anything else."""
     try:
         fd = os.open(name, OPEN_FILE, dir_fd=parent)
-    except OSError:
+    except OSError as problem:
+        if problem.errno in OUT_OF_MEANS:
+            raise
         return None
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -201,6 +207,16 @@ def looks_like(
         if problem.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
             return False
         raise
+
+
+def surely_is(parent: int, name: bytes, entry: Entry) -> bool:
+    """`looks_like`, and what cannot be read is not what it should be, as far as we may say."""
+    try:
+        return looks_like(parent, name, entry)
+    except OSError as problem:
+        if problem.errno in OUT_OF_MEANS:
+            raise
+        return False
 
 
 def may_be_like(status: os.stat_result, entry: Entry) -> bool:

@@ -23,7 +23,7 @@ from mulligan.files.contents import Contents, Hands, Job, Sink, is_racy
 from mulligan.files.ignore import Scope, project_scope, root_scope
 from mulligan.files.index import Cache, Node, Seen
 from mulligan.files.names import DEEPEST, Limits, Names
-from mulligan.files.reach import OPEN_DIRECTORY, can_see, opened, read_small
+from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, can_see, opened, read_small
 from mulligan.files.wanted import Wanted, tracked_but_left_out
 from mulligan.files.way import Place, Way
 
@@ -275,6 +275,8 @@ class Scan:
                 raise OSError(errno.ELOOP, f"more than {DEEPEST} directories deep")
             child_fd = os.open(name, OPEN_DIRECTORY, dir_fd=fd)
         except OSError as problem:
+            if problem.errno in OUT_OF_MEANS:
+                raise
             self._names.gone(node, name)
             node.signature = None
             if not isinstance(problem, FileNotFoundError | NotADirectoryError):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mulligan.core.tree import FILE, Change, join
 from mulligan.errors import Corrupt
-from mulligan.files.reach import Directories, looks_like
+from mulligan.files.reach import OUT_OF_MEANS, Directories, looks_like, surely_is
 from mulligan.files.swap import exchange, move_if_free
 
 PAGE = 4096
@@ -68,7 +68,7 @@ def _put_back(
     directory, _slash, name = change.path.rpartition(b"/")
     parent = directories.open_if_there(directory)
     still_ours = parent is None or _has_not_changed_places(parent, name, change)
-    if any(looks_like(fd, slot, each) for each in known) or (
+    if any(surely_is(fd, slot, each) for each in known) or (
         slot.startswith(b"w") and _is_beginning(fd, slot, change, read, zeros=still_ours)
     ):
         os.unlink(slot, dir_fd=fd)
@@ -93,7 +93,7 @@ def _has_not_changed_places(parent: int, name: bytes, change: Change) -> bool:
     before = change.before
     if before is None or before.is_directory:
         return True
-    return looks_like(parent, name, before)
+    return surely_is(parent, name, before)
 
 
 def _is_beginning(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bool) -> bool:
@@ -107,7 +107,12 @@ def _is_beginning(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bo
     status = os.stat(slot, dir_fd=fd, follow_symlinks=False)
     if not stat.S_ISREG(status.st_mode) or status.st_size > after.size:
         return False
-    file = os.open(slot, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        file = os.open(slot, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    except OSError as problem:
+        if problem.errno in OUT_OF_MEANS:
+            raise
+        return False
     try:
         for piece in read(after.id):
             found = os.read(file, len(piece))

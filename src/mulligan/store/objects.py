@@ -77,7 +77,7 @@ class Store:
             yield self.content(record)
             return
         whole = sha256()
-        for chunk, _length in self.chunks(record):
+        for chunk, _length in self._chunks_now(record):
             piece = self.content(self._record(chunk))
             whole.update(piece)
             yield piece
@@ -87,6 +87,16 @@ class Store:
     def chunks(self, record: Record) -> list[tuple[bytes, int]]:
         """The chunks of a large object."""
         return split_chunks(self.content(self._record(self.payload(record))))
+
+    def _chunks_now(self, record: Record) -> list[tuple[bytes, int]]:
+        try:
+            return self.chunks(record)
+        except Corrupt:
+            # It may have been stored anew since it was looked up.
+            now = self.index.find(record.id)
+            if now is None or now == record:
+                raise
+            return self.chunks(now)
 
     def locate(self, id: bytes) -> Record:
         return self._record(id)
@@ -125,7 +135,10 @@ class Store:
         @cache
         def is_sound(id: bytes) -> bool:
             record = records.get(id)
-            if record is None or not self.soundness.holds(record, eras[record.pack]):
+            # Of what is in chunks, the record itself says nothing about the chunks.
+            if record is None or record.encoding == CHUNKS:
+                return False
+            if not self.soundness.holds(record, eras[record.pack]):
                 return False
             return record.base is None or is_sound(record.base)
 
