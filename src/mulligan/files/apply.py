@@ -10,10 +10,11 @@ The order, and why each step waits for the last:
    at, and only then deleted.
 5. Modes are set, the folders synced, the staging folder removed.
 
-A path is touched only if the disk holds what the caller believes (`before`) or already what is
-wanted (`after`). Anything else is somebody's work: it is left alone and reported. That also makes
-it safe to do the whole thing again after a crash at any point: `staging.rescue` first puts back
-bytes that were caught in the middle, then `apply` goes on where it stopped.
+A path is touched only if what is there can be what the caller believes (`before`), to go by its
+kind and length. What came out is read; if it is anything else, or cannot be read, it is somebody's
+work: it goes back, and is reported. That also makes it safe to do the whole thing again after a
+crash at any point: `staging.rescue` first puts back bytes that were caught in the middle, then
+`apply` goes on where it stopped.
 """
 
 from __future__ import annotations
