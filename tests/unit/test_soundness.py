@@ -121,3 +121,14 @@ def test_only_so_much_is_remembered(store: Reading, monkeypatch: pytest.MonkeyPa
     store.read.clear()
     assert damaged_among(store, *ids) == []
     assert store.read == ids[:2]
+
+
+def test_damage_while_somebody_is_about_to_write_is_found(store: Reading) -> None:
+    first = put(store, FIRST)
+    with Writer(store) as writer:
+        second = writer.put(SECOND)
+        damage(store, first)
+        writer.commit()
+        third = writer.put(SECOND + b" still")
+        writer.commit()
+    assert damaged_among(store, first, second, third) == [first]

@@ -177,6 +177,7 @@ class Writer:
         count = len(self._pending)
         for record in self._pending.values():
             self.store.soundness.note(record, self._eras[record.pack])
+        self._eras.clear()
         self._is_first = False
         self._ends.update(self._changed)
         self._pending.clear()
@@ -288,14 +289,12 @@ class Writer:
                 self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
                 self._position = end
                 self._begun.append((self._number, end))
-                self._eras[self._number] = self.store.soundness.era(self._number, self._fd)
                 return
             self._number += 1
         path = os.path.join(self.store.directory, pack_name(self._number))
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._fd = os.open(path, flags, 0o600)
         self._begun.append((self._number, 0))
-        self._eras[self._number] = self.store.soundness.era(self._number, self._fd)
         self._is_new_name = True
         self._buffer.append(MAGIC)
         self._position = len(MAGIC)
@@ -307,6 +306,9 @@ class Writer:
             return False
 
     def _flush(self) -> None:
+        if self._number not in self._eras:
+            # Right before the first write: what others did to the pack until now is not ours.
+            self._eras[self._number] = self.store.soundness.era(self._number, self._fd)
         view = memoryview(b"".join(self._buffer))
         try:
             while view:
