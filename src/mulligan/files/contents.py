@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
@@ -20,13 +19,13 @@ from typing import NamedTuple, Protocol
 from mulligan.core.tree import FILE
 from mulligan.files.index import Node, Seen
 from mulligan.files.reach import OPEN_FILE, OUT_OF_MEANS, Directories
+from mulligan.files.spread import WORKERS, quick_turns
 
 LARGE = 1 << 20
 MUCH = 24 << 20
 BATCH_FILES = 48
 BATCH_BYTES = 4 << 20
 ATTEMPTS = 4
-WORKERS = min(4, os.cpu_count() or 1)
 
 
 class Sink(Protocol):
@@ -110,18 +109,15 @@ class Contents:
             return self._gather(map(self._read_batch, batches))
         from concurrent.futures import ThreadPoolExecutor
 
-        interval = sys.getswitchinterval()
-        # The threads are mostly outside of Python; one that returns must not wait long to go on.
-        sys.setswitchinterval(0.0005)
-        try:
-            with ThreadPoolExecutor(workers, thread_name_prefix="mulligan-read") as pool:
-                try:
-                    return self._gather(pool.map(self._read_batch, batches))
-                except BaseException:
-                    pool.shutdown(wait=True, cancel_futures=True)
-                    raise
-        finally:
-            sys.setswitchinterval(interval)
+        with (
+            quick_turns(),
+            ThreadPoolExecutor(workers, thread_name_prefix="mulligan-read") as pool,
+        ):
+            try:
+                return self._gather(pool.map(self._read_batch, batches))
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
 
     def _gather(self, found: Iterator[list[Answer]]) -> list[Answer]:
         answers: list[Answer] = []

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from mulligan.files.reach import OUT_OF_MEANS
+
 _COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -431,7 +433,9 @@ def _read(path: bytes, *, follow: bool = True) -> bytes | None:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(path, flags)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as problem:
+        if isinstance(problem, OSError) and problem.errno in OUT_OF_MEANS:
+            raise
         return None
     try:
         status = os.fstat(descriptor)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Thread
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ from mulligan.files.reach import Directories
 
 MANY = 48
 WORKERS = min(4, os.cpu_count() or 1)
-SOON = 0.0005  # seconds until a thread that comes back from the system gets its turn
+SOON = 0.0005  # seconds
 Item = TypeVar("Item")
 
 
@@ -32,10 +33,29 @@ def spread(root: bytes, items: Sequence[Item], work: Callable[[Directories, Item
         except BaseException as problem:
             problems.append(problem)
 
-    threads = [Thread(target=do_some) for _ in range(WORKERS - 1 if len(items) >= MANY else 0)]
+    if len(items) < MANY:
+        do_some()
+    else:
+        with quick_turns():
+            _together(do_some, problems)
+    if problems:
+        raise problems[0]
+
+
+@contextmanager
+def quick_turns() -> Iterator[None]:
+    """A thread that comes back from the system does not wait long until it can go on."""
     interval = sys.getswitchinterval()
-    if threads:
-        sys.setswitchinterval(SOON)
+    sys.setswitchinterval(SOON)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _together(do_some: Callable[[], None], problems: list[BaseException]) -> None:
+    """Has it done by several threads, this one among them."""
+    threads = [Thread(target=do_some) for _ in range(WORKERS - 1)]
     try:
         for thread in threads:
             try:
@@ -48,9 +68,6 @@ def spread(root: bytes, items: Sequence[Item], work: Callable[[Directories, Item
         problems.append(problem)
     for thread in threads:
         _join(thread, problems)
-    sys.setswitchinterval(interval)
-    if problems:
-        raise problems[0]
 
 
 def _join(thread: Thread, problems: list[BaseException]) -> None:

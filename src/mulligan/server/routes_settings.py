@@ -72,7 +72,8 @@ def settings(workspace: Workspace) -> SettingsRow:
     project = workspace.project
     found: Any = workspace.settings.as_json()
     found["origins"] = origins(workspace.home, project.root, project.directory)
-    return found  # type: ignore[no-any-return]
+    row: SettingsRow = found
+    return row
 
 
 @section.on("PATCH", "/projects/{project}/settings", "Change settings")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from hashlib import sha256
 from queue import Queue
 from threading import Thread
-from types import TracebackType
 
 AHEAD = 8
 
@@ -18,24 +17,16 @@ class Hashing:
         self._read = read
         self._hash = sha256()
         self._pieces: Queue[bytes] = Queue(AHEAD)
-        self._thread: Thread | None = Thread(target=self._work)
         self.digest = b""
-
-    def __enter__(self) -> Hashing:
-        assert self._thread is not None
+        # An interrupt may come before it is told the end: it must not keep the process from its.
+        self._thread: Thread | None = Thread(target=self._work, daemon=True)
         try:
             self._thread.start()
         except RuntimeError:
             # No thread is to be had: then each piece is hashed where it is read.
             self._thread = None
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         if self._thread is not None:
             self._pieces.put(b"")
             self._thread.join()

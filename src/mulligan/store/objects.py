@@ -6,6 +6,7 @@ whatever lies in the packs. What is read is compared with its identity before it
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
@@ -238,7 +239,13 @@ class Store:
                     break
                 record = moved
                 continue
-            payload = os.pread(fd, record.stored, record.offset)
+            try:
+                payload = os.pread(fd, record.stored, record.offset)
+            except OSError as problem:
+                if problem.errno != errno.EBADF or attempt == 2:
+                    raise
+                # Another thread has let go of it meanwhile.
+                continue
             if len(payload) == record.stored:
                 return payload
             raise Corrupt(f"Pack {pack_name(record.pack)} is cut short.")

@@ -2,8 +2,8 @@
 
 An object that was read or written whole can be had back for as long as nobody changes its pack.
 Packs only grow, and only by our own writers, who say so here; any other change of a pack's file
-begins a new era of it, and what is known of earlier eras counts no more. Nothing of this outlives
-the process.
+begins a new era of it, and what is known of earlier eras counts no more. Of a large object, which
+is a list of others, nothing follows from this. Nothing of it outlives the process.
 """
 
 from __future__ import annotations

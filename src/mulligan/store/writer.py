@@ -10,6 +10,7 @@ import errno
 import os
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from itertools import accumulate
 from threading import Lock, local
@@ -124,7 +125,7 @@ class Writer:
         listed = self.store.index.find_many({id for id, _length in chunks})
         earlier = _chunk_at(chunks)
         cutter = FastCDC(avg_size=64 << 10, min_size=16 << 10, max_size=256 << 10)
-        with Hashing(read) as whole:
+        with closing(Hashing(read)) as whole:
             for cut in cutter.cut_stream(whole):
                 piece = sha256(cut.data).digest()
                 if piece not in listed:
