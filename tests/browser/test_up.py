@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import httpx2
 from browsing import SECONDS
 
+from mulligan.files.watch_socket import connect
 from mulligan.workspace.workspace import open_workspace
 
 
@@ -58,6 +60,39 @@ def test_up_takes_the_first_checkpoint_and_serves_the_page(project: Path, tmp_pa
     with open_workspace(project, home=str(tmp_path)) as workspace:
         assert [each.kind for each in workspace.log()] == ["initial"]
         assert workspace.verify().clean
+
+
+def is_watched(project: Path, home: Path) -> bool:
+    """Whether other processes can ask a watcher of the project."""
+    with open_workspace(project, home=str(home)) as workspace:
+        found = connect(workspace.project.path("watch.sock"))
+    if found is not None:
+        found.close()
+    return found is not None
+
+
+def wait_until_watched(project: Path, home: Path) -> None:
+    until = time.monotonic() + SECONDS
+    while not is_watched(project, home):
+        assert time.monotonic() < until, "nobody watches the project"
+        time.sleep(0.05)
+
+
+def test_up_watches_the_project_though_nobody_looks_at_the_page(
+    project: Path, tmp_path: Path
+) -> None:
+    (project / "a.txt").write_text("a\n")
+    with running("up", str(project), "--no-browser", home=tmp_path):
+        wait_until_watched(project, tmp_path)
+    assert not is_watched(project, tmp_path)
+
+
+def test_up_has_a_server_that_is_there_watch_the_project(project: Path, tmp_path: Path) -> None:
+    (project / "a.txt").write_text("a\n")
+    with running("serve", home=tmp_path):
+        with running("up", str(project), "--no-browser", home=tmp_path) as (_where, process):
+            process.communicate(timeout=SECONDS)
+        wait_until_watched(project, tmp_path)
 
 
 def test_up_uses_a_server_that_is_there(project: Path, tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural, uncovered
 from mulligan.errors import UsageError
-from mulligan.server.finding import Address, running
+from mulligan.server.finding import Address, connect, running
 from mulligan.workspace.home import home_directory
+
+SECONDS_TO_OPEN = 30.0
 
 
 @command(
@@ -59,6 +61,12 @@ def show(
 ) -> None:
     """Serves a home until Ctrl-C and opens its page; opens only the page if it is served."""
 
+    def begun(address: Address) -> None:
+        if project is not None:
+            # In a thread of its own: it is answered when the server runs, which is after this.
+            threading.Thread(target=_have_watched, args=(address, project), daemon=True).start()
+        ready(address)
+
     def ready(address: Address) -> None:
         page = address.page_on(project)
         _say_where(out, address, page)
@@ -70,13 +78,31 @@ def show(
 
     found = running(home)
     if found is not None:
+        if project is not None:
+            _have_watched(found, project)
         ready(found)
         out.say(f"It is served by process {found.pid}, which goes on.")
         return
     from mulligan.server.running import serve
 
-    serve(home, port=port, ready=ready)
+    serve(home, port=port, ready=begun)
     out.say("Ended; everything is in order.")
+
+
+def _have_watched(address: Address, project: str) -> None:
+    """Has the server open the project, and so watch it, before anybody looks at the page."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection("localhost")
+    try:
+        connection.sock = connect(address, SECONDS_TO_OPEN)
+        connection.request("GET", f"/api/v1/projects/{project}/settings")
+        connection.getresponse().read()
+    except (OSError, HTTPException):
+        # It will be opened when somebody asks for it.
+        return
+    finally:
+        connection.close()
 
 
 def _say_where(out: Output, address: Address, page: str) -> None:
