@@ -114,6 +114,11 @@ class Cache:
         self.full_at = 0.0
 
 
+def signature(status: os.stat_result) -> tuple[int, int, int, int]:
+    """Of a directory: while it is this one, it has the names it had."""
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
+
+
 def stamp(path: str) -> tuple[int, ...] | None:
     """Tells whether another process has saved since."""
     try:

@@ -14,16 +14,18 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from mulligan.core.tree import LINK, join
 from mulligan.files import gitfiles
 from mulligan.files.contents import Contents, Hands, Job, Sink, is_racy
 from mulligan.files.ignore import Scope, project_scope, root_scope
-from mulligan.files.index import Cache, Node, Seen
+from mulligan.files.index import Cache, Node, Seen, signature
 from mulligan.files.names import DEEPEST, Limits, Names
 from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, can_see, opened, read_small
+from mulligan.files.twin import Twin, with_twin
 from mulligan.files.wanted import Wanted, tracked_but_left_out
 from mulligan.files.way import Place, Way
 
@@ -71,6 +73,7 @@ class Scan:
         )
         self._sources = gitfiles.git_sources(root)
         self._rules_changed = cache.root is None
+        self._twin: Twin | None = None
 
     @property
     def coverage_changed(self) -> bool:
@@ -135,8 +138,13 @@ class Scan:
     def _look_at_all(self, root: Node) -> None:
         with opened(self._root) as fd:
             scope = self._root_scope(fd)
-            self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
+            with self._help(fd, root) as self._twin:
+                self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
             self._settle(root)
+
+    def _help(self, fd: int, root: Node) -> AbstractContextManager[Twin | None]:
+        # What is yet to be watched must be looked at when it is watched, not before.
+        return with_twin(fd, root) if self._watch is None else nullcontext()
 
     def _root_scope(self, fd: int) -> Scope:
         gitignore, mulliganignore = (read_small(fd, name) for name in IGNORE_FILES)
@@ -159,22 +167,33 @@ class Scan:
             # What changed between the first look at it and its being watched is told by nobody.
             status = os.fstat(fd)
         self._set_mode(node, status)
-        if node.signature != _signature(status) or node.rules != scope.key:
+        unsure = self._unsure(path, node, status)
+        sort = node.signature != signature(status) or node.rules != scope.key
+        if sort:
             listed = time.time_ns()
             self._names.sort_all(fd, path, node, scope, whole)
             if node.rules != scope.key:
                 node.rules = scope.key
                 node.touched = self._rules_changed = True
+                unsure = None
             racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), listed)
-            signature = None if racy else _signature(status)
-            if node.signature != signature:
-                node.signature = signature
+            found = None if racy else signature(status)
+            if node.signature != found:
+                node.signature = found
                 node.touched = True
-        if self._compare_files(fd, path, node):
+        compare = sort or unsure is None or unsure
+        if compare and self._compare_files(fd, path, node, unsure):
             # A name turned into a directory behind our back: sort the names again.
             self._names.sort_all(fd, path, node, scope, whole, anew=True)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
+
+    def _unsure(self, path: bytes, node: Node, status: os.stat_result) -> Collection[bytes] | None:
+        """The files that need comparing, if somebody has compared the others: else `None`."""
+        known = node.signature
+        if self._twin is None or known is None or known[2:] != signature(status)[2:]:
+            return None
+        return self._twin.unsure(path, node)
 
     def _set_mode(self, node: Node, status: os.stat_result) -> None:
         mode = status.st_mode & 0o7777
@@ -182,13 +201,21 @@ class Scan:
             node.mode = mode
             node.touched = True
 
-    def _compare_files(self, fd: int, path: bytes, node: Node) -> bool:
-        """Compares every file with the cache; `True` if one became a directory."""
+    def _compare_files(
+        self, fd: int, path: bytes, node: Node, unsure: Collection[bytes] | None = None
+    ) -> bool:
+        """Compares the files with the cache; `True` if one became a directory.
+
+        All of them, or those named by `unsure` and those never seen before.
+        """
         again = False
         lstat = os.stat
         for known, guard in ((node.files, False), (node.guards, True)):
             different: list[tuple[bytes, Seen, os.stat_result | OSError]] = []
-            for name, seen in known.items():
+            files: Iterable[tuple[bytes, Seen]] = known.items()
+            if unsure is not None:
+                files = [(name, seen) for name, seen in files if seen[4] < 0 or name in unsure]
+            for name, seen in files:
                 try:
                     status = lstat(name, dir_fd=fd, follow_symlinks=False)
                 except OSError as problem:
@@ -307,7 +334,7 @@ class Scan:
     ) -> Scope:
         present: tuple[bytes, ...] = IGNORE_FILES
         repository = node.repository
-        if node.signature == _signature(status):
+        if node.signature == signature(status):
             # The directory has the names it had: only those ignore files need reading.
             files, guards, left = node.files, node.guards, node.left
             present = tuple(
@@ -424,7 +451,3 @@ class Scan:
 
 class _RulesChanged(Exception):
     """Other rules hold in a directory than when it was listed."""
-
-
-def _signature(status: os.stat_result) -> tuple[int, int, int, int]:
-    return (status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)

@@ -1,0 +1,156 @@
+"""Half of a look, done by a child process from the other end.
+
+Looking at an unchanged tree is one call to the system for each file, and Python makes one at a
+time. So where there are many files, a child is forked that goes through the directories from the
+last to the first and says which files are as they are remembered, while the look itself goes from
+the first to the last; where the two meet, both are done. The child only looks, and a byte for
+each directory and each file, in memory that both see, is all that it can say: without it, or
+whatever becomes of it, the look does all by itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import signal
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import chain
+
+from mulligan.files.index import Node, Seen, signature
+from mulligan.files.reach import OPEN_DIRECTORY
+
+MANY = 20_000
+"""Files from which on a child saves more time than it takes to have one."""
+
+TAKEN, DONE = 1, 2
+SAME = 1
+
+
+class Twin:
+    """What the child has said so far: of each directory whether it is done, and of each of its
+    files, in order, whether it is as remembered. What is not said is not known."""
+
+    def __init__(self, root: Node) -> None:
+        self.known = list(root.walk())
+        self.starts = [len(self.known)]
+        for _path, node in self.known:
+            self.starts.append(self.starts[-1] + len(node.files) + len(node.guards))
+        self._places = {path: place for place, (path, _node) in enumerate(self.known)}
+        self.told = mmap.mmap(-1, self.starts[-1])
+
+    @property
+    def files(self) -> int:
+        return self.starts[-1] - len(self.known)
+
+    def unsure(self, path: bytes, node: Node) -> Collection[bytes] | None:
+        """The files of a directory that may be other than remembered; `None`: any of them.
+
+        If the child has not been there, it is for the caller to look, and the child goes no
+        further than to here. To be asked before anything is changed in the node.
+        """
+        place = self._places.get(path)
+        if place is None:
+            return None
+        if self.told[place] != DONE:
+            self.told[place] = TAKEN
+            return None
+        marks = self.told[self.starts[place] : self.starts[place + 1]]
+        if marks.count(SAME) == len(marks):
+            return ()
+        names = chain(node.files, node.guards)
+        return {name for name, mark in zip(names, marks, strict=True) if mark != SAME}
+
+
+@contextmanager
+def with_twin(fd: int, root: Node) -> Iterator[Twin | None]:
+    """Has a child look at what is known below the folder `fd`, if that is worth it."""
+    if not _can_fork():
+        yield None
+        return
+    twin = Twin(root)
+    child = None
+    # Nothing of what this process does on a signal is for the child to do.
+    mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    try:
+        try:
+            if twin.files >= MANY:
+                child = _fork(fd, twin)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        yield twin if child is not None else None
+    finally:
+        if child is not None:
+            with suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+            with suppress(OSError):
+                os.waitpid(child, 0)
+        twin.told.close()
+
+
+def _can_fork() -> bool:
+    """Whether there is a processor for it, and no other thread: a fork would leave those behind,
+    with whatever they hold."""
+    if not sys.platform.startswith("linux") or len(os.sched_getaffinity(0)) < 2:
+        return False
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def _fork(fd: int, twin: Twin) -> int | None:
+    """A child at work, or `None` if the system has no room for one."""
+    parent = os.getpid()
+    try:
+        child = os.fork()
+    except OSError:
+        return None
+    if child == 0:
+        _look_backwards(fd, twin, parent)
+    return child
+
+
+def _look_backwards(fd: int, twin: Twin, parent: int) -> None:
+    """All that the child does. It never returns, and lets go of nothing that is the parent's."""
+    try:
+        gc.disable()
+        told = twin.told
+        for place in range(len(twin.known) - 1, -1, -1):
+            if told[place] == TAKEN or os.getppid() != parent:
+                break
+            marks = _marks(fd, *twin.known[place])
+            if marks is not None:
+                told[twin.starts[place] : twin.starts[place + 1]] = marks
+                told[place] = DONE
+    finally:
+        os._exit(0)
+
+
+def _marks(root: int, path: bytes, node: Node) -> bytes | None:
+    """Of each file whether it is as remembered, if this is the directory that is."""
+    if node.signature is None or node.partial:
+        return None
+    try:
+        fd = os.open(path or b".", OPEN_DIRECTORY, dir_fd=root)
+        try:
+            if signature(os.fstat(fd))[2:] != node.signature[2:]:
+                return None
+            return bytes([*_are_same(fd, node.files), *_are_same(fd, node.guards)])
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+
+
+def _are_same(fd: int, files: Mapping[bytes, Seen]) -> Iterator[bool]:
+    lstat = os.stat
+    for name, seen in files.items():
+        try:
+            status = lstat(name, dir_fd=fd, follow_symlinks=False)
+        except OSError:
+            yield False
+        else:
+            yield status.st_ctime_ns == seen[4] and status.st_ino == seen[5]
