@@ -104,7 +104,8 @@ class Project(RuleBasedStateMachine):
         os.mkdir(self.root)
         self.taken: dict[str, Taken] = {}
         self.order: list[str] = []
-        self.forced: set[bytes] = set()
+        self.forced: dict[bytes, int] = {}
+        self.made: list[str] = []
         self.restored_to: set[str] = set()
         self.undoable: list[Step] = []
         self.redoable: list[Step] = []
@@ -189,7 +190,8 @@ class Project(RuleBasedStateMachine):
         if include and data.draw(st.integers(0, 2)) == 0:
             paths = [self.some_path(data, path)]
         disk = read_disk(self.root)
-        self.forced.update(paths)
+        for each in paths:
+            self.forced.setdefault(each, len(self.made))
         seen = split(disk, self.forced)
         before = self.taken[self.order[-1]].main if self.order else {}
         made = self.workspace.checkpoint(include=[os.fsdecode(each) for each in paths])
@@ -312,7 +314,13 @@ class Project(RuleBasedStateMachine):
                 continue
             if wanted is None:
                 assert now is not None
+                # It may have been there, and only guarded, or not covered at all.
+                guarded_then = target.guarded.get(path)
+                wanted = guarded_then or self.first_view(path, target)
                 asked_for = any(within(path, each) for each in self.forced)
+                asked_for |= guarded_then is not None and path in paths
+                if now == wanted or (wanted and now.is_directory and wanted.is_directory):
+                    continue
                 if not asked_for and ignored(then, path, now.is_directory):
                     continue
             main[path] = wanted
@@ -324,6 +332,16 @@ class Project(RuleBasedStateMachine):
         }
         return main, guarded
 
+    def first_view(self, path: bytes, target: Taken) -> Thing | None:
+        """What a path held when it was asked for by name, later than the target was made."""
+        made = next(place for place, id in enumerate(self.made) if self.taken.get(id) is target)
+        for each, place in sorted(self.forced.items(), key=lambda item: item[1]):
+            if place > made and within(path, each):
+                views = [id for id in self.made[place:] if id in self.taken]
+                if views:
+                    return self.taken[views[0]].main.get(path)
+        return None
+
     def seen_for(self, disk: Picture, seen: Scope, main: Wish) -> Scope:
         """With what is out of scope and stands where a file shall be: it is kept before it goes."""
         in_the_way = {
@@ -334,7 +352,7 @@ class Project(RuleBasedStateMachine):
             and path in seen.rest
             and seen.rest[path].kind in ("file", "link")
         }
-        return split(disk, self.forced | in_the_way)
+        return split(disk, {*self.forced, *in_the_way})
 
     def is_named(
         self, path: bytes, paths: list[bytes], now: Thing | None, wanted: Thing | None
@@ -493,6 +511,7 @@ class Project(RuleBasedStateMachine):
             return
         self.taken[id] = Taken(main, guarded, by_hand)
         self.order.append(id)
+        self.made.append(id)
         self.check_taken(id, read=False)
 
     def check_taken(self, id: str, *, read: bool) -> None:

@@ -498,17 +498,64 @@ def test_a_path_asked_for_by_name_is_kept_from_then_on(
     assert not (project / "build" / "deep" / "other").exists()
 
 
-def test_a_restore_removes_what_was_asked_for_by_name_later_and_undo_brings_it_back(
+def test_a_folder_in_scope_that_is_asked_for_by_name_is_kept_with_what_was_ignored_in_it(
     project: Path, workspace: mulligan.Workspace
 ) -> None:
-    """What an agent's tool wrote goes when one returns to before it, ignored or not."""
-    write(project, "a", "build/kept")
+    (project / ".gitignore").write_text(".env\n*.tmp\n")
+    write(project, "d/.env", "d/e/x.tmp", "d/y", "other/.env")
+    workspace.checkpoint()
+    workspace.checkpoint(include=["d"])
+    assert paths(workspace) == {".gitignore", "d/.env", "d/e/x.tmp", "d/y"}
+    assert paths(workspace, guarded=True) == {"other/.env"}
+
+
+def test_a_file_in_scope_that_is_asked_for_by_name_stays_when_a_rule_ignores_it_later(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    write(project, "a", "b")
+    workspace.checkpoint()
+    workspace.checkpoint(include=["a"])
+    (project / ".gitignore").write_text("a\nb\n")
+    workspace.checkpoint()
+    assert paths(workspace) == {".gitignore", "a"}
+
+
+def test_a_restore_to_before_a_file_was_asked_for_by_name_leaves_what_it_held_then(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    """It was there, though the checkpoint did not cover it; what came later was not."""
+    write(project, "a", "build/changed", "build/same", "logs/old.log", "not asked for/x")
     first = workspace.checkpoint()
-    workspace.checkpoint(include=["build/kept"])
-    (project / "a").write_text("changed")
-    assert workspace.restore(first.id).deleted == ("build/kept",)
+    workspace.checkpoint(include=["build/changed", "build/same", "build/made", "logs"])
+    (project / "build" / "changed").write_text("changed")
+    write(project, "build/made", "logs/new.log")
+    workspace.checkpoint()
+    plan = workspace.plan_restore(first.id)
+    assert (plan.restored, plan.deleted) == (("build/changed",), ("build/made", "logs/new.log"))
+    workspace.restore(first.id)
+    assert (project / "build" / "changed").read_text() == "content of build/changed"
+    assert (project / "build" / "same").exists() and (project / "logs" / "old.log").exists()
+    assert not (project / "build" / "made").exists()
+    assert workspace.plan_restore(first.id).restored == ()
     workspace.undo()
-    assert (project / "build" / "kept").read_text() == "content of build/kept"
+    assert (project / "build" / "changed").read_text() == "changed"
+    assert (project / "build" / "made").exists() and (project / "logs" / "new.log").exists()
+
+
+@pytest.mark.parametrize("include", ["d/.env", "d"])
+@pytest.mark.parametrize("named", [(), ("d",), ("d/.env",)])
+def test_what_was_only_guarded_then_and_is_asked_for_by_name_now_comes_back_as_it_was(
+    project: Path, workspace: mulligan.Workspace, include: str, named: tuple[str, ...]
+) -> None:
+    (project / ".gitignore").write_text(".env\n")
+    write(project, "d/.env")
+    first = workspace.checkpoint()
+    workspace.checkpoint(include=[include])
+    (project / "d" / ".env").write_text("the agent's")
+    assert workspace.restore(first.id, named).restored == ("d/.env",)
+    assert (project / "d" / ".env").read_text() == "content of d/.env"
+    workspace.undo()
+    assert (project / "d" / ".env").read_text() == "the agent's"
 
 
 def test_git_directories_are_never_looked_into_even_by_name(

@@ -305,6 +305,43 @@ def test_an_aborted_edit_leaves_nothing_pending_for_anybody(
     assert (project / "a").read_text() == "1\n"
 
 
+@pytest.mark.parametrize("path", ["d/.env", "node_modules/x/index.js"])
+def test_a_rewind_to_before_a_turn_brings_back_what_its_tool_changed_out_of_scope(
+    project: Path, workspace: Workspace, session: str, path: str
+) -> None:
+    put(project, ".gitignore", ".env\nnode_modules/\n")
+    put(project, path, "the user's\n")
+    turn = workspace.begin_turn(session, "change it")
+    edit = workspace.start_edit(session, [path, f"{path}.new"])
+    put(project, path, "the agent's\n")
+    put(project, f"{path}.new", "the agent's\n")
+    workspace.finalize_edit(edit)
+    step = workspace.end_turn(session)
+    assert (step.added, step.modified) == ((f"{path}.new",), (path,))
+    workspace.restore(turn.checkpoint)
+    assert (project / path).read_text() == "the user's\n"
+    assert not (project / f"{path}.new").exists()
+    workspace.undo()
+    assert (project / path).read_text() == "the agent's\n"
+
+
+def test_a_folder_that_is_asked_for_in_the_middle_of_a_turn_is_not_the_work_of_its_agent(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, ".gitignore", ".env\nlogs/\n")
+    for name in ("d/.env", "d/a", "logs/old"):
+        put(project, name, "the user's\n")
+    workspace.begin_turn(session, "go on")
+    put(project, "d/a", "the agent's\n")
+    workspace.checkpoint(include=["d", "logs"])
+    put(project, "logs/new", "the agent's\n")
+    step = workspace.end_turn(session)
+    assert (step.added, step.modified) == (("logs/new",), ("d/a",))
+    workspace.reset(session)
+    assert (project / "d" / ".env").exists() and (project / "logs" / "old").exists()
+    assert not (project / "logs" / "new").exists()
+
+
 def test_a_user_message_of_any_shape_is_kept(workspace: Workspace, session: str) -> None:
     for message in ("", "\0", "line\nline", "x" * 100_000, "\ud800", "émoji 🎉"):
         turn = workspace.begin_turn(session, message)

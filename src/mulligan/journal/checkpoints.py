@@ -66,6 +66,14 @@ def latest(db: Database) -> CheckpointRow | None:
     return _one(db.row(sql, IMPORTED))
 
 
+def first_after(db: Database, moment: str) -> CheckpointRow | None:
+    """The first that was made here after a moment."""
+    sql = f"""
+        SELECT {COLUMNS} FROM checkpoints WHERE created_at > ? AND kind != ? ORDER BY seq LIMIT 1
+    """
+    return _one(db.row(sql, moment, IMPORTED))
+
+
 def last_taken(db: Database, back: int = 0) -> CheckpointRow | None:
     """The latest checkpoint that somebody took, or so many before it.
 

@@ -163,4 +163,7 @@ JOURNAL = (
       INSERT INTO events (kind, subject) VALUES ('operation_changed', new.number);
     END;
     """,
+    """
+    ALTER TABLE forced ADD COLUMN since TEXT;
+    """,
 )

@@ -97,12 +97,16 @@ def new_id() -> str:
     return "".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH))
 
 
-def force(workspace: Workspace, include: Iterable[bytes]) -> None:
-    """From now on these paths are kept even where an ignore rule leaves them out."""
-    new = [(path,) for path in include if path]
+def force(workspace: Workspace, include: Iterable[bytes], since: str | None = None) -> None:
+    """From now on these paths are kept even where an ignore rule leaves them out.
+
+    `since` is the time of the last checkpoint that knows nothing of them, if they may have been
+    there before.
+    """
+    new = [(path, since) for path in include if path]
     if new:
         with workspace.journal.writing() as db:
-            db.executemany("INSERT OR IGNORE INTO forced VALUES (?)", new)
+            db.executemany("INSERT OR IGNORE INTO forced (path, since) VALUES (?, ?)", new)
 
 
 def log(

@@ -7,7 +7,6 @@ ignore rule would leave it out.
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ from mulligan.workspace.restore import perform
 from mulligan.workspace.session_results import Edit
 from mulligan.workspace.session_results import Entry as Record
 from mulligan.workspace.standing import last_seen
-from mulligan.workspace.turns import bring_into_view, observe, open_turns
+from mulligan.workspace.turns import bring_into_view, hidden, observe, open_turns
 from mulligan.workspace.wish import Wish
 
 if TYPE_CHECKING:
@@ -47,10 +46,7 @@ def start(workspace: Workspace, name: str, paths: tuple[bytes, ...]) -> Edit:
         if len(open_turns(workspace)) > 1:
             # Another agent is at work too: what it did up to now is not this one's.
             observe(workspace)
-        bring_into_view(
-            workspace,
-            [each for each in paths if os.path.lexists(os.path.join(workspace.project.root, each))],
-        )
+        bring_into_view(workspace, hidden(workspace, paths, last_seen(workspace)))
         with Writer(workspace.store) as writer:
             found = [entry_at(workspace.project.root, path, writer) for path in paths]
             writer.commit()

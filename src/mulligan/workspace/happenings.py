@@ -35,7 +35,6 @@ from mulligan.core.kinds import (
     TURN_ENDS,
 )
 from mulligan.core.times import nanoseconds
-from mulligan.core.tree import find
 from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, entries, sessions, views
 from mulligan.journal.sessions import SessionRow
@@ -201,13 +200,7 @@ def _end_the_dead(workspace: Workspace, session: SessionRow) -> None:
 def _call_begins(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
     if not _is_open(workspace, session):
         turns.begin(workspace, session.id, NO_PROMPT)
-    known = last_seen(workspace)
-    hidden = [
-        path
-        for path in _inside(workspace, told)
-        if os.path.lexists(os.path.join(workspace.project.root, path))
-        and (known is None or find(known, path, workspace.load) is None)
-    ]
+    hidden = turns.hidden(workspace, _inside(workspace, told), last_seen(workspace))
     if hidden:
         # Out of scope, and about to be written: what it holds must be in a checkpoint first.
         turns.bring_into_view(workspace, hidden)

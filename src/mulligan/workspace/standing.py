@@ -53,9 +53,11 @@ def settle(
     at_work = authors(workspace, known, acting)
 
     def author(path: bytes) -> int | None:
-        return None if path in came_into_view else at_work(path)
+        return None if any(within(path, each) for each in came_into_view) else at_work(path)
 
-    from mulligan.workspace.carrying import carried_on  # not needed while nothing moves
+    # Not needed while nothing moves.
+    from mulligan.workspace.carrying import carried_on
+    from mulligan.workspace.changes import within
 
     trees.commit()
     return Standing(carried_on(trees, known, last, seen.tree, author), moved=True)

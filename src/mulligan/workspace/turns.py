@@ -22,7 +22,7 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.checkpoints import force, new_id
 from mulligan.workspace.entries import appending
-from mulligan.workspace.look import Look
+from mulligan.workspace.look import Look, forced_paths
 from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.standing import last_seen, quiet
 from mulligan.workspace.turn_results import Step, Turn
@@ -213,18 +213,30 @@ def bring_into_view(workspace: Workspace, paths: Iterable[bytes]) -> None:
     What one holds that was out of scope until now is nobody's new work.
     """
     with workspace.locked():
-        known = last_seen(workspace)
-        new = [path for path in paths if path and not (known and find(known, path, workspace.load))]
-        there = [
-            path for path in new if os.path.lexists(os.path.join(workspace.project.root, path))
-        ]
+        forced = set(forced_paths(workspace))
+        new = [path for path in paths if path and path not in forced]
+        there = hidden(workspace, new, last_seen(workspace), folders=True)
         if there and views.live(workspace.journal):
             # First what is new and in scope: that is the work of whoever is at work.
-            present = _note(workspace)
-            there = [path for path in there if not find(present, path, workspace.load)]
-        force(workspace, new)
+            there = hidden(workspace, there, _note(workspace), folders=True)
+        latest = checkpoints.latest(workspace.journal)
+        force(workspace, new, since=latest.created_at if latest is not None else "")
         if there and views.live(workspace.journal):
             _note(workspace, came_into_view=there)
+
+
+def hidden(
+    workspace: Workspace, paths: Iterable[bytes], tree: bytes | None, *, folders: bool = False
+) -> list[bytes]:
+    """Those of the paths that are on the disk and not in a tree; or all `folders`, for one that
+    is in it may hold what is not."""
+    found = []
+    for path in paths:
+        entry = find(tree, path, workspace.load) if tree is not None else None
+        if entry is None or (folders and entry.is_directory):
+            found.append(path)
+    root = workspace.project.root
+    return [path for path in found if os.path.lexists(os.path.join(root, path))]
 
 
 def _note(

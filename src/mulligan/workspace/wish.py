@@ -18,6 +18,7 @@ from mulligan.errors import NotFound
 from mulligan.files import gitfiles
 from mulligan.files.ignore import Reason, Scope, project_scope
 from mulligan.files.reach import Directories
+from mulligan.journal import checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.workspace.changes import is_file, is_held, is_partial, within
 from mulligan.workspace.checkpoints import coverage
@@ -71,6 +72,8 @@ def to_checkpoint(
     differences = workspace.differences(seen.tree, target.tree)
     workspace.finder(seen.tree).learn((path, was) for path, was, _now in differences)
     partial = is_partial(workspace, target)
+    was_guarded = workspace.finder(target.guarded)
+    was_there = _out_of_scope(workspace, target)
     for change in differences:
         is_asked_for = bool(paths) and change.after is None
         if partial and not is_held(change.after, change.before) and not is_asked_for:
@@ -84,7 +87,9 @@ def to_checkpoint(
         elif not change.after.is_directory:
             reason = seen.coverage.reason_for(change.path)
         if reason is None:
-            main[change.path] = change.after
+            was = change.after or was_there(change.path)
+            if change.after is not None or not _is_same(change.before, was):
+                main[change.path] = was
         elif change.before is None or not change.before.is_directory:
             spared[change.path] = reason
     in_tree, in_guarded = _finders(workspace, seen)
@@ -97,10 +102,10 @@ def to_checkpoint(
         and (path in paths or in_guarded(path) is None)
         and in_tree(path) is None
     }
-    whole = not partial and len(main) == len(differences)
+    whole = not partial and [*main.values()] == [change.after for change in differences]
     for path in paths:
         _check_named(workspace, seen, target, path)
-        kept = tree.find(target.guarded, path, workspace.load) if path else None
+        kept = was_guarded(path) if path else None
         if kept is not None and not kept.is_directory and in_tree(path) is not None:
             # It is not ignored any more, and so one of the project's own files now.
             main[path], whole = kept, False
@@ -231,6 +236,40 @@ def _check_named(workspace: Workspace, seen: Look, target: CheckpointRow, path: 
     raise NotFound(
         f"{text(path)} is not in checkpoint {target.id}, and not among what is covered on disk."
     )
+
+
+def _out_of_scope(workspace: Workspace, target: CheckpointRow) -> Find:
+    """What was there when a checkpoint was taken, though it is not in its tree.
+
+    A guarded file; or what a path held when it was first asked for by name, later than that.
+    """
+    guarded = workspace.finder(target.guarded)
+    sql = "SELECT path, since FROM forced WHERE since >= ? ORDER BY since"
+    later: list[tuple[bytes, str]] = workspace.journal.rows(sql, target.created_at)
+
+    @cache
+    def first_view(moment: str) -> Find | None:
+        row = checkpoints.first_after(workspace.journal, moment)
+        return workspace.finder(row.tree) if row is not None else None
+
+    def find(path: bytes) -> Entry | None:
+        kept = guarded(path)
+        if kept is not None and not kept.is_directory:
+            return kept
+        for folder, moment in later:
+            view = first_view(moment) if within(path, folder) else None
+            if view is not None:
+                return view(path)
+        return None
+
+    return find
+
+
+def _is_same(one: Entry | None, other: Entry | None) -> bool:
+    """Whether both are folders, whatever those hold, or the same."""
+    if one is not None and other is not None and one.is_directory and other.is_directory:
+        return True
+    return one == other
 
 
 def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes, bool], str | None]:
