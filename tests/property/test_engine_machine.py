@@ -316,7 +316,9 @@ class Project(RuleBasedStateMachine):
                 assert now is not None
                 # It may have been there, and only guarded, or not covered at all.
                 guarded_then = target.guarded.get(path)
-                wanted = guarded_then or self.first_view(path, target)
+                wanted = guarded_then
+                if wanted is None and ignored(then, path, now.is_directory):
+                    wanted = self.first_view(path, target)
                 asked_for = any(within(path, each) for each in self.forced)
                 asked_for |= guarded_then is not None and path in paths
                 if now == wanted or (wanted and now.is_directory and wanted.is_directory):

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mulligan
-from mulligan.files import contents
+from mulligan.files import contents, forking
 from mulligan.workspace import hands
 
 FILES = 300
 
 
+@pytest.fixture(params=["forked", "begun"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Forked before anything is known, or begun when there is work."""
+    if request.param == "forked" and sys.platform != "linux":
+        pytest.skip("no child elsewhere")
+    monkeypatch.setattr(contents, "can_fork", lambda: request.param == "forked")
+    return str(request.param)
+
+
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(contents, "MUCH", 1)
     monkeypatch.setattr(contents, "WORKERS", 2)
+    monkeypatch.setattr(contents, "HANDS", 3)
     root = tmp_path / "project"
     for number in range(FILES):
         folder = root / f"folder {number % 7}"
@@ -37,14 +47,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
-    """The processes that were started."""
-    found: list[subprocess.Popen[bytes]] = []
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes that were given work."""
+    found: list[int] = []
     begin = hands.Hands._begin
 
-    def noted(self: hands.Hands) -> subprocess.Popen[bytes]:
-        found.append(begin(self))
-        return found[-1]
+    def noted(self: hands.Hands) -> hands.Hand:
+        hand = begin(self)
+        found.append(hand.pid)
+        return hand
 
     monkeypatch.setattr(hands.Hands, "_begin", noted)
     return found
@@ -69,11 +80,17 @@ def kept(root: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def test_what_others_read_is_kept_to_the_byte_and_they_are_gone_afterwards(
-    project: Path, begun: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+    project: Path, way: str, begun: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    started: list[object] = []
+    start = hands.Hands._start_one
+    monkeypatch.setattr(hands.Hands, "_start_one", lambda self: started.append(1) or start(self))
     tree, files = kept(project)
     assert begun
-    assert all(process.poll() is not None for process in begun)
+    assert bool(started) == (way == "begun")
+    for pid in begun:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
     assert files == everything(project)
     monkeypatch.setattr(contents, "MUCH", 1 << 40)
     monkeypatch.setenv("MULLIGAN_HOME", str(project.parent / "another home"))
@@ -88,8 +105,8 @@ def test_one_that_is_killed_leaves_its_files_to_us(
 
     def dying(self: hands.Hands, batch: Any) -> Any:
         found = read(self, batch)
-        os.kill(self._own.process.pid, signal.SIGKILL)
-        deaths.append(self._own.process.pid)
+        os.kill(self._own.hand.pid, signal.SIGKILL)
+        deaths.append(self._own.hand.pid)
         return found
 
     monkeypatch.setattr(hands.Hands, "read", dying)
@@ -132,4 +149,35 @@ def test_a_file_that_has_grown_large_meanwhile_is_read_by_us(
         return read(self, batch)
 
     monkeypatch.setattr(hands.Hands, "read", grow)
+    assert kept(project)[1] == everything(project)
+
+
+def test_those_that_were_not_needed_are_sent_away(
+    project: Path, way: str, begun: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forked: list[int] = []
+    fork = forking._fork
+
+    def noted(work: Callable[[], None], keep: Collection[int]) -> int | None:
+        pid = fork(work, keep)
+        if pid is not None:
+            forked.append(pid)
+        return pid
+
+    monkeypatch.setattr(forking, "_fork", noted)
+    monkeypatch.setattr(contents, "MUCH", 1 << 40)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    assert kept(project)[1] == everything(project)
+    assert not begun
+    assert len(forked) == (3 if way == "forked" else 0)
+    for pid in forked:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_without_room_for_any_everything_is_read_all_the_same(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forking, "_fork", lambda work, keep: None)
     assert kept(project)[1] == everything(project)

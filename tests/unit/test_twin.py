@@ -8,15 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
 
 import mulligan
-from mulligan.files import scan, twin
+from mulligan.files import contents, forking, scan, twin
 from mulligan.files.index import Node
 from mulligan.files.twin import Twin
 
@@ -39,7 +38,7 @@ class Spy:
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     """Every look has a child, and the child is let come to the end before the look begins."""
     spy = Spy()
-    ask, fork = Twin.unsure, twin._fork
+    ask, fork = Twin.unsure, forking._fork
 
     def unsure(self: Twin, path: bytes, node: Node) -> object:
         found = ask(self, path, node)
@@ -49,16 +48,17 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
             spy.told += 1
         return found
 
-    def fork_and_wait(fd: int, it: Twin) -> int | None:
-        child = fork(fd, it)
+    def fork_and_wait(work: Callable[[], None], keep: Collection[int]) -> int | None:
+        child = fork(work, keep)
         if child is not None:
             os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
             spy.children.append(child)
         return child
 
     monkeypatch.setattr(twin, "MANY", 0)
-    monkeypatch.setattr(twin, "_can_fork", lambda: True)
-    monkeypatch.setattr(twin, "_fork", fork_and_wait)
+    monkeypatch.setattr(twin, "can_fork", lambda: True)
+    monkeypatch.setattr(contents, "can_fork", lambda: False)
+    monkeypatch.setattr(forking, "_fork", fork_and_wait)
     monkeypatch.setattr(Twin, "unsure", unsure)
     return spy
 
@@ -200,17 +200,17 @@ def test_any_changes_in_a_row_are_found(
 def test_a_file_that_changes_behind_the_child_is_found_by_the_next_look(
     filled: Path, workspace: mulligan.Workspace, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fork = twin._fork
+    fork = forking._fork
 
-    def fork_and_change(fd: int, it: Twin) -> int | None:
-        child = fork(fd, it)
+    def fork_and_change(work: Callable[[], None], keep: Collection[int]) -> int | None:
+        child = fork(work, keep)
         turn_a_file_into_a_folder(filled)
         edit(filled)
         return child
 
-    monkeypatch.setattr(twin, "_fork", fork_and_change)
+    monkeypatch.setattr(forking, "_fork", fork_and_change)
     workspace.checkpoint()
-    monkeypatch.setattr(twin, "_fork", fork)
+    monkeypatch.setattr(forking, "_fork", fork)
     found = workspace.checkpoint()
     assert workspace.read(found.id, NAMES[3]) == b"edited"
     assert workspace.read(found.id, f"{NAMES[50]}/inside") == b"inside"
@@ -274,34 +274,6 @@ def test_the_child_is_gone_when_the_look_ends_however_it_ends(
         with pytest.raises(ChildProcessError):
             os.waitpid(child, os.WNOHANG)
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
-
-
-def test_a_process_with_other_threads_or_one_processor_has_no_child() -> None:
-    stop = threading.Event()
-    thread = threading.Thread(target=stop.wait)
-    thread.start()
-    try:
-        assert not twin._can_fork()
-    finally:
-        stop.set()
-        thread.join()
-    code = """
-import os, threading
-from mulligan.files import twin
-alone = twin._can_fork()
-stop = threading.Event()
-thread = threading.Thread(target=stop.wait)
-thread.start()
-together = twin._can_fork()
-stop.set()
-thread.join()
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-print(alone, together, twin._can_fork())
-"""
-    printed = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout.split()
-    assert printed == [str(len(os.sched_getaffinity(0)) > 1), "False", "False"]
 
 
 def test_a_large_project_is_looked_at_by_two(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 The scan only notes which files are to be read; when it is through, threads open, read, hash and
 compress them in batches. (While both run at once they mostly wait for each other.) Where there is
-much to read, they have it read by other processes. A file that
-changes while it is read is read again; if it will not hold still, what was read last is kept, and
-the cache is told not to trust it.
+much to read, they have it read by other processes. A file that changes while it is read is read
+again; if it will not hold still, what was read last is kept, and the cache is told not to trust
+it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from mulligan.core.tree import FILE
+from mulligan.files.forking import can_fork
 from mulligan.files.index import Node, Seen
 from mulligan.files.reach import OPEN_FILE, OUT_OF_MEANS, Directories
 from mulligan.files.spread import WORKERS, quick_turns
@@ -26,6 +28,8 @@ MUCH = 24 << 20
 BATCH_FILES = 48
 BATCH_BYTES = 4 << 20
 ATTEMPTS = 4
+HANDS = WORKERS + 1
+"""One more than there are cores: while an answer is taken in, somebody else reads."""
 
 
 class Sink(Protocol):
@@ -43,6 +47,9 @@ class Hands(Protocol):
 
     def read(self, batch: Sequence[Job]) -> list[Seen | None]:
         """What the cache keeps of each file; `None` if it is still to be read."""
+
+    def fork(self, count: int) -> None:
+        """Has so many of them ready."""
 
     def close(self) -> None: ...
 
@@ -92,16 +99,32 @@ class Contents:
         jobs, self._jobs = self._jobs, []
         new = [job for job in jobs if job.base is None and job.size < LARGE]
         if self._more_hands is None or WORKERS < 2 or sum(job.size for job in new) < MUCH:
+            self._send_away()
             return self._read_all(list(_batches(jobs)), WORKERS)
         others = [job for job in jobs if job.base is not None or job.size >= LARGE]
-        self._hands = self._more_hands()
+        self._hands = self._hands or self._more_hands()
         try:
-            # One more than there are cores: while an answer is taken in, somebody else reads.
-            found = self._read_all(list(_batches(new)), WORKERS + 1)
+            found = self._read_all(list(_batches(new)), HANDS)
         finally:
+            self._send_away()
+        return found + self._read_all(list(_batches(others)), WORKERS)
+
+    @contextmanager
+    def prepared(self, *, for_much: bool) -> Iterator[None]:
+        """Other processes stand by while everything is listed, if there may be much to read."""
+        if for_much and self._more_hands is not None and WORKERS > 1 and can_fork():
+            self._hands = self._more_hands()
+        try:
+            if self._hands is not None:
+                self._hands.fork(HANDS)
+            yield
+        finally:
+            self._send_away()
+
+    def _send_away(self) -> None:
+        if self._hands is not None:
             self._hands.close()
             self._hands = None
-        return found + self._read_all(list(_batches(others)), WORKERS)
 
     def _read_all(self, batches: list[list[Job]], workers: int) -> list[Answer]:
         if len(batches) < 2 or workers < 2:

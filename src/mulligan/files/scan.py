@@ -136,7 +136,8 @@ class Scan:
                 node.rules = b""
 
     def _look_at_all(self, root: Node) -> None:
-        with opened(self._root) as fd:
+        is_new = not (root.files or root.guards or root.dirs)
+        with opened(self._root) as fd, self._contents.prepared(for_much=is_new):
             scope = self._root_scope(fd)
             with self._help(fd, root) as self._twin:
                 self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)

@@ -1,24 +1,20 @@
 """Half of a look, done by a child process from the other end.
 
-Looking at an unchanged tree is one call to the system for each file, and Python makes one at a
-time. So where there are many files, a child is forked that goes through the directories from the
-last to the first and says which files are as they are remembered, while the look itself goes from
-the first to the last; where the two meet, both are done. The child only looks, and a byte for
-each directory and each file, in memory that both see, is all that it can say: without it, or
-whatever becomes of it, the look does all by itself.
+Looking at an unchanged tree is one call to the system for each file. Where there are many, a child
+goes through the directories from the last to the first and says which files are as they are
+remembered, while the look itself goes from the first to the last; where the two meet, both are
+done. A byte for each directory and each file, in memory that both see, is all that is said.
 """
 
 from __future__ import annotations
 
-import gc
 import mmap
 import os
-import signal
-import sys
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from itertools import chain
 
+from mulligan.files.forking import can_fork, child
 from mulligan.files.index import Node, Seen, signature
 from mulligan.files.reach import OPEN_DIRECTORY
 
@@ -67,66 +63,27 @@ class Twin:
 @contextmanager
 def with_twin(fd: int, root: Node) -> Iterator[Twin | None]:
     """Has a child look at what is known below the folder `fd`, if that is worth it."""
-    if not _can_fork():
+    if not can_fork():
         yield None
         return
     twin = Twin(root)
-    child = None
-    # Nothing of what this process does on a signal is for the child to do.
-    mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
-    try:
-        try:
-            if twin.files >= MANY:
-                child = _fork(fd, twin)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        yield twin if child is not None else None
-    finally:
-        if child is not None:
-            with suppress(OSError):
-                os.kill(child, signal.SIGKILL)
-            with suppress(OSError):
-                os.waitpid(child, 0)
-        twin.told.close()
-
-
-def _can_fork() -> bool:
-    """Whether there is a processor for it, and no other thread: a fork would leave those behind,
-    with whatever they hold."""
-    if not sys.platform.startswith("linux") or len(os.sched_getaffinity(0)) < 2:
-        return False
-    try:
-        return len(os.listdir("/proc/self/task")) == 1
-    except OSError:
-        return False
-
-
-def _fork(fd: int, twin: Twin) -> int | None:
-    """A child at work, or `None` if the system has no room for one."""
+    if twin.files < MANY:
+        yield None
+        return
     parent = os.getpid()
-    try:
-        child = os.fork()
-    except OSError:
-        return None
-    if child == 0:
-        _look_backwards(fd, twin, parent)
-    return child
+    with closing(twin.told), child(lambda: _look_backwards(fd, twin, parent), {fd}) as pid:
+        yield twin if pid is not None else None
 
 
 def _look_backwards(fd: int, twin: Twin, parent: int) -> None:
-    """All that the child does. It never returns, and lets go of nothing that is the parent's."""
-    try:
-        gc.disable()
-        told = twin.told
-        for place in range(len(twin.known) - 1, -1, -1):
-            if told[place] == TAKEN or os.getppid() != parent:
-                break
-            marks = _marks(fd, *twin.known[place])
-            if marks is not None:
-                told[twin.starts[place] : twin.starts[place + 1]] = marks
-                told[place] = DONE
-    finally:
-        os._exit(0)
+    told = twin.told
+    for place in range(len(twin.known) - 1, -1, -1):
+        if told[place] == TAKEN or os.getppid() != parent:
+            return
+        marks = _marks(fd, *twin.known[place])
+        if marks is not None:
+            told[twin.starts[place] : twin.starts[place + 1]] = marks
+            told[place] = DONE
 
 
 def _marks(root: int, path: bytes, node: Node) -> bytes | None:

@@ -5,7 +5,9 @@ machine idle. Each of these processes is given names, and gives back what the ca
 file, and its content as a pack holds it. They write nothing and decide nothing: what one of them
 cannot read, or leaves unread because it died or could not be started, is left to whoever asked.
 
-Messages are framed by their length, and marshalled: both ends are the same interpreter.
+They are forked where that can be done, before there is anything to copy; else they are new ones,
+begun when there is work for them. Messages are framed by their length, and marshalled: both ends
+are the same interpreter.
 """
 
 from __future__ import annotations
@@ -13,15 +15,15 @@ from __future__ import annotations
 import marshal
 import os
 import struct
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from hashlib import sha256
 from threading import Lock, local
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.files.contents import Contents, Job
+from mulligan.files.forking import child
 from mulligan.files.index import Node, Seen
 from mulligan.store.packing import Packer
 
@@ -32,6 +34,14 @@ LENGTH = struct.Struct("<I")
 BEGIN = "import sys; sys.path[:] = {path!r}; from mulligan.workspace.hands import lend; lend()"
 
 
+class Hand(NamedTuple):
+    """One of the processes, and how to speak with it."""
+
+    pid: int
+    ask: IO[bytes]
+    answer: IO[bytes]
+
+
 class Hands:
     """The processes that work for one look; each thread that asks has one of its own."""
 
@@ -40,14 +50,20 @@ class Hands:
         self._task = (root, limit)
         self._own = local()
         self._lock = Lock()
-        self._all: list[subprocess.Popen[bytes]] = []
+        self._idle: list[Hand] = []
+        self._ends = ExitStack()
+
+    def fork(self, count: int) -> None:
+        """Has some ready. There must be no other thread."""
+        for _ in range(count):
+            self._fork_one()
 
     def read(self, batch: Sequence[Job]) -> list[Seen | None]:
         """What the files are now; `None` for each that is still to be read."""
         try:
-            process = getattr(self._own, "process", None) or self._begin()
-            _send(process.stdin, [(job.directory, job.name, job.size) for job in batch])
-            seen, packed = _receive(process.stdout)
+            hand = getattr(self._own, "hand", None) or self._begin()
+            _send(hand.ask, [(job.directory, job.name, job.size) for job in batch])
+            seen, packed = _receive(hand.answer)
         except (OSError, EOFError, ValueError):
             return [None] * len(batch)
         for each in packed:
@@ -56,14 +72,33 @@ class Hands:
 
     def close(self) -> None:
         """They end when there is nothing more to read."""
-        for process in self._all:
-            process.kill()
-            # What was still to be said to one that had died is said to nobody.
-            with suppress(BrokenPipeError), process:
-                pass
-        self._all.clear()
+        self._idle.clear()
+        self._ends.close()
 
-    def _begin(self) -> subprocess.Popen[bytes]:
+    def _begin(self) -> Hand:
+        with self._lock:
+            hand = self._idle.pop() if self._idle else self._start_one()
+        self._own.hand = hand
+        _send(hand.ask, self._task)
+        return hand
+
+    def _fork_one(self) -> None:
+        theirs, ask = os.pipe()
+        answer, answers = os.pipe()
+        try:
+            work = lambda: lend(os.fdopen(theirs, "rb"), os.fdopen(answers, "wb"))  # noqa: E731
+            pid = self._ends.enter_context(child(work, {theirs, answers}))
+        finally:
+            os.close(theirs)
+            os.close(answers)
+        hand = Hand(pid or 0, os.fdopen(ask, "wb"), os.fdopen(answer, "rb"))
+        self._close_later(hand)
+        if pid is not None:
+            self._idle.append(hand)
+
+    def _start_one(self) -> Hand:
+        import subprocess
+
         if not os.path.basename(sys.executable or "").startswith("python"):
             raise OSError("This program has Python inside of it, and cannot be started as Python.")
         process = subprocess.Popen(
@@ -74,16 +109,22 @@ class Hands:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._own.process = process
-        with self._lock:
-            self._all.append(process)
-        _send(process.stdin, self._task)
-        return process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        hand = Hand(process.pid, process.stdin, process.stdout)
+        self._ends.callback(process.wait)
+        self._close_later(hand)
+        self._ends.callback(process.kill)
+        return hand
+
+    def _close_later(self, hand: Hand) -> None:
+        self._ends.callback(hand.answer.close)
+        self._ends.callback(_close, hand.ask)
 
 
-def lend() -> None:
+def lend(ask: IO[bytes] | None = None, answer: IO[bytes] | None = None) -> None:
     """The other end: reads what it is told to, until nobody is there any more."""
-    ask, answer = sys.stdin.buffer, sys.stdout.buffer
+    ask, answer = ask or sys.stdin.buffer, answer or sys.stdout.buffer
     try:
         root, limit = _receive(ask)
         while True:
@@ -115,15 +156,19 @@ class _Packed:
         raise OSError("It has grown large in the meantime.")
 
 
-def _send(to: IO[bytes] | None, message: Any) -> None:
-    assert to is not None
+def _close(to: IO[bytes]) -> None:
+    # What was still to be said to one that had died is said to nobody.
+    with suppress(BrokenPipeError):
+        to.close()
+
+
+def _send(to: IO[bytes], message: Any) -> None:
     data = marshal.dumps(message)
     to.write(LENGTH.pack(len(data)) + data)
     to.flush()
 
 
-def _receive(source: IO[bytes] | None) -> Any:
-    assert source is not None
+def _receive(source: IO[bytes]) -> Any:
     head = source.read(LENGTH.size)
     if len(head) < LENGTH.size:
         raise EOFError

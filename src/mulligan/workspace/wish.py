@@ -68,12 +68,13 @@ def to_checkpoint(
     """
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
-    protected = _protection(workspace, target)
+    ignored = _rules_then(workspace, target)
+    protected = _protection(workspace, target, ignored)
     differences = workspace.differences(seen.tree, target.tree)
     workspace.finder(seen.tree).learn((path, was) for path, was, _now in differences)
     partial = is_partial(workspace, target)
     was_guarded = workspace.finder(target.guarded)
-    was_there = _out_of_scope(workspace, target)
+    was_there = _out_of_scope(workspace, target, ignored)
     for change in differences:
         is_asked_for = bool(paths) and change.after is None
         if partial and not is_held(change.after, change.before) and not is_asked_for:
@@ -238,10 +239,12 @@ def _check_named(workspace: Workspace, seen: Look, target: CheckpointRow, path: 
     )
 
 
-def _out_of_scope(workspace: Workspace, target: CheckpointRow) -> Find:
+def _out_of_scope(
+    workspace: Workspace, target: CheckpointRow, ignored: Callable[[bytes, bool], bool]
+) -> Find:
     """What was there when a checkpoint was taken, though it is not in its tree.
 
-    A guarded file; or what a path held when it was first asked for by name, later than that.
+    A guarded file; or what an ignored path held when it was first asked for by name, later.
     """
     guarded = workspace.finder(target.guarded)
     sql = "SELECT path, since FROM forced WHERE since >= ? ORDER BY since"
@@ -259,7 +262,8 @@ def _out_of_scope(workspace: Workspace, target: CheckpointRow) -> Find:
         for folder, moment in later:
             view = first_view(moment) if within(path, folder) else None
             if view is not None:
-                return view(path)
+                entry = view(path)
+                return entry if entry is not None and ignored(path, entry.is_directory) else None
         return None
 
     return find
@@ -272,7 +276,9 @@ def _is_same(one: Entry | None, other: Entry | None) -> bool:
     return one == other
 
 
-def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes, bool], str | None]:
+def _protection(
+    workspace: Workspace, target: CheckpointRow, ignored: Callable[[bytes, bool], bool]
+) -> Callable[[bytes, bool], str | None]:
     """Why a path that a checkpoint does not have must not be deleted for that.
 
     It may have been out of the checkpoint's scope: skipped, or ignored by the rules as they were
@@ -280,6 +286,22 @@ def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes,
     """
     covered = coverage(workspace, target)
     forced = forced_paths(workspace)
+
+    def reason(path: bytes, is_directory: bool) -> str | None:
+        why = covered.reason_for(path)
+        if why is not None:
+            return f"the checkpoint does not cover it: it {why}"
+        if any(within(path, each) for each in forced):
+            return None
+        if ignored(path, is_directory):
+            return "it was ignored when the checkpoint was taken"
+        return None
+
+    return reason
+
+
+def _rules_then(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes, bool], bool]:
+    """Whether a path was ignored when a checkpoint was taken."""
     finders = [workspace.finder(root) for root in (target.tree, target.guarded)]
 
     def content(path: bytes) -> bytes | None:
@@ -298,14 +320,7 @@ def _protection(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes,
     def rules() -> Scope:
         return project_scope(gitfiles.git_sources(workspace.project.root), *ignore_files(b""))
 
-    def reason(path: bytes, is_directory: bool) -> str | None:
-        why = covered.reason_for(path)
-        if why is not None:
-            return f"the checkpoint does not cover it: it {why}"
-        if any(within(path, each) for each in forced):
-            return None
-        if rules().decide_path(path, is_directory, ignore_files) != Reason.IN_SCOPE:
-            return "it was ignored when the checkpoint was taken"
-        return None
+    def ignored(path: bytes, is_directory: bool) -> bool:
+        return rules().decide_path(path, is_directory, ignore_files) != Reason.IN_SCOPE
 
-    return reason
+    return ignored

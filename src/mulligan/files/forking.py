@@ -1,0 +1,74 @@
+"""Children of this process, each with a copy of all that it knows, to do a part of its work.
+
+Python runs one thread at a time; a child has a time of its own, and is there at once where a new
+process would first have to begin. It only looks, and says what it saw: without one, or whatever
+becomes of it, whoever wanted it does all by itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+
+STANDARD = 2
+
+
+def can_fork() -> bool:
+    """Whether there is a processor for it, and no other thread: a fork would leave those behind,
+    with whatever they hold."""
+    if not sys.platform.startswith("linux") or len(os.sched_getaffinity(0)) < 2:
+        return False
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+@contextmanager
+def child(work: Callable[[], None], keep: Collection[int]) -> Iterator[int | None]:
+    """A child at work, until the block ends; `None` if the system has no room for one.
+
+    It has only the descriptors in `keep`: a lock is not held by it when this process is gone.
+    """
+    pid = None
+    # Nothing of what this process does on a signal is for the child to do.
+    mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    try:
+        try:
+            pid = _fork(work, keep)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        yield pid
+    finally:
+        if pid is not None:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+            with suppress(OSError):
+                os.waitpid(pid, 0)
+
+
+def _fork(work: Callable[[], None], keep: Collection[int]) -> int | None:
+    try:
+        pid = os.fork()
+    except OSError:
+        return None
+    if pid == 0:
+        _do(work, keep)
+    return pid
+
+
+def _do(work: Callable[[], None], keep: Collection[int]) -> None:
+    """All that the child does. It never returns, and ends nothing that is the parent's."""
+    try:
+        gc.disable()
+        for fd in map(int, os.listdir("/proc/self/fd")):
+            if fd > STANDARD and fd not in keep:
+                with suppress(OSError):
+                    os.close(fd)
+        work()
+    finally:
+        os._exit(0)

@@ -1,0 +1,136 @@
+"""Children of this process: what they have of it, and that they are gone when they should be."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from mulligan.files import forking
+from mulligan.files.forking import can_fork, child
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no child elsewhere")
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return False
+
+
+def test_a_child_works_while_the_block_runs_and_is_gone_when_it_ends() -> None:
+    end, own = os.pipe()
+
+    def work() -> None:
+        os.write(own, b"hello")
+        time.sleep(60)
+
+    with child(work, {own}) as pid:
+        assert pid is not None
+        assert os.read(end, 5) == b"hello"
+    assert is_gone(pid)
+    os.close(own)
+    assert os.read(end, 1) == b""
+    os.close(end)
+
+
+def test_a_child_is_gone_when_the_block_is_left_by_an_exception() -> None:
+    with pytest.raises(KeyboardInterrupt), child(lambda: time.sleep(60), ()) as pid:
+        raise KeyboardInterrupt
+    assert pid is not None
+    assert is_gone(pid)
+
+
+def test_whatever_goes_wrong_in_a_child_ends_it_and_nothing_of_the_parent(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def work() -> None:
+        raise RuntimeError("not to be seen")
+
+    with child(work, ()) as pid:
+        assert pid is not None
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_child_runs_no_handler_of_the_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    end, own = os.pipe()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    old = signal.signal(signal.SIGUSR1, lambda *_: os.write(own, b"handled") and None)
+    try:
+        with child(lambda: time.sleep(60), {own}) as pid:
+            assert pid is not None
+            os.kill(pid, signal.SIGUSR1)
+            time.sleep(0.1)
+        os.write(own, b"end")
+        assert os.read(end, 100) == b"end"
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+        os.close(end)
+        os.close(own)
+
+
+def test_a_child_does_not_hold_the_locks_of_the_parent(tmp_path: Path) -> None:
+    held = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    end, own = os.pipe()
+
+    def work() -> None:
+        os.write(own, b"ready")
+        time.sleep(60)
+
+    with child(work, {own}):
+        assert os.read(end, 5) == b"ready"
+        os.close(held)
+        again = os.open(tmp_path / "lock", os.O_RDWR)
+        fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(again)
+    os.close(end)
+    os.close(own)
+
+
+def test_without_room_for_one_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room() -> int:
+        raise BlockingIOError(11, "no more processes")
+
+    monkeypatch.setattr(forking.os, "fork", no_room)
+    with child(lambda: None, ()) as pid:
+        assert pid is None
+
+
+def test_a_process_with_other_threads_or_one_processor_has_no_child() -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        assert not can_fork()
+    finally:
+        stop.set()
+        thread.join()
+    code = """
+import os, threading
+from mulligan.files.forking import can_fork
+alone = can_fork()
+stop = threading.Event()
+thread = threading.Thread(target=stop.wait)
+thread.start()
+together = can_fork()
+stop.set()
+thread.join()
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+print(alone, together, can_fork())
+"""
+    printed = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert printed == [str(len(os.sched_getaffinity(0)) > 1), "False", "False"]
