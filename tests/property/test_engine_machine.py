@@ -326,23 +326,39 @@ class Project(RuleBasedStateMachine):
                 if not asked_for and ignored(then, path, now.is_directory):
                     continue
             main[path] = wanted
-        guarded = {
-            path: thing
-            for path, thing in target.guarded.items()
-            if path not in seen.main
-            and (path in paths if path in seen.guarded else not paths or self.below(path, paths))
-        }
+        guarded: dict[bytes, Thing | None] = {}
+        for path, thing in target.guarded.items():
+            if path in seen.main or path in main:
+                continue
+            if path in paths if path in seen.guarded else not paths or self.below(path, paths):
+                asked_for = any(within(path, each) for each in self.forced)
+                (main if asked_for else guarded)[path] = thing
+        for each, place in self.forced.items():
+            for path, thing in self.view_at(place).items():
+                if (
+                    within(path, each)
+                    and not thing.is_directory
+                    and path not in {*seen.main, *target.main, *target.guarded, *main}
+                    and (not paths or self.below(path, paths))
+                    and ignored(then, path, False)
+                    and self.first_view(path, target) == thing
+                ):
+                    # It came into view later, and has gone since.
+                    main[path] = thing
         return main, guarded
 
     def first_view(self, path: bytes, target: Taken) -> Thing | None:
         """What a path held when it was asked for by name, later than the target was made."""
         made = next(place for place, id in enumerate(self.made) if self.taken.get(id) is target)
-        for each, place in sorted(self.forced.items(), key=lambda item: item[1]):
-            if place > made and within(path, each):
-                views = [id for id in self.made[place:] if id in self.taken]
-                if views:
-                    return self.taken[views[0]].main.get(path)
-        return None
+        places = [place for each, place in self.forced.items() if within(path, each)]
+        if not places or min(places) <= made:
+            return None
+        return self.view_at(min(places)).get(path)
+
+    def view_at(self, place: int) -> Picture:
+        """What the first checkpoint holds that was made from then on."""
+        views = [id for id in self.made[place:] if id in self.taken]
+        return self.taken[views[0]].main if views else {}
 
     def seen_for(self, disk: Picture, seen: Scope, main: Wish) -> Scope:
         """With what is out of scope and stands where a file shall be: it is kept before it goes."""

@@ -50,6 +50,17 @@ def test_a_child_is_gone_when_the_block_is_left_by_an_exception() -> None:
     assert is_gone(pid)
 
 
+def test_nobody_is_killed_for_a_child_that_somebody_else_saw_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(forking.os, "kill", lambda pid, _signal: killed.append(pid))
+    with child(lambda: None, ()) as pid:
+        assert pid is not None
+        os.waitpid(pid, 0)
+    assert killed == []
+
+
 def test_whatever_goes_wrong_in_a_child_ends_it_and_nothing_of_the_parent(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

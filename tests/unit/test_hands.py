@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -181,3 +182,22 @@ def test_without_room_for_any_everything_is_read_all_the_same(
 ) -> None:
     monkeypatch.setattr(forking, "_fork", lambda work, keep: None)
     assert kept(project)[1] == everything(project)
+
+
+def test_where_descriptors_are_few_none_is_taken_away_and_none_leaks(
+    project: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipes = []
+    pipe = os.pipe
+
+    def few() -> tuple[int, int]:
+        if len(pipes) >= 3:
+            raise OSError(errno.EMFILE, "too many open files")
+        pipes.append(pipe())
+        return pipes[-1]
+
+    descriptors = len(os.listdir("/proc/self/fd"))
+    if way == "forked":
+        monkeypatch.setattr(hands.os, "pipe", few)
+    assert kept(project)[1] == everything(project)
+    assert len(os.listdir("/proc/self/fd")) == descriptors

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -540,6 +542,85 @@ def test_a_restore_to_before_a_file_was_asked_for_by_name_leaves_what_it_held_th
     workspace.undo()
     assert (project / "build" / "changed").read_text() == "changed"
     assert (project / "build" / "made").exists() and (project / "logs" / "new.log").exists()
+
+
+def test_what_was_asked_for_by_name_and_has_gone_since_comes_back_as_it_came_into_view(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    write(project, "a", "build/gone", "build/deep/gone", "logs/gone")
+    first = workspace.checkpoint()
+    workspace.checkpoint(include=["build", "logs/gone"])
+    shutil.rmtree(project / "build")
+    (project / "build").write_text("a file")
+    (project / "logs" / "gone").unlink()
+    workspace.checkpoint()
+    assert workspace.restore(first.id, ["logs/gone"]).restored == ("logs/gone",)
+    assert set(workspace.restore(first.id).restored) == {"build/deep/gone", "build/gone"}
+    assert (project / "build" / "deep" / "gone").read_text() == "content of build/deep/gone"
+    workspace.undo()
+    assert (project / "build").read_text() == "a file"
+
+
+def test_what_was_made_in_a_folder_that_was_asked_for_before_goes_though_it_was_named_later(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    write(project, "build/old")
+    covered = workspace.checkpoint(include=["build"])
+    write(project, "build/new")
+    workspace.checkpoint(include=["build/new"])
+    assert workspace.restore(covered.id).deleted == ("build/new",)
+
+
+@needs_git
+@pytest.mark.parametrize("include", [True, False])
+def test_a_folder_that_rules_outside_of_the_project_left_out_stays_when_those_change(
+    project: Path, workspace: mulligan.Workspace, include: bool
+) -> None:
+    git(project, "init", "-q")
+    git(project, "init", "-q", "inner")
+    for place in ("", "inner/"):
+        (project / f"{place}.git/info/exclude").write_text("notes/\n")
+        write(project, f"{place}a", f"{place}notes/n")
+    first = workspace.checkpoint()
+    if include:
+        workspace.checkpoint(include=["notes", "inner/notes"])
+    for place in ("", "inner/"):
+        (project / f"{place}.git/info/exclude").write_text("")
+    write(project, "new")
+    workspace.checkpoint()
+    assert workspace.restore(first.id).deleted == ("new",)
+    assert (project / "notes/n").exists() and (project / "inner/notes/n").exists()
+
+
+def test_what_could_not_be_read_when_it_came_into_view_is_left_alone(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    write(project, "build/x")
+    os.mkfifo(project / "build" / "pipe")
+    first = workspace.checkpoint()
+    workspace.checkpoint(include=["build"])
+    (project / "build" / "pipe").unlink()
+    write(project, "build/pipe")
+    done = workspace.restore(first.id)
+    assert done.deleted == ()
+    assert [skip.path for skip in done.skipped] == ["build/pipe"]
+
+
+def test_what_an_older_version_was_asked_for_is_not_deleted_for_that(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    write(project, "a", "build/x")
+    first = workspace.checkpoint()
+    workspace.checkpoint(include=["build"])
+    workspace.close()
+    with closing(sqlite3.connect(workspace.project.path("journal.sqlite"))) as db:
+        db.execute("ALTER TABLE forced DROP COLUMN since")
+        db.execute("PRAGMA user_version = 2")
+        db.commit()
+    with mulligan.open(project) as later:
+        write(project, "b")
+        assert later.restore(first.id).deleted == ("b",)
+    assert (project / "build" / "x").exists()
 
 
 @pytest.mark.parametrize("include", ["d/.env", "d"])

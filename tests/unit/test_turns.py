@@ -325,6 +325,70 @@ def test_a_rewind_to_before_a_turn_brings_back_what_its_tool_changed_out_of_scop
     assert (project / path).read_text() == "the agent's\n"
 
 
+@pytest.mark.parametrize("path", ["src/o", "gen/o"])
+def test_what_the_user_wrote_into_a_file_of_the_tool_is_kept_before_the_tool_writes_it_again(
+    project: Path, workspace: Workspace, session: str, path: str
+) -> None:
+    put(project, ".gitignore", "gen/\n")
+    workspace.begin_turn(session, "make it")
+    edit = workspace.start_edit(session, [path])
+    put(project, path, "the tool's\n")
+    workspace.finalize_edit(edit)
+    put(project, path, "the user's\n")
+    edit = workspace.start_edit(session, [path])
+    put(project, path, "the tool's again\n")
+    workspace.finalize_edit(edit)
+    workspace.end_turn(session)
+    workspace.gc()
+    assert b"the user's\n" in held(workspace, path)
+
+
+def test_what_an_edit_without_a_turn_changes_out_of_scope_is_kept_first(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    put(project, ".gitignore", "gen/\n")
+    put(project, "gen/o", "the user's\n")
+    first = workspace.checkpoint()
+    edit = workspace.start_edit(session, ["gen/o"])
+    put(project, "gen/o", "the tool's\n")
+    workspace.finalize_edit(edit)
+    workspace.checkpoint()
+    workspace.gc()
+    assert b"the user's\n" in held(workspace, "gen/o")
+    workspace.restore(first.id)
+    assert (project / "gen/o").read_text() == "the user's\n"
+
+
+def test_undo_and_redo_in_an_open_turn_pass_over_no_folder_that_nobody_touched(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    """A folder out of scope is in the tree only for what was asked for in it."""
+    put(project, ".gitignore", "gen/\n")
+    put(project, "gen/x", "1\n")
+    first = workspace.checkpoint()
+    workspace.begin_turn(session, "make it")
+    edit = workspace.start_edit(session, ["gen/new"])
+    put(project, "gen/new", "2\n")
+    workspace.finalize_edit(edit)
+    workspace.restore(first.id)
+    assert not (project / "gen/new").exists() and (project / "gen/x").exists()
+    assert workspace.undo().undoes_kind == "restore"
+    assert (project / "gen/new").exists()
+    workspace.undo()
+    assert not (project / "gen/new").exists()
+    workspace.redo()
+    assert (project / "gen/new").exists() and (project / "gen/x").exists()
+
+
+def held(workspace: Workspace, path: str) -> set[bytes]:
+    """All that checkpoints hold at a path."""
+    found = set()
+    for checkpoint in workspace.log():
+        with suppress(mulligan.NotFound):
+            found.add(workspace.read(checkpoint.id, path))
+    return found
+
+
 def test_a_folder_that_is_asked_for_in_the_middle_of_a_turn_is_not_the_work_of_its_agent(
     project: Path, workspace: Workspace, session: str
 ) -> None:

@@ -45,10 +45,7 @@ def child(work: Callable[[], None], keep: Collection[int]) -> Iterator[int | Non
         yield pid
     finally:
         if pid is not None:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-            with suppress(OSError):
-                os.waitpid(pid, 0)
+            _end(pid)
 
 
 def _fork(work: Callable[[], None], keep: Collection[int]) -> int | None:
@@ -59,6 +56,16 @@ def _fork(work: Callable[[], None], keep: Collection[int]) -> int | None:
     if pid == 0:
         _do(work, keep)
     return pid
+
+
+def _end(pid: int) -> None:
+    try:
+        # Where somebody else has seen to its end, the number may be another's by now.
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    except OSError:
+        return
 
 
 def _do(work: Callable[[], None], keep: Collection[int]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 
 from mulligan.files.forking import can_fork, child
@@ -37,10 +37,6 @@ class Twin:
         self._places = {path: place for place, (path, _node) in enumerate(self.known)}
         self.told = mmap.mmap(-1, self.starts[-1])
 
-    @property
-    def files(self) -> int:
-        return self.starts[-1] - len(self.known)
-
     def unsure(self, path: bytes, node: Node) -> Collection[bytes] | None:
         """The files of a directory that may be other than remembered; `None`: any of them.
 
@@ -63,11 +59,14 @@ class Twin:
 @contextmanager
 def with_twin(fd: int, root: Node) -> Iterator[Twin | None]:
     """Has a child look at what is known below the folder `fd`, if that is worth it."""
-    if not can_fork():
+    files = sum([len(node.files) + len(node.guards) for _path, node in root.walk()])
+    if files < MANY or not can_fork():
         yield None
         return
-    twin = Twin(root)
-    if twin.files < MANY:
+    twin = None
+    with suppress(OSError):
+        twin = Twin(root)
+    if twin is None:
         yield None
         return
     parent = os.getpid()

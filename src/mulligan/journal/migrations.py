@@ -165,5 +165,6 @@ JOURNAL = (
     """,
     """
     ALTER TABLE forced ADD COLUMN since TEXT;
+    UPDATE forced SET since = (SELECT coalesce(max(created_at), '') FROM checkpoints);
     """,
 )

@@ -27,7 +27,7 @@ from mulligan.workspace.restore import perform
 from mulligan.workspace.session_results import Edit
 from mulligan.workspace.session_results import Entry as Record
 from mulligan.workspace.standing import last_seen
-from mulligan.workspace.turns import bring_into_view, hidden, observe, open_turns
+from mulligan.workspace.turns import bring_into_view, hidden, keep_safe, observe, open_turns
 from mulligan.workspace.wish import Wish
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ def start(workspace: Workspace, name: str, paths: tuple[bytes, ...]) -> Edit:
         if len(open_turns(workspace)) > 1:
             # Another agent is at work too: what it did up to now is not this one's.
             observe(workspace)
-        bring_into_view(workspace, hidden(workspace, paths, last_seen(workspace)))
+        unseen = hidden(workspace, paths, last_seen(workspace))
+        bring_into_view(workspace, unseen)
+        if hidden(workspace, unseen, last_seen(workspace)):
+            # Nobody's turn is going on, and what they hold is in no checkpoint.
+            keep_safe(workspace, "Before an edit")
         with Writer(workspace.store) as writer:
             found = [entry_at(workspace.project.root, path, writer) for path in paths]
             writer.commit()

@@ -18,6 +18,7 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from hashlib import sha256
 from threading import Lock, local
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -55,8 +56,12 @@ class Hands:
 
     def fork(self, count: int) -> None:
         """Has some ready. There must be no other thread."""
-        for _ in range(count):
-            self._fork_one()
+        try:
+            for _ in range(count):
+                self._fork_one()
+        except OSError:
+            # What there is of descriptors is needed for looking.
+            self.close()
 
     def read(self, batch: Sequence[Job]) -> list[Seen | None]:
         """What the files are now; `None` for each that is still to be read."""
@@ -83,18 +88,19 @@ class Hands:
         return hand
 
     def _fork_one(self) -> None:
-        theirs, ask = os.pipe()
-        answer, answers = os.pipe()
-        try:
-            work = lambda: lend(os.fdopen(theirs, "rb"), os.fdopen(answers, "wb"))  # noqa: E731
-            pid = self._ends.enter_context(child(work, {theirs, answers}))
-        finally:
-            os.close(theirs)
-            os.close(answers)
-        hand = Hand(pid or 0, os.fdopen(ask, "wb"), os.fdopen(answer, "rb"))
-        self._close_later(hand)
+        with ExitStack() as theirs:
+            question, ask = os.pipe()
+            theirs.callback(os.close, question)
+            asking = os.fdopen(ask, "wb")
+            self._ends.callback(_close, asking)
+            answer, reply = os.pipe()
+            theirs.callback(os.close, reply)
+            answering = os.fdopen(answer, "rb")
+            self._ends.callback(answering.close)
+            work = partial(_lend_through, question, reply)
+            pid = self._ends.enter_context(child(work, {question, reply}))
         if pid is not None:
-            self._idle.append(hand)
+            self._idle.append(Hand(pid, asking, answering))
 
     def _start_one(self) -> Hand:
         import subprocess
@@ -113,13 +119,10 @@ class Hands:
         assert process.stdout is not None
         hand = Hand(process.pid, process.stdin, process.stdout)
         self._ends.callback(process.wait)
-        self._close_later(hand)
-        self._ends.callback(process.kill)
-        return hand
-
-    def _close_later(self, hand: Hand) -> None:
         self._ends.callback(hand.answer.close)
         self._ends.callback(_close, hand.ask)
+        self._ends.callback(process.kill)
+        return hand
 
 
 def lend(ask: IO[bytes] | None = None, answer: IO[bytes] | None = None) -> None:
@@ -135,6 +138,10 @@ def lend(ask: IO[bytes] | None = None, answer: IO[bytes] | None = None) -> None:
             _send(answer, ([found.seen for found in contents.read_here(jobs)], sink.packed))
     except (EOFError, BrokenPipeError):
         os._exit(0)
+
+
+def _lend_through(question: int, reply: int) -> None:
+    lend(os.fdopen(question, "rb"), os.fdopen(reply, "wb"))
 
 
 class _Packed:

@@ -26,6 +26,7 @@ from mulligan.core.view import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo, OutOfSpace
 from mulligan.files import apply
 from mulligan.files.freeing import Freeing
+from mulligan.files.index import Node
 from mulligan.files.wanted import directories_above
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
@@ -39,6 +40,7 @@ from mulligan.workspace.look import Look, look
 from mulligan.workspace.looking_back import brought_back, taken_back
 from mulligan.workspace.move import Move, listed, moved, prepare
 from mulligan.workspace.observe import Observation, observed
+from mulligan.workspace.pending import parents
 from mulligan.workspace.results import RestorePlan, RestoreResult, Skip
 from mulligan.workspace.taking_out import FORCE_WOULD, to_take_out, without_the_users
 from mulligan.workspace.trees import Trees
@@ -235,6 +237,7 @@ def complete(
                 {each.path: each.after for each in move.guarded_changes if each.path in paths},
             )
             new, kept = arrived.tree, arrived.guarded
+        new = _without_emptied(workspace, trees, new, done)
         stand = _standing_after(workspace, trees, operation, safety.tree, new)
         writer.commit()
     arrived_at = Look(new, kept, coverage(workspace, safety), *workspace.load(new).totals)
@@ -273,6 +276,22 @@ def complete(
         _stand_elsewhere(db, operation)
     workspace.save_cache()
     return _named(workspace, result._replace(new_checkpoint=row.id))
+
+
+def _without_emptied(
+    workspace: Workspace, trees: Trees, root: bytes, done: Sequence[Change]
+) -> bytes:
+    """Without folders out of scope that held what was asked for, and hold nothing of it any more:
+    the next look does not name them either."""
+    known = workspace.cache().root or Node()
+    emptied: dict[bytes, None] = {}
+    for change in done:
+        for above in sorted(parents(change.path)) if change.after is None else ():
+            node, entry = known.find(above), trees.find(root, above)
+            if node is not None and node.partial and entry is not None and not entry.files:
+                emptied[above] = None
+                break
+    return trees.edit(root, emptied)
 
 
 def _standing_after(

@@ -51,7 +51,7 @@ def begin(
     message = words(message)
     with workspace.locked():
         session = sessions.resolve(workspace.journal, name)
-        bring_into_view(workspace, include)
+        bring_into_view(workspace, tuple(include))
         entry = words(id) if id else new_id()
         with observing(workspace) as now:
             view = now.view(session.number)
@@ -207,7 +207,7 @@ def observe(workspace: Workspace, *, acting: int | None = None) -> None:
             _note(workspace, acting=acting)
 
 
-def bring_into_view(workspace: Workspace, paths: Iterable[bytes]) -> None:
+def bring_into_view(workspace: Workspace, paths: Collection[bytes]) -> None:
     """From now on these paths are kept wherever they lie.
 
     What one holds that was out of scope until now is nobody's new work.
@@ -215,28 +215,38 @@ def bring_into_view(workspace: Workspace, paths: Iterable[bytes]) -> None:
     with workspace.locked():
         forced = set(forced_paths(workspace))
         new = [path for path in paths if path and path not in forced]
-        there = hidden(workspace, new, last_seen(workspace), folders=True)
-        if there and views.live(workspace.journal):
+        live = bool(views.live(workspace.journal))
+        there = _out_of_view(workspace, paths, new, last_seen(workspace))
+        if there and live:
             # First what is new and in scope: that is the work of whoever is at work.
-            there = hidden(workspace, there, _note(workspace), folders=True)
+            there = _out_of_view(workspace, there, new, _note(workspace))
         latest = checkpoints.latest(workspace.journal)
         force(workspace, new, since=latest.created_at if latest is not None else "")
-        if there and views.live(workspace.journal):
+        if there and live:
             _note(workspace, came_into_view=there)
 
 
-def hidden(
-    workspace: Workspace, paths: Iterable[bytes], tree: bytes | None, *, folders: bool = False
-) -> list[bytes]:
-    """Those of the paths that are on the disk and not in a tree; or all `folders`, for one that
-    is in it may hold what is not."""
-    found = []
-    for path in paths:
-        entry = find(tree, path, workspace.load) if tree is not None else None
-        if entry is None or (folders and entry.is_directory):
-            found.append(path)
+def hidden(workspace: Workspace, paths: Iterable[bytes], tree: bytes | None) -> list[bytes]:
+    """Those of the paths that are on the disk and not in a tree."""
+    found = [
+        path
+        for path in paths
+        if path and (tree is None or find(tree, path, workspace.load) is None)
+    ]
     root = workspace.project.root
     return [path for path in found if os.path.lexists(os.path.join(root, path))]
+
+
+def _out_of_view(
+    workspace: Workspace, paths: Iterable[bytes], new: Collection[bytes], tree: bytes | None
+) -> list[bytes]:
+    """Those that hold what a tree does not: a folder that is in it, and was not asked for until
+    now, may."""
+    found = hidden(workspace, paths, tree)
+    if tree is None:
+        return found
+    entries = [(path, find(tree, path, workspace.load)) for path in paths if path in new]
+    return found + [path for path, entry in entries if entry is not None and entry.is_directory]
 
 
 def _note(
@@ -250,6 +260,15 @@ def _note(
                 now.note(db, now.safety(db, "Between two calls"))
         workspace.save_cache()
         return now.seen.tree
+
+
+def keep_safe(workspace: Workspace, message: str) -> None:
+    """A checkpoint of what the disk holds, whoever's it is."""
+    with observing(workspace) as now:
+        now.commit()
+        with workspace.journal.writing() as db:
+            now.note(db, now.safety(db, message))
+        workspace.save_cache()
 
 
 def open_turns(workspace: Workspace) -> list[int]:

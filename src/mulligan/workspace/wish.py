@@ -7,7 +7,6 @@ paths it would have named but for a reason to spare them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,14 +14,11 @@ from mulligan.core import tree
 from mulligan.core.coverage import text
 from mulligan.core.tree import Change, Entry
 from mulligan.errors import NotFound
-from mulligan.files import gitfiles
-from mulligan.files.ignore import Reason, Scope, project_scope
 from mulligan.files.reach import Directories
-from mulligan.journal import checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.workspace.changes import is_file, is_held, is_partial, within
-from mulligan.workspace.checkpoints import coverage
-from mulligan.workspace.look import Look, forced_paths
+from mulligan.workspace.look import Look
+from mulligan.workspace.then import Then
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -68,45 +64,57 @@ def to_checkpoint(
     """
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
-    ignored = _rules_then(workspace, target)
-    protected = _protection(workspace, target, ignored)
+    then = Then(workspace, target, seen)
     differences = workspace.differences(seen.tree, target.tree)
     workspace.finder(seen.tree).learn((path, was) for path, was, _now in differences)
     partial = is_partial(workspace, target)
-    was_guarded = workspace.finder(target.guarded)
-    was_there = _out_of_scope(workspace, target, ignored)
     for change in differences:
         is_asked_for = bool(paths) and change.after is None
         if partial and not is_held(change.after, change.before) and not is_asked_for:
             continue
         if paths and not _concerns(change, paths):
             continue
-        reason = None
-        if change.after is None:
+        reason, after = None, change.after
+        if after is None:
             is_directory = change.before is not None and change.before.is_directory
-            reason = protected(change.path, is_directory)
-        elif not change.after.is_directory:
+            reason = then.reason_to_spare(change.path, is_directory)
+            after = then.out_of_scope(change.path) if reason is None else None
+            if after is not None and _is_same(change.before, after):
+                continue
+        elif not after.is_directory:
             reason = seen.coverage.reason_for(change.path)
         if reason is None:
-            was = change.after or was_there(change.path)
-            if change.after is not None or not _is_same(change.before, was):
-                main[change.path] = was
+            main[change.path] = after
         elif change.before is None or not change.before.is_directory:
             spared[change.path] = reason
-    in_tree, in_guarded = _finders(workspace, seen)
-    guarded: dict[bytes, Entry | None] = {
-        path: entry
-        for path, entry in tree.walk(target.guarded, workspace.load)
-        if not entry.is_directory
-        and path not in main
-        and (not paths or any(within(path, each) for each in paths))
-        and (path in paths or in_guarded(path) is None)
-        and in_tree(path) is None
-    }
     whole = not partial and [*main.values()] == [change.after for change in differences]
+    in_tree, in_guarded = _finders(workspace, seen)
+    guarded: dict[bytes, Entry | None] = {}
+    for path, entry in tree.walk(target.guarded, workspace.load):
+        if entry.is_directory or path in main or in_tree(path) is not None:
+            continue
+        if paths and not any(within(path, each) for each in paths):
+            continue
+        if path not in paths and in_guarded(path) is not None:
+            continue
+        if then.is_asked_for_now(path):
+            main[path], whole = entry, False
+        else:
+            guarded[path] = entry
+    for path, entry in then.first_views() if not partial else ():
+        if (
+            in_tree(path) is None
+            and path not in main
+            and path not in guarded
+            and (not paths or any(within(path, each) for each in paths))
+            and then.out_of_scope(path) == entry
+        ):
+            # It came into view later, and has gone since.
+            main[path], whole = entry, False
     for path in paths:
-        _check_named(workspace, seen, target, path)
-        kept = was_guarded(path) if path else None
+        if path not in main:
+            _check_named(workspace, seen, target, path)
+        kept = then.guarded(path) if path else None
         if kept is not None and not kept.is_directory and in_tree(path) is not None:
             # It is not ignored any more, and so one of the project's own files now.
             main[path], whole = kept, False
@@ -239,88 +247,8 @@ def _check_named(workspace: Workspace, seen: Look, target: CheckpointRow, path: 
     )
 
 
-def _out_of_scope(
-    workspace: Workspace, target: CheckpointRow, ignored: Callable[[bytes, bool], bool]
-) -> Find:
-    """What was there when a checkpoint was taken, though it is not in its tree.
-
-    A guarded file; or what an ignored path held when it was first asked for by name, later.
-    """
-    guarded = workspace.finder(target.guarded)
-    sql = "SELECT path, since FROM forced WHERE since >= ? ORDER BY since"
-    later: list[tuple[bytes, str]] = workspace.journal.rows(sql, target.created_at)
-
-    @cache
-    def first_view(moment: str) -> Find | None:
-        row = checkpoints.first_after(workspace.journal, moment)
-        return workspace.finder(row.tree) if row is not None else None
-
-    def find(path: bytes) -> Entry | None:
-        kept = guarded(path)
-        if kept is not None and not kept.is_directory:
-            return kept
-        for folder, moment in later:
-            view = first_view(moment) if within(path, folder) else None
-            if view is not None:
-                entry = view(path)
-                return entry if entry is not None and ignored(path, entry.is_directory) else None
-        return None
-
-    return find
-
-
 def _is_same(one: Entry | None, other: Entry | None) -> bool:
     """Whether both are folders, whatever those hold, or the same."""
     if one is not None and other is not None and one.is_directory and other.is_directory:
         return True
     return one == other
-
-
-def _protection(
-    workspace: Workspace, target: CheckpointRow, ignored: Callable[[bytes, bool], bool]
-) -> Callable[[bytes, bool], str | None]:
-    """Why a path that a checkpoint does not have must not be deleted for that.
-
-    It may have been out of the checkpoint's scope: skipped, or ignored by the rules as they were
-    then. What a checkpoint could not see, it cannot say was not there.
-    """
-    covered = coverage(workspace, target)
-    forced = forced_paths(workspace)
-
-    def reason(path: bytes, is_directory: bool) -> str | None:
-        why = covered.reason_for(path)
-        if why is not None:
-            return f"the checkpoint does not cover it: it {why}"
-        if any(within(path, each) for each in forced):
-            return None
-        if ignored(path, is_directory):
-            return "it was ignored when the checkpoint was taken"
-        return None
-
-    return reason
-
-
-def _rules_then(workspace: Workspace, target: CheckpointRow) -> Callable[[bytes, bool], bool]:
-    """Whether a path was ignored when a checkpoint was taken."""
-    finders = [workspace.finder(root) for root in (target.tree, target.guarded)]
-
-    def content(path: bytes) -> bytes | None:
-        for find in finders:
-            entry = find(path)
-            if entry is not None and entry.kind == tree.FILE:
-                return workspace.store.get(entry.id)
-        return None
-
-    @cache
-    def ignore_files(directory: bytes) -> tuple[bytes | None, bytes | None]:
-        gitignore = content(tree.join(directory, b".gitignore"))
-        return gitignore, content(tree.join(directory, b".mulliganignore"))
-
-    @cache
-    def rules() -> Scope:
-        return project_scope(gitfiles.git_sources(workspace.project.root), *ignore_files(b""))
-
-    def ignored(path: bytes, is_directory: bool) -> bool:
-        return rules().decide_path(path, is_directory, ignore_files) != Reason.IN_SCOPE
-
-    return ignored
