@@ -257,6 +257,13 @@ def walk(root: bytes, load: Load, directory: bytes = b"") -> Iterator[tuple[byte
             yield from walk(entry.id, load, path)
 
 
+def parents(path: bytes) -> Iterator[bytes]:
+    """The folders above a path, nearest first."""
+    while b"/" in path:
+        path = path.rpartition(b"/")[0]
+        yield path
+
+
 def find(root: bytes, path: bytes, load: Load) -> Entry | None:
     """The entry at a path, or `None`."""
     entry: Entry | None = None

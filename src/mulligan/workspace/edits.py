@@ -14,7 +14,7 @@ from mulligan.core.coverage import legible, raw, text
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.entries import FILE_EDIT, NewEntry
 from mulligan.core.times import rfc3339
-from mulligan.core.tree import FILE, Entry, file_entry, find, link_entry
+from mulligan.core.tree import FILE, Entry, file_entry, find, link_entry, parents
 from mulligan.errors import UsageError
 from mulligan.files.single import entry_at
 from mulligan.journal import sessions
@@ -22,7 +22,6 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
 from mulligan.workspace import entries as keeping
 from mulligan.workspace.checkpoints import force
-from mulligan.workspace.pending import parents
 from mulligan.workspace.restore import perform
 from mulligan.workspace.session_results import Edit
 from mulligan.workspace.session_results import Entry as Record

@@ -10,7 +10,7 @@ from mulligan.core.coverage import text
 from mulligan.core.entries import STEP_SNAPSHOT
 from mulligan.core.hunks import Hunk, hunks
 from mulligan.core.merge import Span, carried, touched
-from mulligan.core.tree import FILE, Change, Entry, Finder
+from mulligan.core.tree import FILE, Change, Entry, Finder, parents
 from mulligan.journal import checkpoints, entries, operations, sessions
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
@@ -315,13 +315,6 @@ def _name(
     parts = (session.id.encode(), path, kind.encode(), b"".join(old), b"".join(new))
     digest = sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts))
     return digest.hexdigest()[:12]
-
-
-def parents(path: bytes) -> Iterator[bytes]:
-    """The folders above a path, nearest first."""
-    while b"/" in path:
-        path = path.rpartition(b"/")[0]
-        yield path
 
 
 def folders(

@@ -18,9 +18,10 @@ from mulligan.files.single import entry_at
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.operations import OperationRow
 from mulligan.store.writer import Writer
+from mulligan.workspace.arriving import complete
 from mulligan.workspace.checkpoints import operation
 from mulligan.workspace.move import between
-from mulligan.workspace.restore import NOT_SAFE, complete, loses_content
+from mulligan.workspace.restore import NOT_SAFE, loses_content
 from mulligan.workspace.results import Operation
 
 if TYPE_CHECKING:
