@@ -232,6 +232,15 @@ def test_nothing_is_cut_off_in_windows_of_other_widths(
     assert tab.evaluate(CUT_OFF) == []
 
 
+def test_nothing_is_cut_off_where_times_take_more_room(
+    looked_at: Served, open_tab: Callable[..., Any]
+) -> None:
+    window = {"width": 880, "height": 800}
+    tab = open_tab(looked_at, paths(looked_at)["checkpoints"], viewport=window, locale="pt-BR")
+    expect(tab.locator(".point-about")).to_contain_text(" de 20")
+    assert tab.evaluate(CUT_OFF) == []
+
+
 @pytest.mark.parametrize("view", READY)
 def test_a_small_window_shows_everything_without_scrolling_sideways(
     looked_at: Served, open_tab: Callable[..., Any], view: str

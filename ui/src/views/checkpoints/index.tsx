@@ -220,7 +220,7 @@ function Detail(given: {
   return (
     <>
       <div class="point-head">
-        <div>
+        <div class="point-about">
           <h2>{one.message || KINDS[one.kind] || one.kind}</h2>
           <p class="session-facts">
             <span>{when(one.created_at)}</span>
@@ -234,7 +234,6 @@ function Detail(given: {
             )}
           </p>
         </div>
-        <span class="bar-space" />
         <button
           type="button"
           class="small"
