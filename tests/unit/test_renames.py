@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from mulligan.core import renames
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 
 
@@ -170,3 +171,31 @@ def test_no_more_than_the_limit_is_read_and_shared_names_come_first() -> None:
     ]
     assert len(asked) <= 20
     assert len(set(asked)) == len(asked)
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_told_at_a_glance_is_what_comparing_tells(
+    seed: int, threshold: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    lines = [bytes(chance.choices(b"ab", k=chance.choice((1, 3, 15, 16, 90)))) for _ in range(60)]
+
+    def texts(side: bytes) -> dict[bytes, bytes]:
+        return {
+            b"%b%d" % (side, number): b"\n".join(chance.choices(lines, k=chance.randint(1, 12)))
+            for number in range(25)
+        }
+
+    old, new = texts(b"o"), texts(b"n")
+    found = similar(old, new, threshold=threshold)
+    glances = []
+    monkeypatch.setattr(renames, "_are_strangers", lambda *asked: glances.append(asked))
+    assert similar(old, new, threshold=threshold) == found
+    assert glances
+
+
+def test_just_enough_in_common_is_enough_at_every_threshold() -> None:
+    short = b"short line\n" * 5
+    old, new = {b"old": short + b"A" * 44 + b"\n"}, {b"new": short + b"B" * 44 + b"\n"}
+    assert similar(old, new, threshold=0.55) == [(b"old", b"new", 0.55)]

@@ -16,6 +16,7 @@ LARGEST = 1 << 20  # bytes of a text that is compared
 READ = 16 << 20  # bytes that one call reads
 PIECES = 2_000_000  # pieces that one call compares
 PIECE = 64  # bytes; long lines are compared in pieces, so that one edit does not hide the rest
+TELLING = 16  # bytes from which on a piece is rarely in two texts by chance
 
 
 class Candidate(NamedTuple):
@@ -83,6 +84,8 @@ def similar_renames(
         work -= min(len(a.pieces), len(b.pieces))
         if work < 0:
             break
+        if _are_strangers(a, b, threshold):
+            continue
         score = _similarity(a, b)
         if score >= threshold:
             scored.append((-score, renamed, _distance(old.path, new.path), old.path, new.path))
@@ -157,9 +160,11 @@ def _overlap(old: int, new: int) -> float:
 
 
 class _Text(NamedTuple):
-    """How many bytes of a text each piece makes, and all of them."""
+    """How many bytes of a text each piece makes, the telling pieces, and all of them."""
 
     pieces: dict[bytes, int]
+    telling: frozenset[bytes]
+    told: int
     size: int
 
 
@@ -190,7 +195,16 @@ class _Texts:
             count = pieces.pop(line)
             for start in range(0, len(line), PIECE):
                 pieces[line[start : start + PIECE]] += count
-        return _Text({piece: len(piece) * count for piece, count in pieces.items()}, len(data))
+        weights = {piece: len(piece) * count for piece, count in pieces.items()}
+        telling = frozenset([piece for piece in weights if len(piece) >= TELLING])
+        return _Text(weights, telling, sum(map(weights.__getitem__, telling)), len(data))
+
+
+def _are_strangers(a: _Text, b: _Text, threshold: float) -> bool:
+    """Whether two texts have no telling piece in common, and the rest is too little to matter."""
+    larger, other = (a, b) if a.size >= b.size else (b, a)
+    rest = (larger.size - larger.told) / larger.size
+    return rest < threshold and other.pieces.keys().isdisjoint(larger.telling)
 
 
 def _similarity(a: _Text, b: _Text) -> float:
