@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -228,10 +229,28 @@ ROWS: list[tuple[bytes, bytes, bool]] = [
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="asks git")
 
 
+def decide_path(
+    scope: Scope, path: bytes, is_dir: bool, read: Callable[[bytes], tuple[bytes | None, ...]]
+) -> Reason:
+    """Walks down as a scan does, and stops at the first directory that is out of scope."""
+    *parents, last = path.split(b"/")
+    for depth, name in enumerate(parents, 1):
+        if reason := scope.decide(name, True):
+            return reason
+        gitignore, mulliganignore, *rest = read(b"/".join(parents[:depth]))
+        scope = scope.enter(
+            name,
+            gitignore=gitignore,
+            mulliganignore=mulliganignore,
+            info_exclude=rest[0] if rest else None,
+        )
+    return scope.decide(last, is_dir)
+
+
 @pytest.mark.parametrize(("gitignore", "path", "ignored"), ROWS)
 def test_a_pattern_means_what_it_means_to_git(gitignore: bytes, path: bytes, ignored: bool) -> None:
     scope = root_scope(gitignore=gitignore, defaults=False)
-    reason = scope.decide_path(path.rstrip(b"/"), path.endswith(b"/"), lambda _: (None, None))
+    reason = decide_path(scope, path.rstrip(b"/"), path.endswith(b"/"), lambda _: (None, None))
     assert reason == (Reason.GITIGNORE if ignored else Reason.IN_SCOPE)
 
 
@@ -405,18 +424,18 @@ def test_a_path_is_out_of_scope_with_the_first_directory_that_is() -> None:
         return files.get(path, (None, None))
 
     scope = root_scope(gitignore=b"skip/\n")
-    assert scope.decide_path(b"a/b/c", False, read) is Reason.IN_SCOPE
+    assert decide_path(scope, b"a/b/c", False, read) is Reason.IN_SCOPE
     assert asked == [b"a", b"a/b"]
-    assert scope.decide_path(b"a/b/d", True, read) is Reason.MULLIGANIGNORE
-    assert scope.decide_path(b"a/b/d/x/y", False, read) is Reason.MULLIGANIGNORE
+    assert decide_path(scope, b"a/b/d", True, read) is Reason.MULLIGANIGNORE
+    assert decide_path(scope, b"a/b/d/x/y", False, read) is Reason.MULLIGANIGNORE
     asked.clear()
-    assert scope.decide_path(b"skip/x/y", False, read) is Reason.GITIGNORE
-    assert scope.decide_path(b"lib/.git/config", False, read) is Reason.ALWAYS
+    assert decide_path(scope, b"skip/x/y", False, read) is Reason.GITIGNORE
+    assert decide_path(scope, b"lib/.git/config", False, read) is Reason.ALWAYS
     assert asked == [b"lib"]
-    assert scope.decide_path(b"node_modules/x", False, read) is Reason.DEFAULT
+    assert decide_path(scope, b"node_modules/x", False, read) is Reason.DEFAULT
 
     nested = {b"lib": (None, None, b"/local\n")}
-    answer = scope.decide_path(b"lib/local", False, lambda path: nested[path])
+    answer = decide_path(scope, b"lib/local", False, lambda path: nested[path])
     assert answer is Reason.GITIGNORE
 
 

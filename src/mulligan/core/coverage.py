@@ -4,6 +4,7 @@
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 
@@ -62,19 +63,29 @@ class Coverage(NamedTuple):
 
     def encode(self) -> bytes:
         """Canonical bytes, so that checkpoints with the same coverage share one object."""
-        return json.dumps(self.as_json(), sort_keys=True, separators=(",", ":")).encode()
+        return _encoded(self)
 
-    @classmethod
-    def decode(cls, data: bytes) -> "Coverage":
-        found = json.loads(data)
-        return cls(
-            tuple(Skipped(raw(each["path"]), each["reason"]) for each in found["skipped"]),
-            tuple(
-                Excluded(raw(each["path"]), each["files"], each["reason"])
-                for each in found["excluded"]
-            ),
-            found.get("guarded", 0),
-        )
+    @staticmethod
+    def decode(data: bytes) -> "Coverage":
+        return _decoded(data)
+
+
+# One checkpoint mostly covers what the last one did.
+@lru_cache(maxsize=4)
+def _encoded(coverage: Coverage) -> bytes:
+    return json.dumps(coverage.as_json(), sort_keys=True, separators=(",", ":")).encode()
+
+
+@lru_cache(maxsize=4)
+def _decoded(data: bytes) -> Coverage:
+    found = json.loads(data)
+    return Coverage(
+        tuple(Skipped(raw(each["path"]), each["reason"]) for each in found["skipped"]),
+        tuple(
+            Excluded(raw(each["path"]), each["files"], each["reason"]) for each in found["excluded"]
+        ),
+        found.get("guarded", 0),
+    )
 
 
 def make(

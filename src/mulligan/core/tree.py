@@ -285,9 +285,12 @@ class Finder:
     def __init__(self, root: bytes, load: Load) -> None:
         self._load = load
         self._root = Entry(DIRECTORY, 0, 0, 0, root, b"")
+        self._is_empty = root == EMPTY_ID
         self._known: dict[bytes, Entry | None] = {}
 
     def __call__(self, path: bytes) -> Entry | None:
+        if self._is_empty:
+            return None
         known = self._known
         if path in known:
             return known[path]

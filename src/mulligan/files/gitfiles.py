@@ -228,15 +228,25 @@ def _uses_sha256(gitdir: bytes) -> bool:
 
 def _work_tree(root: bytes) -> tuple[bytes, tuple[bytes, bytes]] | None:
     """The top of the work tree that holds the root, on the same file system as git wants it."""
+    top = root
+    while True:
+        repository = repository_of(top)
+        if repository is not None:
+            return (top, repository) if _is_on_one_file_system(root, top) else None
+        above = os.path.dirname(top)
+        if above == top:
+            return None
+        top = above
+
+
+def _is_on_one_file_system(path: bytes, top: bytes) -> bool:
+    """Whether that is so of a path and all folders above it, up to one of them."""
     try:
-        device = os.stat(root).st_dev
-        while True:
-            repository = repository_of(root)
-            if repository is not None:
-                return root, repository
-            above = os.path.dirname(root)
-            if above == root or os.stat(above).st_dev != device:
-                return None
-            root = above
+        device = os.stat(path).st_dev
+        while path != top:
+            path = os.path.dirname(path)
+            if os.stat(path).st_dev != device:
+                return False
     except (OSError, ValueError):
-        return None
+        return False
+    return True

@@ -25,7 +25,7 @@ import enum
 import functools
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mulligan.files.gitfiles import GitSources
@@ -121,29 +121,6 @@ class Scope:
         key = _digest(self.key + name, gitignore, mulliganignore, info_exclude)
         stack = stack.grow(len(path), gitignore, mulliganignore, info_exclude)
         return Scope(stack, stack.chain(path), path, key)
-
-    def decide_path(
-        self, path: bytes, is_dir: bool, read: Callable[[bytes], tuple[bytes | None, ...]]
-    ) -> Reason:
-        """Decide on a path of several components below this directory.
-
-        Walks down and stops at the first directory that is out of scope. `read` is given each
-        directory on the way, as a path from here, and answers with the contents of its
-        `.gitignore` and `.mulliganignore`, and, if it likes, the `info_exclude` for `enter`.
-        """
-        scope = self
-        *parents, last = path.split(b"/")
-        for depth, name in enumerate(parents, 1):
-            if reason := scope.decide(name, True):
-                return reason
-            gitignore, mulliganignore, *rest = read(b"/".join(parents[:depth]))
-            scope = scope.enter(
-                name,
-                gitignore=gitignore,
-                mulliganignore=mulliganignore,
-                info_exclude=rest[0] if rest else None,
-            )
-        return scope.decide(last, is_dir)
 
 
 @functools.lru_cache(maxsize=8)

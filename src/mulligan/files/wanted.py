@@ -50,7 +50,11 @@ def directories_above(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
     for path in paths:
         while path:
             directory, _slash, name = path.rpartition(b"/")
-            above.setdefault(directory, set()).add(name)
+            names = above.setdefault(directory, set())
+            if name in names:
+                # And so is all that leads there.
+                break
+            names.add(name)
             path = directory
     return {directory: frozenset(names) for directory, names in above.items()}
 

@@ -2,6 +2,7 @@
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import apsw
@@ -17,6 +18,9 @@ TAKEN = f"kind NOT IN {NOT_TAKEN}"
 COLUMNS = (
     "id, tree, guarded, coverage, complete, kind, message, created_at, files, bytes, session, entry"
 )
+
+
+AT_A_TIME = 16
 
 
 class CheckpointRow(NamedTuple):
@@ -93,6 +97,18 @@ def newest_first(
         where, values = "WHERE seq < (SELECT seq FROM checkpoints WHERE id = ?)", [before]
     sql = f"SELECT {COLUMNS} FROM checkpoints {where} ORDER BY seq DESC LIMIT ?"
     return [_row(row) for row in db.rows(sql, *values, -1 if limit is None else limit)]
+
+
+def each_newest_first(db: Database) -> Iterator[CheckpointRow]:
+    """All of them, read as they are needed: mostly the first few tell enough."""
+    sql = f"""
+        SELECT seq, {COLUMNS} FROM checkpoints WHERE seq < ? ORDER BY seq DESC LIMIT {AT_A_TIME}
+    """
+    last = 1 << 62
+    while rows := db.rows(sql, last):
+        for row in rows:
+            yield _row(row[1:])
+        last = rows[-1][0]
 
 
 def count(db: Database) -> int:

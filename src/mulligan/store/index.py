@@ -8,7 +8,7 @@ that some of them may be gone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from threading import RLock
@@ -130,7 +130,7 @@ class PackIndex:
         self._db = _connect(self._path)
         self._opened = _file(self._path)
         self._glance = None
-        highest = max((number for number, _start, _end in self.strays()), default=0)
+        highest = max((number for number, _start, _end in self.strays({})), default=0)
         # Whoever remembers identities must ask again, and no number may come twice.
         generation = int.from_bytes(os.urandom(6))
         self._db.execute("UPDATE meta SET generation = ?, last_pack = ?", (generation, highest))
@@ -191,7 +191,7 @@ class PackIndex:
                 some += some[-1:] * (slots - len(some))
                 sql = f"SELECT * FROM objects WHERE id IN ({','.join('?' * slots)})"
                 rows: Any = self._db.execute(sql, some).fetchall()
-                found.update((row[0], Record(*row)) for row in rows)
+                found.update([(row[0], Record._make(row)) for row in rows])
         return found
 
     def has(self, id: bytes) -> bool:
@@ -271,9 +271,11 @@ class PackIndex:
                 with self._writing():
                     self._db.execute("DELETE FROM doomed WHERE number = ?", (number,))
 
-    def strays(self) -> Iterator[tuple[int, int, int]]:
-        """Packs that hold more than is listed: their number, where that begins, where it ends."""
-        known = self.glance().packs
+    def strays(self, known: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
+        """Packs that hold more than is listed: their number, where that begins, where it ends.
+
+        `known` are the packs at a glance.
+        """
         for name in sorted(os.listdir(self.directory)):
             number = pack_number(name)
             if number is not None:

@@ -268,14 +268,18 @@ class Store:
         everything. Each is read first, for what was never synced may not be what it says it is.
         """
         self.index.follow()
-        if self.index.is_unreadable():
+        try:
+            glance = self.index.glance()
+        except Corrupt:
             self.index.rebuild()
-        self.index.bury()
-        known = self.index.glance().packs
+            glance = self.index.glance()
+        known = glance.packs
+        if glance.doomed:
+            self.index.bury()
         self._retire(known)
         ends: dict[int, int] = {}
         torn: set[int] = set()
-        for number, start, end in list(self.index.strays()):
+        for number, start, end in list(self.index.strays(known)):
             fd = self._pack(number)
             # The unfinished writer may not have got as far as this.
             os.fsync(fd)
@@ -313,7 +317,7 @@ class Store:
         """Whether packs hold more than the index says: it was lost, or its end was."""
         if self.index.is_unreadable():
             return True
-        return any(True for _stray in self.index.strays())
+        return any(True for _stray in self.index.strays(self.index.glance().packs))
 
     def damaged(self, id: bytes) -> list[bytes]:
         """Which objects are in the way of reading this one; none if it can be read."""

@@ -91,7 +91,7 @@ def compare(
     on_disk = workspace if new is None else None
     found = [
         change
-        for change in _told(workspace, old, new, tree.differences(old.tree, new_tree, load))
+        for change in _told(workspace, old, new, workspace.differences(old.tree, new_tree, load))
         if not paths or any(within(change.path, path) for path in paths)
     ]
     files = list(_apart(_files(found, covered, on_disk)))

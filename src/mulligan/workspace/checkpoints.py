@@ -41,12 +41,13 @@ def take(
     """Objects first, then the checkpoint and its operation in one transaction."""
     from mulligan.workspace.observe import observing
     from mulligan.workspace.results import Changes
-    from mulligan.workspace.turns import bring_into_view
 
     message, include = words(message), tuple(include)
     with workspace.locked():
         owner = sessions.resolve(workspace.journal, session).id if session is not None else None
         if include:
+            from mulligan.workspace.turns import bring_into_view
+
             bring_into_view(workspace, include)
         with observing(workspace) as now:
             now.commit()

@@ -98,7 +98,7 @@ def find_dirty(
         and not change.before.same_content(change.after)
     }
     visited: set[tuple[bytes, bytes]] = set()
-    for row in checkpoints.newest_first(workspace.journal) if wanted else ():
+    for row in checkpoints.each_newest_first(workspace.journal) if wanted else ():
         if deliberate_only and row.kind in checkpoints.MADE_BY_RESTORE:
             continue
         if not visited:

@@ -7,13 +7,13 @@ somebody asked for it by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from mulligan.core import tree
 from mulligan.core.coverage import Coverage
-from mulligan.core.tree import Entry
+from mulligan.core.tree import Entry, Tree
 from mulligan.files import gitfiles
 from mulligan.files.ignore import Reason, Scope, project_scope
 from mulligan.journal import checkpoints
@@ -35,7 +35,7 @@ class Then:
         self._now = now
         self._covered = coverage(workspace, target)
         self.guarded = workspace.finder(target.guarded)
-        self._ignore_files = cache(self._read_ignore_files)
+        self._rules_in = cache(self._find_rules)
         self._first_view = cache(self._find_first_view)
 
     @cached_property
@@ -111,20 +111,39 @@ class Then:
             for left, _files, _reason in self._covered.excluded
         ):
             return True
-        return self._rules.decide_path(path, is_directory, self._ignore_files) != Reason.IN_SCOPE
+        directory, _slash, name = path.rpartition(b"/")
+        rules = self._rules_in(directory)
+        return rules is None or rules.decide(name, is_directory) != Reason.IN_SCOPE
 
-    @cached_property
-    def _rules(self) -> Scope:
-        sources = gitfiles.git_sources(self._workspace.project.root)
-        return project_scope(sources, *self._ignore_files(b""))
+    def _find_rules(self, directory: bytes) -> Scope | None:
+        """What counted in a folder; `None` if it was ignored itself."""
+        if not directory:
+            sources = gitfiles.git_sources(self._workspace.project.root)
+            return project_scope(sources, *self._ignore_files(b""))
+        above, _slash, name = directory.rpartition(b"/")
+        rules = self._rules_in(above)
+        if rules is None or rules.decide(name, True) != Reason.IN_SCOPE:
+            return None
+        gitignore, mulliganignore = self._ignore_files(directory)
+        return rules.enter(name, gitignore=gitignore, mulliganignore=mulliganignore)
 
-    def _read_ignore_files(self, directory: bytes) -> tuple[bytes | None, bytes | None]:
-        gitignore = self._content(tree.join(directory, b".gitignore"))
-        return gitignore, self._content(tree.join(directory, b".mulliganignore"))
+    def _ignore_files(self, directory: bytes) -> tuple[bytes | None, bytes | None]:
+        folders = [
+            self._workspace.load(folder)
+            for root in (self._target.tree, self._target.guarded)
+            if (folder := self._folder(root, directory)) is not None
+        ]
+        return self._content(folders, b".gitignore"), self._content(folders, b".mulliganignore")
 
-    def _content(self, path: bytes) -> bytes | None:
-        for root in (self._target.tree, self._target.guarded):
-            entry = self._workspace.finder(root)(path)
+    def _folder(self, root: bytes, directory: bytes) -> bytes | None:
+        if not directory:
+            return root
+        entry = self._workspace.finder(root)(directory)
+        return entry.id if entry is not None and entry.is_directory else None
+
+    def _content(self, folders: Iterable[Tree], name: bytes) -> bytes | None:
+        for folder in folders:
+            entry = folder.get(name)
             if entry is not None and entry.kind == tree.FILE:
                 return self._workspace.store.get(entry.id)
         return None
