@@ -110,6 +110,7 @@ def pair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Pair]:
     monkeypatch.setattr(twin, "MANY", 0)
+    monkeypatch.setattr(twin, "ENOUGH", 0)
     monkeypatch.setattr(twin, "can_fork", lambda: True)
     pair = Pair(project, tmp_path_factory.mktemp("homes"))
     yield pair

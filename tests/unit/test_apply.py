@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +22,7 @@ from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.files import apply as applying
 from mulligan.files import staging
 from mulligan.files.apply import Applied, apply
+from mulligan.files.making import MANY
 from mulligan.files.staging import rescue
 from mulligan.files.swap import NoExchange
 from mulligan.files.verify import verify
@@ -932,21 +934,63 @@ def refuse_links(*given: Any, **named: Any) -> None:
         ("link", refuse_links),
     ],
 )
+@pytest.mark.parametrize("count", [1, 2 * MANY])
 def test_where_no_file_can_be_made_without_a_name_it_is_made_with_one(
     project: Path,
     store: Contents,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
     refusing: Callable[..., Any],
+    count: int,
 ) -> None:
     (project / "d").mkdir()
     (project / "d" / "x").write_bytes(b"one")
     monkeypatch.setattr(os, name, refusing)
     one, two = store.file(b"one"), store.file(b"two, longer", 0o755)
-    done = run(project, store, Change(b"d/x", one, two), Change(b"d/y", None, two))
+    new = [Change(b"d/y%03d" % number, None, two) for number in range(count)]
+    done = run(project, store, Change(b"d/x", one, two), *new)
     assert done.skipped == {}
-    expected = (b"two, longer", 0o755)
-    assert picture(project) == {"d": ("folder", 0o755), "d/x": expected, "d/y": expected}
+    assert done.wrong == []
+    expected = dict.fromkeys(["d/x", *(os.fsdecode(each.path) for each in new)])
+    assert picture(project) == {"d": ("folder", 0o755)} | dict.fromkeys(
+        expected, (b"two, longer", 0o755)
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2 * MANY])
+def test_what_cannot_be_read_back_as_it_should_be_never_gets_to_its_place(
+    project: Path, store: Contents, count: int
+) -> None:
+    (project / "x").write_bytes(b"one")
+    one, two, good = store.file(b"one"), store.file(b"two, longer"), store.file(b"good")
+    store.known[two.id] = b"two, l0nger"
+    changes = [Change(b"x", one, two)]
+    changes += [Change(b"y%03d" % number, None, good) for number in range(count)]
+    done = run(project, store, *changes, Change(b"z", None, two))
+    assert set(done.skipped) == {b"x", b"z"}
+    assert "can be read" in done.skipped[b"x"]
+    assert done.wrong == []
+    expected = {f"y{number:03d}": (b"good", 0o644) for number in range(count)}
+    assert picture(project) == {"x": (b"one", 0o644)} | expected
+
+
+def test_what_was_touched_after_it_was_read_back_is_read_again(
+    project: Path, store: Contents
+) -> None:
+    one = store.file(b"one")
+    for name in ("same", "written", "replaced", "as it was"):
+        (project / name).write_bytes(b"one")
+    changes = [Change(os.fsencode(path.name), None, one) for path in sorted(project.iterdir())]
+    known = {change.path: os.stat(project / os.fsdecode(change.path)) for change in changes}
+    time.sleep(0.02)
+    (project / "written").write_bytes(b"two")
+    (project / "other").write_bytes(b"two")
+    (project / "other").rename(project / "replaced")
+    (project / "another").write_bytes(b"one")
+    (project / "another").rename(project / "as it was")
+    assert verify(os.fsencode(project), changes, known) == [b"replaced", b"written"]
+    (project / "same").chmod(0o600)
+    assert b"same" in verify(os.fsencode(project), changes, known)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder to any group")

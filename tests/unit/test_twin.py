@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ import pytest
 import mulligan
 from mulligan.files import contents, forking, scan, twin
 from mulligan.files.index import Node
-from mulligan.files.twin import Twin
+from mulligan.files.reach import opened
+from mulligan.files.twin import Remembered, Said, Twin
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no child elsewhere")
 
@@ -38,28 +41,36 @@ class Spy:
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     """Every look has a child, and the child is let come to the end before the look begins."""
     spy = Spy()
-    ask, fork = Twin.unsure, forking._fork
+    ask, look, fork = Said.unsure, Twin.looking, forking._fork
 
-    def unsure(self: Twin, path: bytes, node: Node) -> object:
-        found = ask(self, path, node)
+    def unsure(self: Said, path: bytes, node: Node, status: os.stat_result) -> object:
+        found = ask(self, path, node, status)
         if found is None:
             spy.untold += 1
         else:
             spy.told += 1
         return found
 
-    def fork_and_wait(work: Callable[[], None], keep: Collection[int]) -> int | None:
+    @contextmanager
+    def looking(self: Twin, path: bytes, fd: int, root: Node) -> Iterator[Said | None]:
+        with look(self, path, fd, root) as said:
+            if said is not None and self._child is not None:
+                select.select([self._child._answer], [], [], 10)
+            yield said
+
+    def fork_and_note(work: Callable[[], None], keep: Collection[int]) -> int | None:
         child = fork(work, keep)
         if child is not None:
-            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
             spy.children.append(child)
         return child
 
     monkeypatch.setattr(twin, "MANY", 0)
+    monkeypatch.setattr(twin, "ENOUGH", 0)
     monkeypatch.setattr(twin, "can_fork", lambda: True)
     monkeypatch.setattr(contents, "can_fork", lambda: False)
-    monkeypatch.setattr(forking, "_fork", fork_and_wait)
-    monkeypatch.setattr(Twin, "unsure", unsure)
+    monkeypatch.setattr(forking, "_fork", fork_and_note)
+    monkeypatch.setattr(Twin, "looking", looking)
+    monkeypatch.setattr(Said, "unsure", unsure)
     return spy
 
 
@@ -163,6 +174,7 @@ def alone(project: Path, home: Path) -> mulligan.Checkpoint:
         return workspace.checkpoint()
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["forked before", "forked after"])
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_what_changed_is_found(
     filled: Path,
@@ -170,10 +182,14 @@ def test_what_changed_is_found(
     spy: Spy,
     tmp_path: Path,
     change: Callable[[Path], None],
+    is_known: bool,
 ) -> None:
+    if is_known:
+        workspace.checkpoint()
     change(filled)
     found = workspace.checkpoint()
     assert spy.told
+    assert len(spy.children) == 1
     expected = alone(filled, tmp_path / "another")
     assert (found.tree, found.files, found.bytes) == (expected.tree, expected.files, expected.bytes)
     assert found.coverage == expected.coverage
@@ -200,34 +216,185 @@ def test_any_changes_in_a_row_are_found(
 def test_a_file_that_changes_behind_the_child_is_found_by_the_next_look(
     filled: Path, workspace: mulligan.Workspace, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fork = forking._fork
+    look = Twin.looking
 
-    def fork_and_change(work: Callable[[], None], keep: Collection[int]) -> int | None:
-        child = fork(work, keep)
-        turn_a_file_into_a_folder(filled)
-        edit(filled)
-        return child
+    @contextmanager
+    def look_and_change(self: Twin, path: bytes, fd: int, root: Node) -> Iterator[Said | None]:
+        with look(self, path, fd, root) as said:
+            turn_a_file_into_a_folder(filled)
+            edit(filled)
+            yield said
 
-    monkeypatch.setattr(forking, "_fork", fork_and_change)
+    monkeypatch.setattr(Twin, "looking", look_and_change)
     workspace.checkpoint()
-    monkeypatch.setattr(forking, "_fork", fork)
+    monkeypatch.setattr(Twin, "looking", look)
     found = workspace.checkpoint()
     assert workspace.read(found.id, NAMES[3]) == b"edited"
     assert workspace.read(found.id, f"{NAMES[50]}/inside") == b"inside"
 
 
-def test_nothing_is_said_of_a_folder_that_is_another(workspace: mulligan.Workspace) -> None:
-    node = Node()
+def test_a_child_stays_for_the_next_look_and_goes_with_the_workspace(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy
+) -> None:
+    for number in range(4):
+        (filled / NAMES[number]).write_text("edited")
+        assert workspace.checkpoint().changes.modified == 1
+    (child,) = spy.children
+    assert spy.untold < 4 * len(FOLDERS)
+    held = [os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")]
+    assert not [each for each in held if each.startswith(str(filled))]
+    workspace.twin.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(child, os.WNOHANG)
+
+
+def test_a_child_that_remembers_too_little_is_replaced(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy
+) -> None:
+    workspace.checkpoint()
+    for name in NAMES[: len(NAMES) // 2]:
+        (filled / name).write_text("edited")
+    assert workspace.checkpoint().changes.modified == len(NAMES) // 2
+    assert workspace.checkpoint().changes.modified == 0
+    assert len(spy.children) == 2
+
+
+def test_a_child_that_was_killed_is_missed_once(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy
+) -> None:
+    workspace.checkpoint()
+    os.kill(spy.children[0], signal.SIGKILL)
+    os.waitid(os.P_PID, spy.children[0], os.WEXITED | os.WNOWAIT)
+    for number in range(3):
+        (filled / NAMES[number]).write_text("edited")
+        assert workspace.checkpoint().changes.modified == 1
+    assert len(spy.children) == 2
+
+
+def test_a_child_that_was_killed_takes_nobody_along(filled: Path, tmp_path: Path) -> None:
+    code = """
+import os, signal, sys, time, mulligan
+from mulligan.files import twin
+twin.MANY = twin.ENOUGH = 0
+twin.can_fork = lambda: True
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+with mulligan.open(sys.argv[1]) as workspace:
+    for _ in range(3):
+        workspace.checkpoint()
+        time.sleep(0.05)
+    os.kill(workspace.twin._child.pid, signal.SIGKILL)
+    time.sleep(0.2)
+    print(workspace.checkpoint().files)
+"""
+    environment = os.environ | {"MULLIGAN_HOME": str(tmp_path / "home")}
+    printed = subprocess.run(
+        [sys.executable, "-c", code, str(filled)],
+        check=True, capture_output=True, text=True, env=environment, timeout=60,
+    ).stdout  # fmt: skip
+    assert int(printed) == len(NAMES) + 1
+
+
+def test_a_child_that_is_still_at_work_is_not_waited_for(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy
+) -> None:
+    workspace.checkpoint()
+    os.kill(spy.children[0], signal.SIGSTOP)
+    assert workspace.twin._child is not None
+    # It has answered for the first look; of this one nothing will be heard.
+    assert workspace.twin._child.look_again() is not None
+    edit(filled)
+    assert workspace.checkpoint().changes.modified == 1
+    os.kill(spy.children[0], signal.SIGCONT)
+
+
+def test_a_project_that_is_another_folder_now_has_another_child(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy
+) -> None:
+    before = workspace.checkpoint()
+    shutil.copytree(filled, filled.with_name("copy"), symlinks=True)
+    filled.rename(filled.with_name("moved"))
+    filled.with_name("copy").rename(filled)
+    edit(filled)
+    assert workspace.checkpoint().tree != before.tree
+    assert len(spy.children) == 2
+
+
+def test_what_the_child_remembers_counts_only_if_it_is_what_is_known_here(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy
+) -> None:
+    before = workspace.checkpoint()
+    root = workspace.cache().root
+    assert root is not None
+    folder, name = FOLDERS[2].encode(), b"f1"
+    node = root.find(folder)
+    assert node is not None
+    seen = node.files[name]
+    # As if it had been changed, and by some magic of the disk was as it had been once.
+    node.files[name] = (*seen[:4], seen[4] + 1, seen[5], node.files[b"f2"][6])
+    node.changed(name)
+    assert workspace.checkpoint().tree == before.tree
+
+
+def test_the_copy_of_a_process_leaves_the_child_to_its_parent(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy
+) -> None:
+    workspace.checkpoint()
+    (child,) = spy.children
+    with opened(os.fsencode(filled)) as fd:
+        pid = os.fork()
+        if pid == 0:
+            kept = workspace.twin._child
+            is_of = kept is not None and kept.is_of(fd)
+            workspace.twin.close()
+            os._exit(int(is_of))
+        assert os.waitpid(pid, 0)[1] == 0
+    os.kill(child, 0)
+    told = spy.told
+    workspace.checkpoint()
+    assert spy.told > told
+    assert spy.children == [child]
+
+
+def test_the_child_goes_when_its_owner_is_killed(filled: Path, tmp_path: Path) -> None:
+    code = """
+import os, sys, time, mulligan
+from mulligan.files import twin
+twin.MANY = twin.ENOUGH = 0
+twin.can_fork = lambda: True
+with mulligan.open(sys.argv[1]) as workspace:
+    for _ in range(3):
+        workspace.checkpoint()
+        time.sleep(0.05)
+    print(workspace.twin._child.pid, flush=True)
+    time.sleep(60)
+"""
+    environment = os.environ | {"MULLIGAN_HOME": str(tmp_path / "home")}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(filled)], stdout=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        os.kill(child, 0)
+        process.kill()
+        # The child holds nothing of what its owner was given: the end is told at once.
+        assert process.stdout.read() == b""
+    for _ in range(100):
+        if not Path(f"/proc/{child}/fd").exists() or not os.listdir(f"/proc/{child}/fd"):
+            return
+        time.sleep(0.05)
+    pytest.fail("it is still there")
+
+
+def test_nothing_is_said_of_a_folder_that_is_another() -> None:
     here = os.open(".", os.O_RDONLY)
     try:
         status = os.fstat(here)
-        node.signature = (0, 0, status.st_ino, status.st_dev)
-        assert twin._marks(here, b"", node) == b""
-        node.signature = (0, 0, status.st_ino + 1, status.st_dev)
-        assert twin._marks(here, b"", node) is None
-        node.signature = None
-        assert twin._marks(here, b"", node) is None
-        assert twin._marks(here, b"not there", node) is None
+        same = Remembered(b"", (0, 0, status.st_ino, status.st_dev), {}, {})
+        assert twin._marks(here, same) == b""
+        other = (0, 0, status.st_ino + 1, status.st_dev)
+        assert twin._marks(here, same._replace(signature=other)) is None
+        assert twin._marks(here, same._replace(signature=None)) is None
+        assert twin._marks(here, same._replace(path=b"not there")) is None
     finally:
         os.close(here)
 
@@ -258,7 +425,7 @@ def test_without_room_for_a_child_the_look_is_made_alone(
     assert not spy.children
 
 
-def test_the_child_is_gone_when_the_look_ends_however_it_ends(
+def test_a_look_that_is_interrupted_leaves_the_child_idle(
     filled: Path, workspace: mulligan.Workspace, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
@@ -266,14 +433,13 @@ def test_the_child_is_gone_when_the_look_ends_however_it_ends(
 
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     workspace.checkpoint()
-    monkeypatch.setattr(scan.Scan, "_descend", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        workspace.checkpoint()
-    assert len(spy.children) == 2
-    for child in spy.children:
-        with pytest.raises(ChildProcessError):
-            os.waitpid(child, os.WNOHANG)
+    with monkeypatch.context() as patch:
+        patch.setattr(scan.Scan, "_descend", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            workspace.checkpoint()
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    edit(filled)
+    assert workspace.checkpoint().changes.modified == 1
 
 
 def test_a_large_project_is_looked_at_by_two(tmp_path: Path) -> None:
@@ -281,17 +447,17 @@ def test_a_large_project_is_looked_at_by_two(tmp_path: Path) -> None:
     project = tmp_path / "project"
     for number in range(200):
         (project / f"d{number}").mkdir(parents=True)
-        for name in range(twin.MANY // 200):
+        for name in range(twin.ENOUGH // 200):
             (project / f"d{number}" / f"f{name}").touch()
     code = """
 import sys, time, mulligan
-from mulligan.files.twin import Twin
+from mulligan.files.twin import Said
 answers = []
-ask = Twin.unsure
-def unsure(self, path, node):
-    answers.append(found := ask(self, path, node))
+ask = Said.unsure
+def unsure(self, *asked):
+    answers.append(found := ask(self, *asked))
     return found
-Twin.unsure = unsure
+Said.unsure = unsure
 with mulligan.open(sys.argv[1]) as workspace:
     first = workspace.checkpoint()
     time.sleep(0.05)

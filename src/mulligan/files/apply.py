@@ -2,8 +2,8 @@
 
 The order, and why each step waits for the last:
 
-1. Every new content is written to a staging folder beside the files and synced. A full disk ends
-   here, before anything has changed.
+1. Every new content is written to a staging folder beside the files, synced, and read back. A full
+   disk ends here, before anything has changed.
 2. Files that must go are moved to the staging folder, looked at, and only then deleted.
 3. Folders that are empty now and are not wanted go; wanted ones are made.
 4. Each staged file changes places with the one it replaces, in one step; what came out is looked
@@ -23,26 +23,26 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
+from contextlib import closing
 
 from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.files.freeing import Freeing
+from mulligan.files.making import Made, made_for
 from mulligan.files.modes import keep_owner, set_mode
 from mulligan.files.reach import (
+    OUT_OF_MEANS,
     Directories,
-    exists,
     looks_like,
     may_be_like,
     status_of,
-    surely_is,
 )
-from mulligan.files.spread import spread
+from mulligan.files.rubbish import Rubbish
 from mulligan.files.stage import Slot, Stage, sync_file, unlink_if_there
 from mulligan.files.staging import Read, clear
 from mulligan.files.swap import NoExchange, exchange, move_if_free
 from mulligan.files.sync import FEW, Syncing
-from mulligan.files.verify import verify
+from mulligan.files.verify import read_back, verify
 
 MEANWHILE = "it was changed by somebody else in the meantime"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -105,9 +105,10 @@ class _Work:
         self.stage = Stage(directories, tag)
         self.slots: dict[bytes, Slot] = {}
         self.asides: dict[bytes, Slot] = {}
+        self.known: dict[bytes, os.stat_result] = {}
         self.synced: set[bytes] = set()
         self.places: list[bytes] = []
-        self.rubbish: list[tuple[Change, Slot, os.stat_result]] = []
+        self.rubbish = Rubbish(freeing)
         self.number = {change.path: index for index, change in enumerate(changes)}
 
     def run(self, check: Callable[[], None]) -> Applied:
@@ -122,8 +123,7 @@ class _Work:
         removals = [each for each in mine if _is_removal(each)]
         try:
             try:
-                self._stage(writes, check)
-                self._make_room(removals)
+                self._stage(writes, removals, check)
             except BaseException:
                 self._discard_staged()
                 raise
@@ -174,13 +174,17 @@ class _Work:
     def _skip(self, change: Change, reason: str) -> None:
         self.result.skipped[change.path] = reason
 
-    def _stage(self, writes: Sequence[Change], check: Callable[[], None]) -> None:
+    def _stage(
+        self, writes: Sequence[Change], removals: Sequence[Change], check: Callable[[], None]
+    ) -> None:
         is_few = len(writes) < FEW
         try:
-            spread(self.root, writes, partial(self._stage_one, sync=is_few))
+            self._write_all(writes, sync=is_few)
             syncing = Syncing(() if is_few else self.stage.folders.values())
             try:
                 check()
+                self._read_back_staged(writes)
+                self._make_room(removals)
             finally:
                 durable = syncing.wait() or is_few
             for path, slot in self.slots.items() if not durable else ():
@@ -193,31 +197,66 @@ class _Work:
                 ) from problem
             raise
 
-    def _stage_one(self, directories: Directories, change: Change, *, sync: bool) -> None:
+    def _write_all(self, writes: Sequence[Change], *, sync: bool) -> None:
+        made_for_each = made_for(self.root, writes)
+        with Directories(self.root) as directories, closing(made_for_each):
+            for change, made in made_for_each:
+                try:
+                    self._stage_one(directories, change, made, sync=sync)
+                finally:
+                    if made is not None:
+                        os.close(made.fd)
+
+    def _stage_one(
+        self, directories: Directories, change: Change, made: Made | None, *, sync: bool
+    ) -> None:
         """Writes what is to come where it waits, unless it is in its place already."""
         assert change.after is not None
-        directory, _slash, name = change.path.rpartition(b"/")
-        near = directories.open_if_there(directory)
+        near = fd = device = None
         try:
-            if near is not None and looks_like(near, name, change.after):
-                return
-            slot = self._slot(change.path, b"w", near)
+            if made is not None:
+                fd, device = made
+            else:
+                directory, _slash, name = change.path.rpartition(b"/")
+                near = directories.open_if_there(directory)
+                if near is not None and looks_like(near, name, change.after):
+                    return
+                device = os.fstat(near).st_dev if near is not None else None
+            slot = self._slot(change.path, b"w", device)
         except OSError as problem:
+            if problem.errno in OUT_OF_MEANS:
+                raise
             self._skip(change, problem.strerror or str(problem))
             return
         self.slots[change.path] = slot
         try:
-            self.stage.write(slot, change.after, self.read, near=near, sync=sync)
+            self.stage.write(slot, change.after, self.read, near=near, made=fd, sync=sync)
         except Corrupt as problem:
-            if exists(slot.fd, slot.name):
-                os.unlink(slot.name, dir_fd=slot.fd)
+            unlink_if_there(slot)
             self._skip(change, str(problem))
+
+    def _read_back_staged(self, writes: Sequence[Change]) -> None:
+        """While it is being synced: what would not be right in its place never gets there."""
+        for change in writes:
+            slot = self.slots.get(change.path)
+            if slot is None or change.after is None or change.path in self.result.skipped:
+                continue
+            try:
+                known = read_back(slot, change.after)
+            except ValueError as problem:
+                unlink_if_there(slot)
+                self._skip(change, str(problem))
+            else:
+                if known is not None:
+                    self.known[change.path] = known
 
     def _make_room(self, removals: Sequence[Change]) -> None:
         for change in removals:
             try:
                 self.asides[change.path] = self._slot(change.path, b"r")
             except OSError as problem:
+                if problem.errno in OUT_OF_MEANS:
+                    raise
                 self._skip(change, problem.strerror or str(problem))
 
     def _remove(self, change: Change) -> None:
@@ -234,7 +273,7 @@ class _Work:
         slot = self.asides[change.path]
         os.rename(name, slot.name, src_dir_fd=parent, dst_dir_fd=slot.fd)
         self._touched(change.path)
-        if self._is_rubbish(change, slot):
+        if self.rubbish.takes(change, slot):
             return
         # It was changed since it was looked at: what came out is theirs, and goes back.
         self._skip(change, MEANWHILE)
@@ -291,14 +330,14 @@ class _Work:
         if not may_be_like(status, change.before):
             self._skip(change, MEANWHILE)
             return
-        keep_owner(slot, status)
+        keep_owner(slot, status, self.known.get(change.path))
         try:
             exchange(slot.name, slot.fd, name, parent)
         except NoExchange:
             self._replace_in_two_steps(change, parent, name, slot)
             return
         self._touched(change.path)
-        if self._is_rubbish(change, slot):
+        if self.rubbish.takes(change, slot):
             return
         # It was changed since it was looked at: what came out is theirs, and goes back.
         self._skip(change, MEANWHILE)
@@ -312,7 +351,7 @@ class _Work:
         aside = Slot(slot.fd, b"r" + slot.name[1:])
         os.rename(name, aside.name, src_dir_fd=parent, dst_dir_fd=aside.fd)
         self._touched(change.path)
-        if self._is_rubbish(change, aside):
+        if self.rubbish.takes(change, aside):
             move_if_free(slot.name, slot.fd, name, parent)
             return
         self._skip(change, MEANWHILE)
@@ -334,8 +373,8 @@ class _Work:
         directory, _slash, name = path.rpartition(b"/")
         return self.directories.open(directory), name
 
-    def _slot(self, path: bytes, kind: bytes, near: int | None = None) -> Slot:
-        return self.stage.slot(path, kind + b"%d" % self.number[path], near)
+    def _slot(self, path: bytes, kind: bytes, device: int | None = None) -> Slot:
+        return self.stage.slot(path, kind + b"%d" % self.number[path], device)
 
     def _touched(self, path: bytes) -> None:
         self.synced.add(path.rpartition(b"/")[0])
@@ -348,7 +387,7 @@ class _Work:
         descriptors = [os.dup(self.directories.open(place)) for place in places]
         syncing = Syncing(descriptors)
         try:
-            self.result.wrong = verify(self.root, self.result.done)
+            self.result.wrong = verify(self.root, self.result.done, self.known)
         finally:
             durable = syncing.wait()
             for fd in descriptors:
@@ -368,34 +407,10 @@ class _Work:
         for slot in self.slots.values():
             unlink_if_there(slot)
 
-    def _is_rubbish(self, change: Change, slot: Slot) -> bool:
-        """Whether what was taken out is what was to go; if so, it is deleted in the end."""
-        assert change.before is not None
-        status = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
-        if not surely_is(slot.fd, slot.name, change.before):
-            return False
-        self.rubbish.append((change, slot, status))
-        return True
-
-    def _drop_rubbish(self) -> None:
-        """Deletes what was taken out, compared, and is in the store."""
-        for each in self.rubbish:
-            self._delete_unchanged(*each)
-        self.rubbish.clear()
-
-    def _delete_unchanged(self, change: Change, slot: Slot, status: os.stat_result) -> None:
-        assert change.before is not None
-        now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
-        # Another name of the same file, changed in the same restore, moves this time too.
-        if now.st_ctime_ns == status.st_ctime_ns or surely_is(slot.fd, slot.name, change.before):
-            self.freeing.unlink(slot.name, slot.fd)
-        else:
-            # Somebody who had it open has written to it since: it is not to be deleted.
-            self._skip(change, MEANWHILE)
-
     def _unstage(self) -> None:
         """Whatever is left in the staging folders goes where it belongs; nothing is lost."""
-        self._drop_rubbish()
+        for change in self.rubbish.drop():
+            self._skip(change, MEANWHILE)
         for place, fd in list(self.stage.folders.items()):
             try:
                 self.result.rescued += clear(self.directories, fd, self.changes, self.read)

@@ -21,7 +21,7 @@ from mulligan.core.tree import FILE
 from mulligan.files.forking import can_fork
 from mulligan.files.index import Node, Seen
 from mulligan.files.reach import OPEN_FILE, OUT_OF_MEANS, Directories
-from mulligan.files.spread import WORKERS, quick_turns
+from mulligan.files.threads import WORKERS, quick_turns
 
 LARGE = 1 << 20
 MUCH = 24 << 20

@@ -76,6 +76,15 @@ def _do(work: Callable[[], None], keep: Collection[int]) -> None:
             if fd > STANDARD and fd not in keep:
                 with suppress(OSError):
                     os.close(fd)
+        _say_nothing()
         work()
     finally:
         os._exit(0)
+
+
+def _say_nothing() -> None:
+    """Whoever reads what the parent says is not to wait for the child's end, too."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in range(STANDARD + 1):
+        os.dup2(nothing, fd)
+    os.close(nothing)

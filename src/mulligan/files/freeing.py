@@ -33,8 +33,9 @@ class Freeing:
 
     def __init__(self) -> None:
         self._held: list[int] = []
+        # How many descriptors it holds at a time.
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._most = MOST if allowed < 0 else min(MOST, allowed // PART)
+        self.most = MOST if allowed < 0 else min(MOST, allowed // PART)
 
     def __enter__(self) -> Freeing:
         return self
@@ -48,8 +49,6 @@ class Freeing:
         self._let_go()
 
     def unlink(self, name: bytes, parent: int) -> None:
-        if len(self._held) >= self._most:
-            self._let_go()
         if hasattr(os, "O_PATH"):
             # As a mere path: no permission is needed for that, and nothing can be read by it.
             flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -61,7 +60,9 @@ class Freeing:
         os.unlink(name, dir_fd=parent)
 
     def hold(self, fd: int) -> None:
-        """Takes over a descriptor of something that has been deleted, or will be."""
+        """Takes over a descriptor of something that has been deleted, or is about to be."""
+        if len(self._held) >= self.most:
+            self._let_go()
         self._held.append(fd)
 
     def _let_go(self) -> None:

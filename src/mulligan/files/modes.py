@@ -9,11 +9,12 @@ from mulligan.core.tree import Entry
 from mulligan.files.stage import Slot, sync_file
 
 
-def keep_owner(slot: Slot, taken: os.stat_result) -> None:
-    """Gives what is staged to the owner of what it replaces, where that is ours to give."""
+def keep_owner(slot: Slot, taken: os.stat_result, staged: os.stat_result | None) -> None:
+    """Gives what is `staged`, if somebody has looked, to the owner of what it replaces, where that
+    is ours to give."""
     if os.geteuid() != 0:
         return
-    staged = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
+    staged = staged or os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
     if (staged.st_uid, staged.st_gid) != (taken.st_uid, taken.st_gid):
         os.chown(slot.name, taken.st_uid, taken.st_gid, dir_fd=slot.fd, follow_symlinks=False)
         if stat.S_ISREG(staged.st_mode):

@@ -232,13 +232,18 @@ def digest_of(parent: int, name: bytes, size: int) -> bytes:
     """The SHA-256 of a file's bytes; `size` is how many there should be."""
     fd = os.open(name, OPEN_FILE, dir_fd=parent)
     try:
-        # Of a small file everything at once, and room for one byte more: none came, so it ended.
-        begin = os.read(fd, min(size + 1, PIECE))
-        if len(begin) == size < PIECE:
-            return sha256(begin).digest()
-        digest = sha256(begin)
-        while piece := os.read(fd, PIECE):
-            digest.update(piece)
-        return digest.digest()
+        return digest(fd, size)
     finally:
         os.close(fd)
+
+
+def digest(fd: int, size: int) -> bytes:
+    """The SHA-256 of what is left to read; `size` is how much that should be."""
+    # Of a small file everything at once, and room for one byte more: none came, so it ended.
+    begin = os.read(fd, min(size + 1, PIECE))
+    if len(begin) == size < PIECE:
+        return sha256(begin).digest()
+    whole = sha256(begin)
+    while piece := os.read(fd, PIECE):
+        whole.update(piece)
+    return whole.digest()

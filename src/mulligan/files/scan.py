@@ -21,15 +21,15 @@ from typing import Any, Protocol
 from mulligan.core.tree import LINK, join
 from mulligan.files import gitfiles
 from mulligan.files.contents import Contents, Hands, Job, Sink, is_racy
-from mulligan.files.ignore import Scope, project_scope, root_scope
+from mulligan.files.ignore import Scope, root_scope
 from mulligan.files.index import Cache, Node, Seen, signature
 from mulligan.files.names import DEEPEST, Limits, Names
-from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, can_see, opened, read_small
-from mulligan.files.twin import Twin, with_twin
+from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, opened
+from mulligan.files.scopes import IGNORE_FILES, scope_of_child, scope_of_root
+from mulligan.files.twin import Said, Twin
 from mulligan.files.wanted import Wanted, tracked_but_left_out
 from mulligan.files.way import Place, Way
 
-IGNORE_FILES = (b".gitignore", b".mulliganignore")
 SPECIAL = {
     stat.S_IFSOCK: "is a socket",
     stat.S_IFIFO: "is a named pipe",
@@ -59,6 +59,7 @@ class Scan:
         watch: Watch | None = None,
         progress: Callable[[int, int], None] | None = None,
         hands: Callable[[], Hands] | None = None,
+        twin: Twin | None = None,
     ) -> None:
         self._root = root
         self._cache = cache
@@ -73,7 +74,9 @@ class Scan:
         )
         self._sources = gitfiles.git_sources(root)
         self._rules_changed = cache.root is None
-        self._twin: Twin | None = None
+        # What is yet to be watched must be looked at when it is watched, not before.
+        self._twin = twin if watch is None else None
+        self._said: Said | None = None
 
     @property
     def coverage_changed(self) -> bool:
@@ -109,7 +112,7 @@ class Scan:
         if any(path == b"" or path.rpartition(b"/")[2] in IGNORE_FILES for path in paths):
             return False
         with opened(self._root) as fd:
-            scope = self._root_scope(fd)
+            scope = scope_of_root(fd, self._sources)
             if scope.key != root.rules:
                 return False
             way = Way(Place(fd, b"", root, scope))
@@ -138,18 +141,13 @@ class Scan:
     def _look_at_all(self, root: Node) -> None:
         is_new = not (root.files or root.guards or root.dirs)
         with opened(self._root) as fd, self._contents.prepared(for_much=is_new):
-            scope = self._root_scope(fd)
-            with self._help(fd, root) as self._twin:
+            scope = scope_of_root(fd, self._sources)
+            with self._helped(fd, root) as self._said:
                 self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
             self._settle(root)
 
-    def _help(self, fd: int, root: Node) -> AbstractContextManager[Twin | None]:
-        # What is yet to be watched must be looked at when it is watched, not before.
-        return with_twin(fd, root) if self._watch is None else nullcontext()
-
-    def _root_scope(self, fd: int) -> Scope:
-        gitignore, mulliganignore = (read_small(fd, name) for name in IGNORE_FILES)
-        return project_scope(self._sources, gitignore, mulliganignore)
+    def _helped(self, fd: int, root: Node) -> AbstractContextManager[Said | None]:
+        return self._twin.looking(self._root, fd, root) if self._twin else nullcontext()
 
     def _look(
         self,
@@ -192,9 +190,9 @@ class Scan:
     def _unsure(self, path: bytes, node: Node, status: os.stat_result) -> Collection[bytes] | None:
         """The files that need comparing, if somebody has compared the others: else `None`."""
         known = node.signature
-        if self._twin is None or known is None or known[2:] != signature(status)[2:]:
+        if self._said is None or known is None or known[2:] != signature(status)[2:]:
             return None
-        return self._twin.unsure(path, node)
+        return self._said.unsure(path, node, status)
 
     def _set_mode(self, node: Node, status: os.stat_result) -> None:
         mode = status.st_mode & 0o7777
@@ -315,7 +313,8 @@ class Scan:
                 self._look_for_wanted(child_fd, below, child, depth=depth + 1)
             else:
                 status = os.fstat(child_fd)
-                inner = self._child_scope(child_fd, status, below, child, name, scope)
+                folder = os.path.join(self._root, below)
+                inner = scope_of_child(child_fd, status, folder, child, name, scope)
                 whole = whole or below in self._names.wanted.forced
                 self._look(child_fd, status, below, child, inner, depth=depth + 1, whole=whole)
         finally:
@@ -323,35 +322,6 @@ class Scan:
         self._names.not_odd(node, name)
         if child.made is None or child.made_guards is None or mode != child.mode:
             node.changed(name)
-
-    def _child_scope(
-        self,
-        fd: int,
-        status: os.stat_result,
-        path: bytes,
-        node: Node,
-        name: bytes,
-        scope: Scope,
-    ) -> Scope:
-        present: tuple[bytes, ...] = IGNORE_FILES
-        repository = node.repository
-        if node.signature == signature(status):
-            # The directory has the names it had: only those ignore files need reading.
-            files, guards, left = node.files, node.guards, node.left
-            present = tuple(
-                [each for each in IGNORE_FILES if each in files or each in guards or each in left]
-            )
-            if not present and not repository:
-                return scope.enter(name)
-        else:
-            repository = can_see(fd, b".git")
-        gitignore, mulliganignore = (
-            read_small(fd, each) if each in present else None for each in IGNORE_FILES
-        )
-        exclude = gitfiles.info_exclude(os.path.join(self._root, path)) if repository else None
-        return scope.enter(
-            name, gitignore=gitignore, mulliganignore=mulliganignore, info_exclude=exclude
-        )
 
     def _look_for_wanted(self, fd: int, path: bytes, node: Node, *, depth: int) -> None:
         """A directory that is out of scope, but for some names in it."""
@@ -394,7 +364,8 @@ class Scan:
                     break
                 fd = os.open(parent, OPEN_DIRECTORY, dir_fd=here.fd)
                 at = join(here.path, parent)
-                scope = self._child_scope(fd, os.fstat(fd), at, child, parent, here.scope)
+                folder = os.path.join(self._root, at)
+                scope = scope_of_child(fd, os.fstat(fd), folder, child, parent, here.scope)
                 way.down(parent, Place(fd, at, child, scope))
                 if scope.key != child.rules:
                     raise _RulesChanged

@@ -11,15 +11,14 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import NamedTuple
 
 from mulligan.core.tree import LINK, Entry
+from mulligan.files.making import NAMELESS_FILE
 from mulligan.files.reach import OPEN_DIRECTORY, OPEN_FILE, Directories
 from mulligan.files.staging import Read, folder
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-NAMELESS_FILE = getattr(os, "O_TMPFILE", 0) | os.O_WRONLY | os.O_CLOEXEC
 
 
 class Slot(NamedTuple):
@@ -37,19 +36,14 @@ class Stage:
         self._directories = directories
         self._tag = tag
         self._is_resumed = False
-        self._lock = Lock()
         self._can_be_nameless = hasattr(os, "O_TMPFILE")
 
-    def slot(self, path: bytes, name: bytes, near: int | None = None) -> Slot:
+    def slot(self, path: bytes, name: bytes, device: int | None = None) -> Slot:
         """A place from which a rename to the path stays on one file system.
 
-        `near` is the folder of the path, if that is there. May be called from several threads.
+        `device` is the file system of the folder of the path, if that is there.
         """
-        with self._lock:
-            return self._slot(path, name, near)
-
-    def _slot(self, path: bytes, name: bytes, near: int | None) -> Slot:
-        if near is not None and os.fstat(near).st_dev == self._directories.device:
+        if device == self._directories.device:
             place = b""
         else:
             place = self._directories.device_root(path)
@@ -65,14 +59,25 @@ class Stage:
                     self._make(place)
         return Slot(self.folders[place], name)
 
-    def write(self, slot: Slot, entry: Entry, read: Read, *, near: int | None, sync: bool) -> None:
+    def write(
+        self,
+        slot: Slot,
+        entry: Entry,
+        read: Read,
+        *,
+        near: int | None,
+        made: int | None = None,
+        sync: bool,
+    ) -> None:
         """Puts a content into its slot, with its mode. `near` is the folder that it is to go to,
-        if that is there already."""
+        if that is there already; `made` a file without a name that was made there."""
         if self._is_resumed:
             unlink_if_there(slot)
         if entry.kind == LINK:
             target = b"".join(read(entry.id))
             os.symlink(target, slot.name, dir_fd=slot.fd)
+            return
+        if made is not None and self._fill_and_name(slot, made, entry, read, sync=sync):
             return
         if self._write_nameless(slot, entry, read, near, sync=sync):
             return
@@ -92,13 +97,16 @@ class Stage:
             self._can_be_nameless = problem.errno in (errno.EACCES, errno.EPERM)
             return False
         with _closing(fd):
-            _fill(fd, entry, read, sync=sync)
-            try:
-                os.link(f"/proc/self/fd/{fd}", slot.name, dst_dir_fd=slot.fd)
-            except OSError:
-                self._can_be_nameless = False
-                return False
-            return True
+            return self._fill_and_name(slot, fd, entry, read, sync=sync)
+
+    def _fill_and_name(self, slot: Slot, fd: int, entry: Entry, read: Read, *, sync: bool) -> bool:
+        _fill(fd, entry, read, sync=sync)
+        try:
+            os.link(f"/proc/self/fd/{fd}", slot.name, dst_dir_fd=slot.fd)
+        except OSError:
+            self._can_be_nameless = False
+            return False
+        return True
 
     def remove(self, place: bytes) -> None:
         """Removes a folder that is empty again. Whoever holds it open closes it."""

@@ -1,9 +1,13 @@
 """Half of a look, done by a child process from the other end.
 
 Looking at an unchanged tree is one call to the system for each file. Where there are many, a child
-goes through the directories from the last to the first and says which files are as they are
-remembered, while the look itself goes from the first to the last; where the two meet, both are
-done. A byte for each directory and each file, in memory that both see, is all that is said.
+goes through the directories from the last to the first and says which files are as it remembers
+them, while the look itself goes from the first to the last; where the two meet, both are done. A
+byte for each directory and each file, in memory that both see, is all that is said.
+
+The child stays, for to be forked costs more than to look at some thousand files. It remembers what
+was known when it began, and never learns anything: what has changed since is for whoever asks to
+look at, and once that is much, another child takes its place.
 """
 
 from __future__ import annotations
@@ -11,33 +15,126 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
+from typing import NamedTuple
 
 from mulligan.files.forking import can_fork, child
 from mulligan.files.index import Node, Seen, signature
-from mulligan.files.reach import OPEN_DIRECTORY
+from mulligan.files.reach import OPEN_DIRECTORY, opened
 
 MANY = 20_000
-"""Files from which on a child saves more time than it takes to have one."""
+"""Files from which on a child saves more time in one look than it takes to have one."""
+
+ENOUGH = 4_000
+"""Files from which on it does so for somebody who has looked before, and will again."""
+
+OUTDATED = 10
+"""One in so many files that are not as the child remembers: then it is time for another."""
+
+WAKE_SECONDS = 10
 
 TAKEN, DONE = 1, 2
 SAME = 1
 
 
+class Remembered(NamedTuple):
+    """A directory as it was known when the child was forked."""
+
+    path: bytes
+    signature: tuple[int, int, int, int] | None
+    files: Mapping[bytes, Seen]
+    guards: Mapping[bytes, Seen]
+
+
 class Twin:
-    """What the child has said so far: of each directory whether it is done, and of each of its
+    """The child of one workspace: there when it is worth it, until it is closed."""
+
+    def __init__(self) -> None:
+        self._child: _Child | None = None
+        self._has_looked = False
+
+    @contextmanager
+    def looking(self, path: bytes, fd: int, root: Node) -> Iterator[Said | None]:
+        """Has a child look at what is known below a folder, if that is worth it.
+
+        The folder is given by its path, and open as `fd`.
+        """
+        said = self._begin(path, fd, root)
+        try:
+            yield said
+        finally:
+            self._has_looked = True
+            if said is not None:
+                said.end()
+                if said.is_outdated:
+                    self.close()
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def _begin(self, path: bytes, fd: int, root: Node) -> Said | None:
+        if self._child is not None and not self._child.is_of(fd):
+            self.close()
+        if self._child is None:
+            self._child = self._forked(path, fd, root)
+            return self._child.said if self._child is not None else None
+        try:
+            return self._child.look_again()
+        except OSError:
+            # It is no more.
+            self.close()
+            return None
+
+    def _forked(self, path: bytes, fd: int, root: Node) -> _Child | None:
+        files = sum([len(node.files) + len(node.guards) for _path, node in root.walk()])
+        if files < (ENOUGH if self._has_looked else MANY) or not can_fork():
+            return None
+        with suppress(OSError), ExitStack() as ends:
+            begun = _Child(path, fd, root, ends)
+            if begun.pid is not None:
+                begun.ends = ends.pop_all()
+                return begun
+        return None
+
+
+class Said:
+    """What the child says in one look: of each directory whether it is done, and of each of its
     files, in order, whether it is as remembered. What is not said is not known."""
 
     def __init__(self, root: Node) -> None:
-        self.known = list(root.walk())
-        self.starts = [len(self.known)]
-        for _path, node in self.known:
-            self.starts.append(self.starts[-1] + len(node.files) + len(node.guards))
-        self._places = {path: place for place, (path, _node) in enumerate(self.known)}
+        self.known = [
+            Remembered(
+                path, None if node.partial else node.signature, dict(node.files), dict(node.guards)
+            )
+            for path, node in root.walk()
+        ]
+        self.starts = [len(self.known) + 1]
+        for each in self.known:
+            self.starts.append(self.starts[-1] + len(each.files) + len(each.guards))
+        self._places = {each.path: place for place, each in enumerate(self.known)}
+        self._missed = 0
         self.told = mmap.mmap(-1, self.starts[-1])
 
-    def unsure(self, path: bytes, node: Node) -> Collection[bytes] | None:
+    def begin(self) -> None:
+        self._missed = 0
+        self.told[:] = bytes(len(self.told))
+
+    def end(self) -> None:
+        """Whatever is not said by now is of no use."""
+        self.told[len(self.known)] = TAKEN
+
+    @property
+    def is_ended(self) -> bool:
+        return self.told[len(self.known)] == TAKEN
+
+    @property
+    def is_outdated(self) -> bool:
+        return self._missed * OUTDATED > len(self.told)
+
+    def unsure(self, path: bytes, node: Node, status: os.stat_result) -> Collection[bytes] | None:
         """The files of a directory that may be other than remembered; `None`: any of them.
 
         If the child has not been there, it is for the caller to look, and the child goes no
@@ -45,56 +142,115 @@ class Twin:
         """
         place = self._places.get(path)
         if place is None:
+            self._missed += len(node.files) + 1
             return None
         if self.told[place] != DONE:
             self.told[place] = TAKEN
             return None
+        _path, known, files, guards = self.known[place]
+        if known is None or known[2:] != signature(status)[2:]:
+            return None
         marks = self.told[self.starts[place] : self.starts[place + 1]]
-        if marks.count(SAME) == len(marks):
+        if marks.count(SAME) == len(marks) and node.files == files and node.guards == guards:
             return ()
-        names = chain(node.files, node.guards)
-        return {name for name, mark in zip(names, marks, strict=True) if mark != SAME}
+        names = chain(files, guards)
+        same = {name for name, mark in zip(names, marks, strict=True) if mark == SAME}
+        now, then = {**node.files, **node.guards}, {**files, **guards}
+        # What the child saw unchanged may have changed, and back, in what is known here.
+        unsure = {name for name in now if name not in same or now[name] != then[name]}
+        self._missed += len(unsure)
+        return unsure
 
 
-@contextmanager
-def with_twin(fd: int, root: Node) -> Iterator[Twin | None]:
-    """Has a child look at what is known below the folder `fd`, if that is worth it."""
-    files = sum([len(node.files) + len(node.guards) for _path, node in root.walk()])
-    if files < MANY or not can_fork():
-        yield None
-        return
-    twin = None
-    with suppress(OSError):
-        twin = Twin(root)
-    if twin is None:
-        yield None
-        return
-    parent = os.getpid()
-    with closing(twin.told), child(lambda: _look_backwards(fd, twin, parent), {fd}) as pid:
-        yield twin if pid is not None else None
+class _Child:
+    """A child that was forked, and how to tell it to look once more."""
+
+    def __init__(self, path: bytes, fd: int, root: Node, ends: ExitStack) -> None:
+        self.ends = ends
+        self.said = Said(root)
+        self._owner = os.getpid()
+        self._path = path
+        self._root = signature(os.fstat(fd))[2:]
+        question, ask = os.pipe()
+        self._ask = ends.enter_context(os.fdopen(ask, "wb", 0))
+        with os.fdopen(question, "rb", 0):
+            answer, reply = os.pipe()
+            self._answer = ends.enter_context(os.fdopen(answer, "rb", 0))
+            with os.fdopen(reply, "wb", 0):
+                work = child(lambda: self._work(question, reply), {question, reply})
+                self.pid = ends.enter_context(work)
+        os.set_blocking(answer, False)
+
+    def is_of(self, fd: int) -> bool:
+        """Whether it is this process's own, and looks at this very folder."""
+        return self._owner == os.getpid() and self.is_at(fd)
+
+    def is_at(self, fd: int) -> bool:
+        return self._root == signature(os.fstat(fd))[2:]
+
+    def look_again(self) -> Said | None:
+        """What it says from now on; `None` if it is still at work. Raises `OSError` if it died."""
+        answer = self._answer.read(1)
+        if answer is None:
+            return None
+        if not answer or self._has_ended():
+            # To speak to nobody may end a program that has not said that it would rather know.
+            raise BrokenPipeError
+        self.said.begin()
+        self._ask.write(b"?")
+        return self.said
+
+    def close(self) -> None:
+        self.ends.close()
+
+    def _has_ended(self) -> bool:
+        assert self.pid is not None
+        how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.pid, how) is not None
+
+    def _work(self, question: int, reply: int) -> None:
+        import select
+
+        poll = select.poll()
+        poll.register(question, select.POLLIN)
+        while True:
+            self._look()
+            os.write(reply, b"!")
+            while not poll.poll(WAKE_SECONDS * 1000):
+                # Others may hold the other end, too: then it does not tell that the owner is gone.
+                if os.getppid() != self._owner:
+                    return
+            if not os.read(question, 1):
+                return
+
+    def _look(self) -> None:
+        # Open only for as long as it takes: who waits would keep a disk from being taken out.
+        with suppress(OSError), opened(self._path) as fd:
+            if self.is_at(fd):
+                _look_backwards(fd, self.said)
 
 
-def _look_backwards(fd: int, twin: Twin, parent: int) -> None:
-    told = twin.told
-    for place in range(len(twin.known) - 1, -1, -1):
-        if told[place] == TAKEN or os.getppid() != parent:
+def _look_backwards(fd: int, said: Said) -> None:
+    told = said.told
+    for place in range(len(said.known) - 1, -1, -1):
+        if told[place] == TAKEN or said.is_ended:
             return
-        marks = _marks(fd, *twin.known[place])
+        marks = _marks(fd, said.known[place])
         if marks is not None:
-            told[twin.starts[place] : twin.starts[place + 1]] = marks
+            told[said.starts[place] : said.starts[place + 1]] = marks
             told[place] = DONE
 
 
-def _marks(root: int, path: bytes, node: Node) -> bytes | None:
+def _marks(root: int, known: Remembered) -> bytes | None:
     """Of each file whether it is as remembered, if this is the directory that is."""
-    if node.signature is None or node.partial:
+    if known.signature is None:
         return None
     try:
-        fd = os.open(path or b".", OPEN_DIRECTORY, dir_fd=root)
+        fd = os.open(known.path or b".", OPEN_DIRECTORY, dir_fd=root)
         try:
-            if signature(os.fstat(fd))[2:] != node.signature[2:]:
+            if signature(os.fstat(fd))[2:] != known.signature[2:]:
                 return None
-            return bytes([*_are_same(fd, node.files), *_are_same(fd, node.guards)])
+            return bytes([*_are_same(fd, known.files), *_are_same(fd, known.guards)])
         finally:
             os.close(fd)
     except OSError:

@@ -104,6 +104,7 @@ def _look(
         watch=watcher,
         progress=lambda files, size: workspace.progress("reading", files, None),
         hands=_hands(workspace, sink) if isinstance(sink, Writer) else None,
+        twin=workspace.twin if isinstance(sink, Writer) else None,
     )
     asked = watcher.since if watcher is not None else None
     if ahead and workspace.watcher is not None:

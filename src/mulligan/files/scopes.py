@@ -1,0 +1,44 @@
+"""The rules in force in a directory: its ignore files are read only where there are any."""
+
+from __future__ import annotations
+
+import os
+
+from mulligan.files import gitfiles
+from mulligan.files.gitfiles import GitSources
+from mulligan.files.ignore import Scope, project_scope
+from mulligan.files.index import Node, signature
+from mulligan.files.reach import can_see, read_small
+
+IGNORE_FILES = (b".gitignore", b".mulliganignore")
+
+
+def scope_of_root(fd: int, sources: GitSources) -> Scope:
+    gitignore, mulliganignore = (read_small(fd, name) for name in IGNORE_FILES)
+    return project_scope(sources, gitignore, mulliganignore)
+
+
+def scope_of_child(
+    fd: int, status: os.stat_result, path: bytes, node: Node, name: bytes, scope: Scope
+) -> Scope:
+    """The rules in a directory that is open as `fd` and known as `node`; `scope` is that of the
+    directory above, `path` its whole path."""
+    present: tuple[bytes, ...] = IGNORE_FILES
+    repository = node.repository
+    if node.signature == signature(status):
+        # The directory has the names it had: only those ignore files need reading.
+        files, guards, left = node.files, node.guards, node.left
+        present = tuple(
+            [each for each in IGNORE_FILES if each in files or each in guards or each in left]
+        )
+        if not present and not repository:
+            return scope.enter(name)
+    else:
+        repository = can_see(fd, b".git")
+    gitignore, mulliganignore = (
+        read_small(fd, each) if each in present else None for each in IGNORE_FILES
+    )
+    exclude = gitfiles.info_exclude(path) if repository else None
+    return scope.enter(
+        name, gitignore=gitignore, mulliganignore=mulliganignore, info_exclude=exclude
+    )
