@@ -6,14 +6,16 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mulligan
+from mulligan.errors import OutOfSpace
 from mulligan.files import contents, forking
+from mulligan.store.writer import Writer
 from mulligan.workspace import hands
 
 FILES = 300
@@ -33,7 +35,7 @@ def project(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(contents, "MUCH", 1)
     monkeypatch.setattr(contents, "WORKERS", 2)
-    monkeypatch.setattr(contents, "HANDS", 3)
+    monkeypatch.setattr(contents, "BATCH_FILES", 16)
     root = tmp_path / "project"
     for number in range(FILES):
         folder = root / f"folder {number % 7}"
@@ -48,17 +50,17 @@ def project(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def busy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The processes that were given work."""
     found: list[int] = []
-    begin = hands.Hands._begin
+    say = hands.Hand.say
 
-    def noted(self: hands.Hands) -> hands.Hand:
-        hand = begin(self)
-        found.append(hand.pid)
-        return hand
+    def noted(self: hands.Hand, message: Any) -> None:
+        if isinstance(message, list):
+            found.append(self.pid)
+        say(self, message)
 
-    monkeypatch.setattr(hands.Hands, "_begin", noted)
+    monkeypatch.setattr(hands.Hand, "say", noted)
     return found
 
 
@@ -80,39 +82,176 @@ def kept(root: Path) -> tuple[str, dict[str, bytes]]:
         }
 
 
-def test_what_others_read_is_kept_to_the_byte_and_they_are_gone_afterwards(
-    project: Path, way: str, begun: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[object] = []
-    start = hands.Hands._start_one
-    monkeypatch.setattr(hands.Hands, "_start_one", lambda self: started.append(1) or start(self))
-    tree, files = kept(project)
-    assert begun
-    assert bool(started) == (way == "begun")
-    for pid in begun:
+def assert_gone(processes: Iterable[int]) -> None:
+    for pid in processes:
         with pytest.raises(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
+
+
+def test_what_others_read_is_kept_to_the_byte_and_they_are_gone_afterwards(
+    project: Path, way: str, busy: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    start = hands.Hands._begin_one
+    monkeypatch.setattr(hands.Hands, "_begin_one", lambda self: started.append(1) or start(self))
+    tree, files = kept(project)
+    assert len(set(busy)) == 2
+    assert bool(started) == (way == "begun")
+    assert_gone(busy)
     assert files == everything(project)
     monkeypatch.setattr(contents, "MUCH", 1 << 40)
+    monkeypatch.setattr(contents, "can_fork", lambda: False)
     monkeypatch.setenv("MULLIGAN_HOME", str(project.parent / "another home"))
     assert kept(project)[0] == tree
 
 
-def test_one_that_is_killed_leaves_its_files_to_us(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+def test_of_a_new_project_they_read_while_the_rest_is_listed(
+    project: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = hands.Hands.read
+    order: list[str] = []
+    give, finish = hands.Hands.give, contents.Contents.finish
+
+    def giving(self: hands.Hands, batch: Any) -> bool:
+        order.append("give")
+        return give(self, batch)
+
+    def finishing(self: contents.Contents) -> Any:
+        order.append("finish")
+        return finish(self)
+
+    monkeypatch.setattr(hands.Hands, "give", giving)
+    monkeypatch.setattr(contents.Contents, "finish", finishing)
+    assert kept(project)[1] == everything(project)
+    assert order[0] == ("give" if way == "forked" else "finish")
+
+
+@pytest.mark.parametrize("ahead", [1, 6])
+def test_one_that_is_killed_leaves_its_files_to_us(
+    project: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    monkeypatch.setattr(hands, "AHEAD", ahead)
+    take = hands.Hands.take
     deaths = []
 
-    def dying(self: hands.Hands, batch: Any) -> Any:
-        found = read(self, batch)
-        os.kill(self._own.hand.pid, signal.SIGKILL)
-        deaths.append(self._own.hand.pid)
+    def killing(self: hands.Hands, *, wait: bool) -> Any:
+        found = take(self, wait=wait)
+        if found and not deaths:
+            deaths.append(self._hands[0].pid)
+            os.kill(deaths[0], signal.SIGKILL)
         return found
 
-    monkeypatch.setattr(hands.Hands, "read", dying)
+    monkeypatch.setattr(hands.Hands, "take", killing)
     assert kept(project)[1] == everything(project)
-    assert len(deaths) > len(set(deaths)) > 0
+    assert_gone(deaths)
+    assert deaths
+
+
+def test_when_all_are_killed_we_read_the_rest(
+    project: Path, busy: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = hands.Hands.take
+
+    def killing(self: hands.Hands, *, wait: bool) -> Any:
+        for hand in self._hands:
+            os.kill(hand.pid, signal.SIGKILL)
+        return take(self, wait=wait)
+
+    monkeypatch.setattr(hands.Hands, "take", killing)
+    assert kept(project)[1] == everything(project)
+    assert_gone(busy)
+
+
+def test_what_one_says_when_it_dies_in_the_middle_does_not_count(
+    project: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "begun":
+        pytest.skip("it would have to be told")
+    framed = hands._framed
+    parent = os.getpid()
+
+    def torn(message: Any, records: Any = ()) -> bytes:
+        data = framed(message, records)
+        if os.getpid() == parent:
+            return data
+        os.write(next(iter(replies())), data[: len(data) * 2 // 3])
+        os._exit(1)
+
+    def replies() -> Iterator[int]:
+        for fd in map(int, os.listdir("/proc/self/fd")):
+            if fd > 2:
+                try:
+                    os.write(fd, b"")
+                except OSError:
+                    continue
+                yield fd
+
+    monkeypatch.setattr(hands, "_framed", torn)
+    assert kept(project)[1] == everything(project)
+
+
+def test_what_many_files_hold_is_stored_once(project: Path) -> None:
+    for number in range(200):
+        (project / f"copy {number}").write_bytes(bytes(range(256)) * 80)
+    with mulligan.open(project) as workspace:
+        checkpoint = workspace.checkpoint()
+        count, stored = workspace.store.index.count()
+        packs = sum(each.stat().st_size for each in project.parent.rglob("*.pack"))
+        assert packs - stored < (count + 1) * 100
+        assert workspace.read(checkpoint.id, "copy 199") == bytes(range(256)) * 80
+
+
+def test_what_is_stored_is_not_stored_again_when_the_cache_is_lost(
+    project: Path, busy: list[int]
+) -> None:
+    tree, _files = kept(project)
+    packs = {each: each.stat().st_size for each in project.parent.rglob("*.pack")}
+    next(project.parent.glob("home/projects/*/index")).unlink()
+    (project / "folder 1" / "new").write_text("new")
+    busy.clear()
+    assert kept(project)[0] != tree
+    assert busy
+    grown = {each: each.stat().st_size for each in project.parent.rglob("*.pack")}
+    assert sum(grown.values()) - sum(packs.values()) < 5000
+    assert kept(project)[1] == everything(project)
+
+
+def test_many_bytes_are_said_in_parts_and_through_narrow_pipes(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    pipe = os.pipe
+
+    def narrow() -> tuple[int, int]:
+        ends = pipe()
+        fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, 4096)
+        return ends
+
+    for number in range(100):
+        (project / f"{'long ' * 40}{number}").write_bytes(os.urandom(40_000))
+    monkeypatch.setattr(hands, "PART", 1 << 16)
+    monkeypatch.setattr(hands, "PIPE", 4096)
+    monkeypatch.setattr(hands.os, "pipe", narrow)
+    assert kept(project)[1] == everything(project)
+
+
+def test_when_what_they_read_cannot_be_stored_they_are_gone_and_nothing_is_believed(
+    project: Path, busy: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Writer.put_framed
+    count = iter(range(100))
+
+    def full(self: Writer, listed: Any, records: bytes) -> None:
+        if next(count) == 3:
+            raise OutOfSpace("full")
+        put(self, listed, records)
+
+    monkeypatch.setattr(Writer, "put_framed", full)
+    with mulligan.open(project) as workspace, pytest.raises(OutOfSpace):
+        workspace.checkpoint()
+    assert_gone(busy)
+    monkeypatch.setattr(Writer, "put_framed", put)
+    assert kept(project)[1] == everything(project)
 
 
 @pytest.mark.parametrize("executable", ["/nowhere/python3", "/usr/bin/blender", None])
@@ -130,10 +269,12 @@ def test_what_cannot_be_read_is_named_as_ever(project: Path) -> None:
     gone = project / "folder 2" / "file 2"
     gone.unlink()
     gone.symlink_to("/etc/passwd")
+    os.truncate(project / "large", 101 << 20)
     with mulligan.open(project) as workspace:
         checkpoint = workspace.checkpoint()
         assert [(each.path, each.reason) for each in checkpoint.coverage.skipped] == [
-            (b"folder 1/file 1", "is a named pipe")
+            (b"folder 1/file 1", "is a named pipe"),
+            (b"large", "is larger than the limit (101.0 MB)"),
         ]
         assert workspace.read(checkpoint.id, "folder 2/file 2") == b"/etc/passwd"
 
@@ -142,19 +283,19 @@ def test_a_file_that_has_grown_large_meanwhile_is_read_by_us(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     growing = project / "folder 3" / "file 3"
-    read = hands.Hands.read
+    give = hands.Hands.give
 
-    def grow(self: hands.Hands, batch: Any) -> Any:
+    def grow(self: hands.Hands, batch: Any) -> bool:
         if any(job.name == b"file 3" for job in batch):
             growing.write_bytes(os.urandom(2 << 20))
-        return read(self, batch)
+        return give(self, batch)
 
-    monkeypatch.setattr(hands.Hands, "read", grow)
+    monkeypatch.setattr(hands.Hands, "give", grow)
     assert kept(project)[1] == everything(project)
 
 
 def test_those_that_were_not_needed_are_sent_away(
-    project: Path, way: str, begun: list[int], monkeypatch: pytest.MonkeyPatch
+    project: Path, way: str, busy: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forked: list[int] = []
     fork = forking._fork
@@ -167,13 +308,12 @@ def test_those_that_were_not_needed_are_sent_away(
 
     monkeypatch.setattr(forking, "_fork", noted)
     monkeypatch.setattr(contents, "MUCH", 1 << 40)
+    monkeypatch.setattr(contents, "BATCH_FILES", 1 << 20)
     descriptors = len(os.listdir("/proc/self/fd"))
     assert kept(project)[1] == everything(project)
-    assert not begun
-    assert len(forked) == (3 if way == "forked" else 0)
-    for pid in forked:
-        with pytest.raises(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
+    assert not busy
+    assert len(forked) == (2 if way == "forked" else 0)
+    assert_gone(forked)
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
@@ -185,7 +325,7 @@ def test_without_room_for_any_everything_is_read_all_the_same(
 
 
 def test_where_descriptors_are_few_none_is_taken_away_and_none_leaks(
-    project: Path, way: str, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipes = []
     pipe = os.pipe
@@ -197,7 +337,6 @@ def test_where_descriptors_are_few_none_is_taken_away_and_none_leaks(
         return pipes[-1]
 
     descriptors = len(os.listdir("/proc/self/fd"))
-    if way == "forked":
-        monkeypatch.setattr(hands.os, "pipe", few)
+    monkeypatch.setattr(hands.os, "pipe", few)
     assert kept(project)[1] == everything(project)
     assert len(os.listdir("/proc/self/fd")) == descriptors

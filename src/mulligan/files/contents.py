@@ -2,7 +2,8 @@
 
 The scan only notes which files are to be read; when it is through, threads open, read, hash and
 compress them in batches. (While both run at once they mostly wait for each other.) Where there is
-much to read, they have it read by other processes. A file that changes while it is read is read
+much to read, other processes do it: of a project that is new they stand by from the beginning, and
+read while the rest of it is still being listed. A file that changes while it is read is read
 again; if it will not hold still, what was read last is kept, and the cache is told not to trust
 it.
 """
@@ -13,7 +14,8 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
@@ -28,8 +30,8 @@ MUCH = 24 << 20
 BATCH_FILES = 48
 BATCH_BYTES = 4 << 20
 ATTEMPTS = 4
-HANDS = WORKERS + 1
-"""One more than there are cores: while an answer is taken in, somebody else reads."""
+UNKNOWN = -1
+"""The size of a file that nobody has looked at yet."""
 
 
 class Sink(Protocol):
@@ -45,11 +47,21 @@ class Sink(Protocol):
 class Hands(Protocol):
     """Other processes, which read small files that were never seen before."""
 
-    def read(self, batch: Sequence[Job]) -> list[Seen | None]:
-        """What the cache keeps of each file; `None` if it is still to be read."""
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is something yet to be taken."""
 
     def fork(self, count: int) -> None:
-        """Has so many of them ready."""
+        """Has so many of them ready, if they can be had. There must be no other thread."""
+
+    def begin(self, count: int) -> None:
+        """The same, whatever other threads there are."""
+
+    def give(self, batch: Sequence[Job]) -> bool:
+        """Has one of them read some files; `False` if all have enough to do, or none is there."""
+
+    def take(self, *, wait: bool) -> list[Answer]:
+        """What was read; of a file that is still to be read nothing is said."""
 
     def close(self) -> None: ...
 
@@ -72,7 +84,7 @@ class Answer(NamedTuple):
 
 
 class Contents:
-    """Collects files to read; `finish` reads them all and hands out the answers."""
+    """Collects files to read; `finish` has them all read and hands out the answers."""
 
     def __init__(
         self,
@@ -87,87 +99,126 @@ class Contents:
         self._sink = sink
         self._limit = limit
         self._progress = progress
-        self._more_hands = hands
+        self._more_hands = hands if WORKERS > 1 else None
         self._hands: Hands | None = None
         self._jobs: list[Job] = []
+        self._new: list[Job] = []
+        self._batches: deque[list[Job]] = deque()
+        self._answers: list[Answer] = []
+        self._bytes = 0
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether a new file is best read at once, without a look at it before."""
+        return self._hands is not None
 
     def read(self, job: Job) -> None:
-        self._jobs.append(job)
+        if self._hands is None or not _is_for_hands(job):
+            self._jobs.append(job)
+            return
+        self._new.append(job)
+        if len(self._new) == BATCH_FILES:
+            self._batches.append(self._new)
+            self._new = []
+            self._give()
+            self._take(wait=False)
 
     def finish(self) -> list[Answer]:
         """Every answer; raises what the sink raised, once nothing is running any more."""
-        jobs, self._jobs = self._jobs, []
-        new = [job for job in jobs if job.base is None and job.size < LARGE]
-        if self._more_hands is None or WORKERS < 2 or sum(job.size for job in new) < MUCH:
-            self._send_away()
-            return self._read_all(list(_batches(jobs)), WORKERS)
-        others = [job for job in jobs if job.base is not None or job.size >= LARGE]
-        self._hands = self._hands or self._more_hands()
         try:
-            found = self._read_all(list(_batches(new)), HANDS)
+            self._call_hands()
+            while self._hands is not None:
+                self._give()
+                if not self._hands.is_busy:
+                    break
+                self._take(wait=True)
         finally:
             self._send_away()
-        return found + self._read_all(list(_batches(others)), WORKERS)
+        left = [*self._jobs, *(job for batch in self._batches for job in batch)]
+        self._jobs.clear()
+        self._batches.clear()
+        self._read_all(list(_batches(left)))
+        answers, self._answers, self._bytes = self._answers, [], 0
+        return answers
 
     @contextmanager
     def prepared(self, *, for_much: bool) -> Iterator[None]:
         """Other processes stand by while everything is listed, if there may be much to read."""
-        if for_much and self._more_hands is not None and WORKERS > 1 and can_fork():
+        if for_much and self._more_hands is not None and can_fork():
             self._hands = self._more_hands()
         try:
             if self._hands is not None:
-                self._hands.fork(HANDS)
+                self._hands.fork(WORKERS)
             yield
         finally:
             self._send_away()
+
+    def _call_hands(self) -> None:
+        """Has others read what is left, if that is so much that it takes less time."""
+        if self._hands is None and self._more_hands is not None:
+            new = [job for job in self._jobs if _is_for_hands(job)]
+            if sum(job.size for job in new) < MUCH:
+                return
+            self._jobs = [job for job in self._jobs if not _is_for_hands(job)]
+            self._batches.extend(_batches(new))
+            self._hands = self._more_hands()
+            self._hands.begin(WORKERS)
+        elif self._hands is not None and not self._batches and not self._hands.is_busy:
+            # As little as this is read sooner than others are told of it.
+            self._jobs += self._new
+        else:
+            self._batches.append(self._new)
+        self._new = []
+
+    def _give(self) -> None:
+        assert self._hands is not None
+        while self._batches and self._hands.give(self._batches[0]):
+            self._batches.popleft()
+
+    def _take(self, *, wait: bool) -> None:
+        assert self._hands is not None
+        found = self._hands.take(wait=wait)
+        self._jobs += [job for job, seen, _problem in found if seen is None]
+        self._note([each for each in found if each[1] is not None])
 
     def _send_away(self) -> None:
         if self._hands is not None:
             self._hands.close()
             self._hands = None
 
-    def _read_all(self, batches: list[list[Job]], workers: int) -> list[Answer]:
-        if len(batches) < 2 or workers < 2:
+    def _read_all(self, batches: list[list[Job]]) -> None:
+        if len(batches) < 2 or WORKERS < 2:
             # So little that starting threads would cost more than reading it.
-            return self._gather(map(self._read_batch, batches))
+            for batch in batches:
+                self._note(list(self.read_here(batch)))
+            return
         from concurrent.futures import ThreadPoolExecutor
 
         with (
             quick_turns(),
-            ThreadPoolExecutor(workers, thread_name_prefix="mulligan-read") as pool,
+            ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool,
         ):
             try:
-                return self._gather(pool.map(self._read_batch, batches))
+                for found in pool.map(lambda batch: list(self.read_here(batch)), batches):
+                    self._note(found)
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _gather(self, found: Iterator[list[Answer]]) -> list[Answer]:
-        answers: list[Answer] = []
-        size = 0
-        for batch in found:
-            answers += batch
-            size += sum(answer.job.size for answer in batch)
-            if self._progress is not None:
-                self._progress(len(answers), size)
-        return answers
+    def _note(self, found: list[Answer]) -> None:
+        self._answers += found
+        if found and self._progress is not None:
+            self._bytes += sum([seen[2] for _job, seen, _problem in found if seen is not None])
+            self._progress(len(self._answers), self._bytes)
 
-    def _read_batch(self, batch: list[Job]) -> list[Answer]:
-        if self._hands is None:
-            return self.read_here(batch)
-        found = list(zip(batch, self._hands.read(batch), strict=True))
-        left = [job for job, seen in found if seen is None]
-        return [Answer(job, seen, None) for job, seen in found if seen] + self.read_here(left)
-
-    def read_here(self, batch: list[Job]) -> list[Answer]:
+    def read_here(self, batch: Iterable[Job]) -> Iterator[Answer]:
         """Reads files in this process, one after another."""
-        answers = []
         with Directories(self._root) as directories:
             for job in batch:
                 try:
                     fd = os.open(job.name, OPEN_FILE, dir_fd=directories.open(job.directory))
                     try:
-                        answers.append(self._read_one(job, fd))
+                        found = self._read_one(job, fd)
                     finally:
                         os.close(fd)
                 except OSError as problem:
@@ -176,8 +227,8 @@ class Contents:
                     vanished = problem.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
                     reason = f"cannot be read: {problem.strerror}"
                     reason = "vanished while it was looked at" if vanished else reason
-                    answers.append(Answer(job, None, reason))
-        return answers
+                    found = Answer(job, None, reason)
+                yield found
 
     def _read_one(self, job: Job, fd: int) -> Answer:
         status = os.fstat(fd)
@@ -186,7 +237,8 @@ class Contents:
         for _attempt in range(ATTEMPTS):
             begun = time.time_ns()
             if status.st_size > self._limit:
-                return Answer(job, None, "grew beyond the limit while it was looked at")
+                grew = "grew beyond the limit while it was looked at"
+                return Answer(job, None, grew if job.size >= 0 else too_large(status.st_size))
             if status.st_size < LARGE:
                 content = _whole(fd, status.st_size)
                 id, size = self._sink.put(content, base=job.base), len(content)
@@ -202,6 +254,14 @@ class Contents:
                 break
             os.lseek(fd, 0, os.SEEK_SET)
         return Answer(job, remember(status, size, id, begun, still=still), None)
+
+
+def too_large(size: int) -> str:
+    return f"is larger than the limit ({size / (1 << 20):.1f} MB)"
+
+
+def _is_for_hands(job: Job) -> bool:
+    return job.base is None and job.size < LARGE
 
 
 def _batches(jobs: list[Job]) -> Iterator[list[Job]]:

@@ -65,6 +65,11 @@ class Node:
         self.unsaved: set[bytes] | None = None
         self.touched = True
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no name is known here."""
+        return not (self.files or self.guards or self.dirs or self.left or self.odd)
+
     def changed(self, name: bytes | None = None) -> None:
         """What lies here under a name, or below it, differs from what was built, and saved.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from mulligan.core.tree import join
@@ -16,6 +17,8 @@ DEEPEST = 256
 # `os.fsencode`, without the questions that it asks of every name.
 ENCODING = (sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 UNSEEN: Seen = (b"", 0, -1, -1, -1, -1, b"")
+LISTED: Seen = (b"", 0, -3, -3, -3, -3, b"")
+"""Never seen either, but the folder says that it is an ordinary file."""
 NOT_KEPT: Seen = (b"", 0, -2, -2, -2, -2, b"")
 
 
@@ -57,14 +60,34 @@ class Names:
         settled = node.rules == scope.key and not whole and not anew and self.wanted.nothing
         files, folders = (node.files, node.dirs) if settled else ({}, {})
         found = dict(zip(_names(entries), entries, strict=True))
-        for name in [name for name in found if name not in files]:
-            is_directory = found[name].is_dir(follow_symlinks=False)
-            if not is_directory or name not in folders:
-                self.sort(fd, path, node, name, is_directory, scope, whole)
+        if not whole and self.wanted.nothing and node.is_empty:
+            self._sort_new(fd, path, node, found, scope)
+        else:
+            for name in [name for name in found if name not in files]:
+                is_directory = found[name].is_dir(follow_symlinks=False)
+                if not is_directory or name not in folders:
+                    self.sort(fd, path, node, name, is_directory, scope, whole)
         for known in (node.files, node.guards, node.dirs, node.left, node.odd):
             for name in [name for name in known if name not in found and name != b"."]:
                 self.gone(node, name)
         node.repository = bool(path) and b".git" in found
+
+    def _sort_new(
+        self,
+        fd: int,
+        path: bytes,
+        node: Node,
+        found: Mapping[bytes, os.DirEntry[str]],
+        scope: Scope,
+    ) -> None:
+        """`sort` for each name of a directory of which nothing is known."""
+        for name, entry in found.items():
+            if entry.is_file(follow_symlinks=False) and not scope.decide(name, False):
+                node.files[name] = LISTED
+            else:
+                is_directory = entry.is_dir(follow_symlinks=False)
+                self.sort(fd, path, node, name, is_directory, scope, whole=False)
+        node.changed()
 
     def sort(
         self,

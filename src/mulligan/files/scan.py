@@ -20,10 +20,10 @@ from typing import Any, Protocol
 
 from mulligan.core.tree import LINK, join
 from mulligan.files import gitfiles
-from mulligan.files.contents import Contents, Hands, Job, Sink, is_racy
+from mulligan.files.contents import UNKNOWN, Contents, Hands, Job, Sink, is_racy, too_large
 from mulligan.files.ignore import Scope, root_scope
 from mulligan.files.index import Cache, Node, Seen, signature
-from mulligan.files.names import DEEPEST, Limits, Names
+from mulligan.files.names import DEEPEST, LISTED, Limits, Names
 from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, opened
 from mulligan.files.scopes import IGNORE_FILES, scope_of_child, scope_of_root
 from mulligan.files.twin import Said, Twin
@@ -214,6 +214,8 @@ class Scan:
             files: Iterable[tuple[bytes, Seen]] = known.items()
             if unsure is not None:
                 files = [(name, seen) for name, seen in files if seen[4] < 0 or name in unsure]
+            elif self._contents.is_prepared:
+                files = self._read_at_once(path, node, files)
             for name, seen in files:
                 try:
                     status = lstat(name, dir_fd=fd, follow_symlinks=False)
@@ -232,6 +234,18 @@ class Scan:
                     again |= stat.S_ISDIR(found.st_mode)
                     self._changed(fd, path, node, name, seen, found, guard)
         return again
+
+    def _read_at_once(
+        self, path: bytes, node: Node, files: Iterable[tuple[bytes, Seen]]
+    ) -> list[tuple[bytes, Seen]]:
+        """Has files read of which the folder says what they are; gives the others."""
+        others = []
+        for name, seen in files:
+            if seen is LISTED:
+                self._contents.read(Job(path, name, node, UNKNOWN, None, False))
+            else:
+                others.append((name, seen))
+        return others
 
     def _changed(
         self,
@@ -254,8 +268,7 @@ class Scan:
             elif kind != stat.S_IFREG:
                 self._names.odd(node, name, SPECIAL.get(kind, "is no ordinary file"), guard)
             elif status.st_size > limit:
-                size = f"{status.st_size / (1 << 20):.1f} MB"
-                self._names.odd(node, name, f"is larger than the limit ({size})", guard)
+                self._names.odd(node, name, too_large(status.st_size), guard)
             else:
                 node.changed(name)
                 self._contents.read(Job(path, name, node, status.st_size, seen[6] or None, guard))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -233,16 +233,13 @@ class PackIndex:
         conflict = "REPLACE" if replacing else "IGNORE"
         with self._lock, self._writing():
             # In the order of the key: a B-tree grows fastest at its end.
-            rows: list[Record] = sorted(found, key=_id)
-            self._db.executemany(
-                f"INSERT OR {conflict} INTO objects VALUES (?,?,?,?,?,?,?,?)", rows
-            )
+            self._insert(sorted(found, key=_id), conflict)
             self._set_ends(ends, torn)
 
     def replace_pack(self, old: int, moved: Iterable[Record], ends: dict[int, int]) -> None:
         """What lived in a pack now lives elsewhere; the pack is doomed."""
         with self._lock, self._writing():
-            self._db.executemany("INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?,?,?,?)", moved)
+            self._insert(list(moved), "REPLACE")
             self._set_ends(ends, ())
             self._db.execute("DELETE FROM packs WHERE number = ?", (old,))
             self._db.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (old,))
@@ -283,6 +280,16 @@ class PackIndex:
                 start = known.get(number, 0)
                 if number not in known or start != end:
                     yield number, start, end
+
+    def _insert(self, rows: list[Record], conflict: str) -> None:
+        """Several rows a statement: to begin one takes as long as to insert a row."""
+        together = len(rows) - len(rows) % FEW
+        for start, end, count in ((0, together, FEW), (together, len(rows), 1)):
+            values = ",".join(["(?,?,?,?,?,?,?,?)"] * count)
+            self._db.executemany(
+                f"INSERT OR {conflict} INTO objects VALUES {values}",
+                (tuple(chain(*rows[at : at + count])) for at in range(start, end, count)),
+            )
 
     def _set_ends(self, ends: dict[int, int], torn: Container[int]) -> None:
         rows = [(number, end, number not in torn) for number, end in ends.items()]

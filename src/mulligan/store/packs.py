@@ -30,6 +30,9 @@ RECORD_MAGIC = b"MulO"
 RAW, ZSTD, DELTA, CHUNKS = range(4)
 CHUNK = struct.Struct("<32sI")
 
+Framed = tuple[int, int, int]
+"""What the head of a record says but for its identity: encoding, size, stored."""
+
 
 class Record(NamedTuple):
     """Where an object lies and how it is written; `offset` is that of its payload."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import errno
 import os
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import closing
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, islice
 from threading import Lock, local
 from types import TracebackType
 
@@ -26,10 +26,13 @@ from mulligan.store.packs import (
     CHUNKS,
     DELTA,
     MAGIC,
+    RECORD,
+    Framed,
     Record,
     frame_head,
     pack_name,
 )
+from mulligan.store.soundness import MOST
 
 PACK_LIMIT = 64 << 20
 BUFFER = 1 << 20
@@ -106,10 +109,21 @@ class Writer:
             self._write_waiting()
         return id
 
-    def put_packed(self, id: bytes, size: int, encoding: int, payload: bytes) -> None:
-        """Stores a content that a `Packer` has packed, elsewhere."""
-        if not self.has(id):
-            self._append(id, encoding, size, payload)
+    def put_framed(self, listed: Mapping[bytes, Framed], records: bytes) -> None:
+        """Stores contents that were packed elsewhere, as records one after another."""
+        known = {} if self._is_first else self.store.index.find_many(listed)
+        with self._lock:
+            if known or not self._pending.keys().isdisjoint(listed):
+                listed, records = _without({*known, *self._pending}, listed, records)
+            self._make_room(len(records))
+            offset = self._position
+            for id, (encoding, size, stored) in listed.items():
+                offset += RECORD.size
+                self._pending[id] = Record(
+                    id, self._number, offset, encoding, size, stored, None, 0
+                )
+                offset += stored
+            self._add((records,), offset)
 
     def put_stream(
         self, read: Callable[[int], bytes], *, base: bytes | None = None
@@ -176,7 +190,7 @@ class Writer:
 
     def _done(self) -> int:
         count = len(self._pending)
-        for record in self._pending.values():
+        for record in islice(reversed(self._pending.values()), MOST):
             self.store.soundness.note(record, self._eras[record.pack])
         self._eras.clear()
         self._is_first = False
@@ -261,20 +275,26 @@ class Writer:
             present = self._pending.get(id)
             if present is not None:
                 return present
-            if self._fd < 0 or self._position + len(head) + len(payload) > PACK_LIMIT:
-                self._next_pack()
+            self._make_room(len(head) + len(payload))
             offset = self._position + len(head)
             record = Record(
                 id, self._number, offset, encoding, size, len(payload), base, depth if base else 0
             )
             self._pending[id] = record
-            self._buffer += (head, payload)
-            self._buffered += len(head) + len(payload)
-            self._position = offset + len(payload)
-            self._changed[self._number] = self._position
-            if self._buffered >= BUFFER:
-                self._flush()
+            self._add((head, payload), record.end)
             return record
+
+    def _make_room(self, length: int) -> None:
+        if self._fd < 0 or self._position + length > PACK_LIMIT:
+            self._next_pack()
+
+    def _add(self, pieces: Iterable[bytes], end: int) -> None:
+        self._buffer += pieces
+        self._buffered += end - self._position
+        self._position = end
+        self._changed[self._number] = end
+        if self._buffered >= BUFFER:
+            self._flush()
 
     def _next_pack(self) -> None:
         if self._fd >= 0:
@@ -354,6 +374,22 @@ class Writer:
             self._buffer.clear()
             self._buffered = 0
             self._begun = []
+
+
+def _without(
+    known: Container[bytes], listed: Mapping[bytes, Framed], records: bytes
+) -> tuple[dict[bytes, Framed], bytes]:
+    """Records without those of objects that are there already."""
+    left: dict[bytes, Framed] = {}
+    pieces: list[bytes] = []
+    start = 0
+    for id, each in listed.items():
+        end = start + RECORD.size + each[2]
+        if id not in known:
+            left[id] = each
+            pieces.append(records[start:end])
+        start = end
+    return left, b"".join(pieces)
 
 
 def _chunk_at(chunks: list[tuple[bytes, int]]) -> Callable[[int], bytes | None]:
