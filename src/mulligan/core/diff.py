@@ -13,8 +13,10 @@ comes too late is reported as one replaced block: larger than it need be, never 
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, pairwise
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress, islice, pairwise
+from itertools import count as from_zero
+from operator import ne
 
 # (old_start, old_end, new_start, new_end), half-open, counted from 0.
 Range = tuple[int, int, int, int]
@@ -156,7 +158,7 @@ def _with_context(ranges: list[Range], context: int) -> Iterator[list[Range]]:
 
 def _ranges(old: Sequence[bytes], new: Sequence[bytes]) -> list[Range]:
     """The changed ranges where the search left them."""
-    head, tail = _trim(old, new, 0, len(old), 0, len(new))
+    head, tail = _trim(old, new)
     a_lines, b_lines = old[head : len(old) - tail], new[head : len(new) - tail]
     if not a_lines or not b_lines:
         whole = (head, len(old) - tail, head, len(new) - tail)
@@ -173,32 +175,12 @@ def _ranges(old: Sequence[bytes], new: Sequence[bytes]) -> list[Range]:
     return ranges
 
 
-def _trim(
-    a: Sequence[object], b: Sequence[object], i: int, i_end: int, j: int, j_end: int
-) -> tuple[int, int]:
-    """How many lines at the beginning and at the end of two stretches are equal."""
-    room = min(i_end - i, j_end - j)
-    head = _common(room, lambda at, end: a[i + at : i + end] == b[j + at : j + end])
-    tail = _common(
-        room - head,
-        lambda at, end: a[i_end - end : i_end - at] == b[j_end - end : j_end - at],
-    )
-    return head, tail
-
-
-def _common(room: int, same: Callable[[int, int], bool]) -> int:
-    """How far two stretches are the same; compared in strides, which is quick for most lines."""
-    at, stride = 0, 16
-    while at < room:
-        end = min(at + stride, room)
-        if same(at, end):
-            at = end
-            stride *= 2
-        elif end - at == 1:
-            break
-        else:
-            stride = (end - at) // 2
-    return at
+def _trim(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
+    """How many lines at the beginning and at the end are equal."""
+    room = min(len(a), len(b))
+    head = next(compress(from_zero(), map(ne, a, b)), room)
+    backwards = islice(reversed(a), room - head)
+    return head, next(compress(from_zero(), map(ne, backwards, reversed(b))), room - head)
 
 
 def _equal_runs(a: list[int], b: list[int]) -> list[Run]:
@@ -270,7 +252,7 @@ class _Search:
         a = [self.a[place] for place in places_i]
         b = [self.b[place] for place in places_j]
         size = len(a) + len(b)
-        head, tail = _trim(a, b, 0, len(a), 0, len(b))
+        head, tail = _trim(a, b)
         runs = [(0, 0, head), (len(a) - tail, len(b) - tail, tail)]
         del a[len(a) - tail :], b[len(b) - tail :]
         i = j = head

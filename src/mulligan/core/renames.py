@@ -7,6 +7,8 @@ much to compare stays a deletion and an addition, which is always true as well.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
 from mulligan.core.diff import is_binary, split_lines
@@ -16,7 +18,6 @@ LARGEST = 1 << 20  # bytes of a text that is compared
 READ = 16 << 20  # bytes that one call reads
 PIECES = 2_000_000  # pieces that one call compares
 PIECE = 64  # bytes; long lines are compared in pieces, so that one edit does not hide the rest
-TELLING = 16  # bytes from which on a piece is rarely in two texts by chance
 
 
 class Candidate(NamedTuple):
@@ -62,33 +63,28 @@ def similar_renames(
     name is on both sides.
     """
     deleted, added = list(deleted), list(added)
-    olds = _most_promising(deleted, added, limit)
-    news = _most_promising(added, deleted, limit)
-    named = [(_basename(new.path), new) for new in news]
+    olds = _Texts(read).all(_most_promising(deleted, added, limit))
+    news = _Texts(read).all(_most_promising(added, deleted, limit))
+    # Most of those that are like none of the other side can be told at a glance.
+    news = _possible(news, olds, threshold)
+    olds = _possible(olds, news, threshold)
     pairs = []
-    for old in olds:
-        name = _basename(old.path)
-        for new_name, new in named:
-            overlap = _overlap(old.size, new.size)
+    for a in olds:
+        for b in news:
+            overlap = _overlap(a.size, b.size)
             if overlap >= threshold:
-                pairs.append((name != new_name, -overlap, old, new))
+                pairs.append((a.name != b.name, -overlap, a.path, b.path, a, b))
     # The likely pairs come first, so that they are compared when the work runs out.
-    pairs.sort(key=lambda pair: (pair[0], pair[1], pair[2].path, pair[3].path))
-    texts = _Texts(read)
+    pairs.sort(key=itemgetter(0, 1, 2, 3))
     work = PIECES
     scored: list[tuple[float, bool, int, bytes, bytes]] = []
-    for renamed, _, old, new in pairs:
-        a, b = texts.get(old), texts.get(new)
-        if a is None or b is None:
-            continue
+    for renamed, _, old_path, new_path, a, b in pairs:
         work -= min(len(a.pieces), len(b.pieces))
         if work < 0:
             break
-        if _are_strangers(a, b, threshold):
-            continue
         score = _similarity(a, b)
         if score >= threshold:
-            scored.append((-score, renamed, _distance(old.path, new.path), old.path, new.path))
+            scored.append((-score, renamed, _distance(old_path, new_path), old_path, new_path))
     used_old: set[bytes] = set()
     used_new: set[bytes] = set()
     found: list[tuple[bytes, bytes, float]] = []
@@ -159,29 +155,49 @@ def _overlap(old: int, new: int) -> float:
     return old / new if old < new else new / old
 
 
-class _Text(NamedTuple):
-    """How many bytes of a text each piece makes, the telling pieces, and all of them."""
+class _Text:
+    """A text in pieces, in no order: its lines, and the parts of long ones."""
 
-    pieces: dict[bytes, int]
-    telling: frozenset[bytes]
-    told: int
-    size: int
+    def __init__(self, path: bytes, data: bytes) -> None:
+        self.path = path
+        self.name = _basename(path)
+        self.size = len(data)
+        self.pieces = split_lines(data)
+        if max(map(len, self.pieces)) > PIECE:
+            long = [line for line in self.pieces if len(line) > PIECE]
+            self.pieces = [line for line in self.pieces if len(line) <= PIECE]
+            for line in long:
+                self.pieces += [line[at : at + PIECE] for at in range(0, len(line), PIECE)]
+
+    def at_most(self, others: set[bytes]) -> float:
+        """How similar this can be to any text that is made of these pieces."""
+        return sum(map(len, filter(others.__contains__, self.pieces))) / self.size
+
+    @cached_property
+    def weights(self) -> dict[bytes, int]:
+        """How many bytes of the text each piece makes."""
+        return {piece: len(piece) * count for piece, count in Counter(self.pieces).items()}
 
 
 class _Texts:
-    """Each text is read once, and only when a pair needs it."""
+    """Each text is read once, up to some bytes."""
 
     def __init__(self, read: Callable[[bytes], bytes | None]) -> None:
         self._read = read
-        self._left = READ
-        self._known: dict[bytes, _Text | None] = {}
+        self._left = READ // 2
+        self._known: dict[bytes, bytes | None] = {}
 
-    def get(self, candidate: Candidate) -> _Text | None:
+    def all(self, candidates: Iterable[Candidate]) -> list[_Text]:
+        """Those of them that are texts."""
+        found = [(candidate.path, self._get(candidate)) for candidate in candidates]
+        return [_Text(path, data) for path, data in found if data]
+
+    def _get(self, candidate: Candidate) -> bytes | None:
         if candidate.id not in self._known:
             self._known[candidate.id] = self._load(candidate)
         return self._known[candidate.id]
 
-    def _load(self, candidate: Candidate) -> _Text | None:
+    def _load(self, candidate: Candidate) -> bytes | None:
         if candidate.size > self._left:
             return None
         self._left -= candidate.size
@@ -189,25 +205,15 @@ class _Texts:
         if not data or is_binary(data):
             return None
         # A text is still the same text when only its line ends were converted.
-        data = data.replace(b"\r\n", b"\n")
-        pieces = Counter(split_lines(data))
-        for line in [line for line in pieces if len(line) > PIECE]:
-            count = pieces.pop(line)
-            for start in range(0, len(line), PIECE):
-                pieces[line[start : start + PIECE]] += count
-        weights = {piece: len(piece) * count for piece, count in pieces.items()}
-        telling = frozenset([piece for piece in weights if len(piece) >= TELLING])
-        return _Text(weights, telling, sum(map(weights.__getitem__, telling)), len(data))
+        return data.replace(b"\r\n", b"\n") if b"\r" in data else data
 
 
-def _are_strangers(a: _Text, b: _Text, threshold: float) -> bool:
-    """Whether two texts have no telling piece in common, and the rest is too little to matter."""
-    larger, other = (a, b) if a.size >= b.size else (b, a)
-    rest = (larger.size - larger.told) / larger.size
-    return rest < threshold and other.pieces.keys().isdisjoint(larger.telling)
+def _possible(texts: list[_Text], others: Iterable[_Text], threshold: float) -> list[_Text]:
+    pieces = set[bytes]().union(*(each.pieces for each in others))
+    return [each for each in texts if each.at_most(pieces) >= threshold]
 
 
 def _similarity(a: _Text, b: _Text) -> float:
-    shared = a.pieces.keys() & b.pieces.keys()
-    common = sum(map(min, map(a.pieces.__getitem__, shared), map(b.pieces.__getitem__, shared)))
+    shared = a.weights.keys() & b.weights.keys()
+    common = sum(map(min, map(a.weights.__getitem__, shared), map(b.weights.__getitem__, shared)))
     return common / max(a.size, b.size)
