@@ -7,7 +7,13 @@ import stat
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from mulligan.files.consulted import consult
 from mulligan.files.reach import OUT_OF_MEANS
+
+VARIABLES = (
+    "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL",
+)  # fmt: skip
+"""All of the environment that makes a difference here."""
 
 
 def global_excludes(
@@ -200,7 +206,7 @@ def read(path: bytes, *, follow: bool = True) -> bytes | None:
     if not follow:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
-        descriptor = os.open(path, flags)
+        descriptor = os.open(consult(path), flags)
     except (OSError, ValueError) as problem:
         if isinstance(problem, OSError) and problem.errno in OUT_OF_MEANS:
             raise

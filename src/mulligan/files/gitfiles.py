@@ -12,7 +12,8 @@ import stat
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mulligan.files.gitconfig import global_excludes, read, settings
+from mulligan.files.consulted import Remembered, consult
+from mulligan.files.gitconfig import VARIABLES, global_excludes, read, settings
 
 _COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -39,7 +40,15 @@ class GitSources(NamedTuple):
 def git_sources(root: bytes, environ: Mapping[str, str] = os.environ) -> GitSources:
     """Find the work tree that the root belongs to, and read what it says about ignoring."""
     root = os.path.realpath(root)
-    found = _work_tree(root)
+    question = (root, *[environ.get(name) for name in VARIABLES])
+    return _found.get(question, lambda: _find(root, environ))
+
+
+_found = Remembered[GitSources]()
+
+
+def _find(root: bytes, environ: Mapping[str, str]) -> GitSources:
+    found = _work_tree(consult(root))
     if found is None:
         return GitSources((), b"", None, global_excludes(root, None, environ), None, b"")
     top, (gitdir, commondir) = found
@@ -69,7 +78,7 @@ def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
     """
     gitdir = os.path.join(path, b".git")
     try:
-        is_file = stat.S_ISREG(os.stat(gitdir).st_mode)
+        is_file = stat.S_ISREG(os.stat(consult(gitdir)).st_mode)
     except (OSError, ValueError):
         return None
     if is_file:
@@ -83,9 +92,9 @@ def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
         commondir = os.path.normpath(os.path.join(gitdir, common.rstrip(b"\r\n")))
     # What git itself asks for: a folder that merely has the name is not a repository.
     if (
-        os.path.lexists(os.path.join(gitdir, b"HEAD"))
-        and os.path.isdir(os.path.join(commondir, b"objects"))
-        and os.path.isdir(os.path.join(commondir, b"refs"))
+        os.path.lexists(consult(os.path.join(gitdir, b"HEAD")))
+        and os.path.isdir(consult(os.path.join(commondir, b"objects")))
+        and os.path.isdir(consult(os.path.join(commondir, b"refs")))
     ):
         return gitdir, commondir
     return None

@@ -99,9 +99,13 @@ class Node:
         return node
 
     def walk(self, path: bytes = b"") -> Iterator[tuple[bytes, Node]]:
-        yield path, self
-        for name, node in self.dirs.items():
-            yield from node.walk(path + b"/" + name if path else name)
+        pending = [(path, self)]
+        while pending:
+            at, node = pending.pop()
+            yield at, node
+            if node.dirs:
+                start = at + b"/" if at else b""
+                pending += [(start + name, node.dirs[name]) for name in reversed(node.dirs)]
 
 
 class Cache:

@@ -326,7 +326,7 @@ class Scan:
                 self._look_for_wanted(child_fd, below, child, depth=depth + 1)
             else:
                 status = os.fstat(child_fd)
-                folder = os.path.join(self._root, below)
+                folder = (self._root, below)
                 inner = scope_of_child(child_fd, status, folder, child, name, scope)
                 whole = whole or below in self._names.wanted.forced
                 self._look(child_fd, status, below, child, inner, depth=depth + 1, whole=whole)
@@ -377,7 +377,7 @@ class Scan:
                     break
                 fd = os.open(parent, OPEN_DIRECTORY, dir_fd=here.fd)
                 at = join(here.path, parent)
-                folder = os.path.join(self._root, at)
+                folder = (self._root, at)
                 scope = scope_of_child(fd, os.fstat(fd), folder, child, parent, here.scope)
                 way.down(parent, Place(fd, at, child, scope))
                 if scope.key != child.rules:

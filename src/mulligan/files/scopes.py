@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from mulligan.files import gitfiles
 from mulligan.files.gitfiles import GitSources
@@ -19,10 +20,10 @@ def scope_of_root(fd: int, sources: GitSources) -> Scope:
 
 
 def scope_of_child(
-    fd: int, status: os.stat_result, path: bytes, node: Node, name: bytes, scope: Scope
+    fd: int, status: os.stat_result, path: Iterable[bytes], node: Node, name: bytes, scope: Scope
 ) -> Scope:
     """The rules in a directory that is open as `fd` and known as `node`; `scope` is that of the
-    directory above, `path` its whole path."""
+    directory above, `path` its whole path, in parts."""
     present: tuple[bytes, ...] = IGNORE_FILES
     repository = node.repository
     if node.signature == signature(status):
@@ -38,7 +39,7 @@ def scope_of_child(
     gitignore, mulliganignore = (
         read_small(fd, each) if each in present else None for each in IGNORE_FILES
     )
-    exclude = gitfiles.info_exclude(path) if repository else None
+    exclude = gitfiles.info_exclude(os.path.join(*path)) if repository else None
     return scope.enter(
         name, gitignore=gitignore, mulliganignore=mulliganignore, info_exclude=exclude
     )

@@ -1,0 +1,74 @@
+"""Answers that follow from files which hardly ever change: remembered with what was consulted.
+
+Whether a file is as it was is told by its stat. One that was changed shortly before it was read
+could change again without a trace: an answer that depends on such a file is not remembered.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Hashable
+from contextvars import ContextVar
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+Stamp = tuple[int, ...] | None
+MOST = 16
+RACY_SECONDS = 3
+
+_log: ContextVar[dict[bytes, Stamp] | None] = ContextVar("consulted", default=None)
+
+
+def consult(path: bytes) -> bytes:
+    """Says that what is at a path, or that nothing is, makes a difference; to be called before
+    one looks. Gives the path."""
+    log = _log.get()
+    if log is not None:
+        log.setdefault(path, _stamp(path))
+    return path
+
+
+class Remembered(Generic[T]):
+    """The last answers, each with what it depends on."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[dict[bytes, Stamp], T]] = {}
+
+    def get(self, question: Hashable, find: Callable[[], T]) -> T:
+        """What `find` gives, or gave when it was last asked and all that it consulted was the
+        same."""
+        known = self._known.get(question)
+        if known is not None and all(_is_still(path, was) for path, was in known[0].items()):
+            return known[1]
+        stamps: dict[bytes, Stamp] = {}
+        begun = time.time()
+        token = _log.set(stamps)
+        try:
+            answer = find()
+        finally:
+            _log.reset(token)
+        self._known.pop(question, None)
+        if all(was is None or was[0] < begun - RACY_SECONDS for was in stamps.values()):
+            if len(self._known) >= MOST:
+                self._known.clear()
+            self._known[question] = (stamps, answer)
+        return answer
+
+
+def _is_still(path: bytes, was: Stamp) -> bool:
+    # To find nothing, and be told so without an exception, is the quickest of all.
+    return not os.access(path, os.F_OK) if was is None else _stamp(path) == was
+
+
+def _stamp(path: bytes) -> Stamp:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISREG(status.st_mode):
+        changed = status.st_ctime_ns
+        return (changed // 10**9, changed, status.st_mtime_ns, status.st_size, status.st_ino)
+    # Of a folder it matters only that it is there, and which.
+    return (0, stat.S_IFMT(status.st_mode), status.st_ino, status.st_dev)

@@ -1,0 +1,122 @@
+"""Answers that are remembered: never for longer than what they follow from stays the same."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mulligan.files import consulted
+from mulligan.files.consulted import Remembered, consult
+
+
+@pytest.fixture
+def long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All files were changed long before they are read."""
+    monkeypatch.setattr(consulted, "RACY_SECONDS", -3600)
+
+
+class Asked:
+    """Reads some files, and counts how often."""
+
+    def __init__(self, *paths: Path) -> None:
+        self.count = 0
+        self._paths = [os.fsencode(path) for path in paths]
+        self._remembered = Remembered[list[bytes | None]]()
+
+    def __call__(self) -> list[bytes | None]:
+        return self._remembered.get("question", self._find)
+
+    def _find(self) -> list[bytes | None]:
+        self.count += 1
+        return [_content(consult(path)) for path in self._paths]
+
+
+def _content(path: bytes) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+@pytest.mark.usefixtures("long_ago")
+def test_what_is_as_it_was_is_not_read_again(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    asked = Asked(tmp_path / "a", tmp_path / "missing")
+    assert asked() == asked() == [b"1", None]
+    assert asked.count == 1
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "written": lambda path: path.write_text("22"),
+    "same size": lambda path: path.write_text("2"),
+    "same time": lambda path: (path.write_text("2"), os.utime(path, (1, 1))),
+    "replaced": lambda path: (
+        path.with_name("new").write_text("2"),
+        path.with_name("new").rename(path),
+    ),
+    "deleted": lambda path: path.unlink(),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a link": lambda path: (
+        path.with_name("other").write_text("2"),
+        path.unlink(),
+        path.symlink_to("other"),
+    ),
+}
+
+
+@pytest.mark.usefixtures("long_ago")
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_has_changed_is_read_again(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "a"
+    path.write_text("1")
+    os.utime(path, (1, 1))
+    asked = Asked(path)
+    assert asked() == [b"1"]
+    time.sleep(0.02)
+    CHANGES[change](path)
+    assert asked() == [_content(os.fsencode(path))] != [b"1"]
+
+
+@pytest.mark.usefixtures("long_ago")
+def test_what_was_not_there_is_read_when_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "a"
+    asked = Asked(path)
+    assert asked() == [None]
+    path.parent.mkdir()
+    path.write_text("1")
+    assert asked() == [b"1"]
+
+
+def test_what_was_changed_a_moment_ago_is_not_trusted(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("1")
+    asked = Asked(path)
+    assert asked() == asked() == [b"1"]
+    assert asked.count == 2
+
+
+@pytest.mark.usefixtures("long_ago")
+def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("1")
+    remembered = Remembered[bytes | None]()
+
+    def find() -> bytes | None:
+        found = _content(consult(os.fsencode(path)))
+        path.write_text("22")
+        return found
+
+    assert remembered.get("question", find) == b"1"
+    assert remembered.get("question", lambda: _content(os.fsencode(path))) == b"22"
+
+
+def test_questions_are_told_apart_and_few_are_remembered(tmp_path: Path) -> None:
+    remembered = Remembered[int]()
+    for number in [*range(100), *range(100)]:
+        assert remembered.get(number, lambda number=number: number) == number  # type: ignore[misc]
+    assert len(remembered._known) <= consulted.MOST
