@@ -36,7 +36,8 @@ class Snapshot(NamedTuple):
 def build(root: Node, load: Load, save: Save, guard_total: int) -> Snapshot:
     """Builds what is not built yet; what was built before is loaded, where only a little of it
     has changed."""
-    save(tree.EMPTY, None, Tree(tree.EMPTY))
+    if root.made is None or root.made_guards is None:
+        save(tree.EMPTY, None, Tree(tree.EMPTY))
     id, files, size = _build(root, load, save)
     guarded, guarded_files, guarded_bytes = _build_guards(root, save)
     if guarded_bytes > guard_total:

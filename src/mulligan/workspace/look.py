@@ -192,8 +192,10 @@ def _hidden(workspace: Workspace) -> tuple[bytes, ...]:
 def _mount_points(root: bytes) -> Iterator[bytes]:
     """Codex's sandbox has empty folders in the project while a command runs: nobody's work."""
     for name in MOUNT_POINTS:
+        path = os.path.join(root, name)
         try:
-            if not os.listdir(os.path.join(root, name)):
+            # Mostly it is not there, and that is told the quickest without an exception.
+            if os.access(path, os.F_OK) and not os.listdir(path):
                 yield name
         except OSError:
             continue
