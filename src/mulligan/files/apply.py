@@ -46,6 +46,7 @@ from mulligan.files.verify import read_back, verify
 
 MEANWHILE = "it was changed by somebody else in the meantime"
 FULL = (errno.ENOSPC, errno.EDQUOT)
+NO_NAMES = frozenset((b"", b".", b".."))
 
 
 class Applied:
@@ -113,10 +114,10 @@ class _Work:
 
     def run(self, check: Callable[[], None]) -> Applied:
         for change in self.changes:
-            names = change.path.split(b"/")
-            if any(_is_git(name) for name in names):
+            names = _names(change.path)
+            if b".git" in names:
                 self._skip(change, "it is git's own")
-            elif any(name in (b"", b".", b"..") for name in names):
+            elif not NO_NAMES.isdisjoint(names):
                 self._skip(change, "it is no path below the project")
         mine = [each for each in self.changes if each.path not in self.result.skipped]
         writes = [each for each in mine if _is_write(each)]
@@ -423,8 +424,9 @@ class _Work:
             self.synced.add(place)
 
 
-def _is_git(name: bytes) -> bool:
-    return name == b".git" or (sys.platform in ("darwin", "win32") and name.lower() == b".git")
+def _names(path: bytes) -> list[bytes]:
+    """The names in a path, as the system tells them apart."""
+    return (path.lower() if sys.platform in ("darwin", "win32") else path).split(b"/")
 
 
 def _is_folder(entry: Entry | None) -> bool:

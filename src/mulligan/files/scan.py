@@ -14,7 +14,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -175,6 +175,8 @@ class Scan:
                 node.rules = scope.key
                 node.touched = self._rules_changed = True
                 unsure = None
+            if unsure is not None:
+                unsure = {*unsure, *_never_seen(node.files), *_never_seen(node.guards)}
             racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), listed)
             found = None if racy else signature(status)
             if node.signature != found:
@@ -203,17 +205,15 @@ class Scan:
     def _compare_files(
         self, fd: int, path: bytes, node: Node, unsure: Collection[bytes] | None = None
     ) -> bool:
-        """Compares the files with the cache; `True` if one became a directory.
-
-        All of them, or those named by `unsure` and those never seen before.
-        """
+        """Compares the files with the cache, all or those that are `unsure`; `True` if one became a
+        directory."""
         again = False
         lstat = os.stat
         for known, guard in ((node.files, False), (node.guards, True)):
             different: list[tuple[bytes, Seen, os.stat_result | OSError]] = []
             files: Iterable[tuple[bytes, Seen]] = known.items()
             if unsure is not None:
-                files = [(name, seen) for name, seen in files if seen[4] < 0 or name in unsure]
+                files = [(name, known[name]) for name in unsure if name in known]
             elif self._contents.is_prepared:
                 files = self._read_at_once(path, node, files)
             for name, seen in files:
@@ -432,6 +432,10 @@ class Scan:
         git = (status.st_mtime_ns, status.st_size, status.st_ino) if status is not None else None
         wanted = self._names.wanted
         return (git, tuple(sorted(wanted.forced)), tuple(sorted(wanted.hidden)))
+
+
+def _never_seen(known: Mapping[bytes, Seen]) -> list[bytes]:
+    return [name for name, seen in known.items() if seen[4] < 0]
 
 
 class _RulesChanged(Exception):

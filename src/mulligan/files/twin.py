@@ -153,12 +153,13 @@ class Said:
         marks = self.told[self.starts[place] : self.starts[place + 1]]
         if marks.count(SAME) == len(marks) and node.files == files and node.guards == guards:
             return ()
-        then = chain(files.items(), guards.items())
-        same = {name: seen for (name, seen), mark in zip(then, marks, strict=True) if mark == SAME}
         # What the child saw unchanged may have changed, and back, in what is known here. What is
         # equal and not the very same is looked at once more: to compare would take longer.
-        now = chain(node.files.items(), node.guards.items())
-        unsure = {name for name, seen in now if same.get(name) is not seen}
+        unsure = {name for name, seen in node.files.items() if files.get(name) is not seen}
+        unsure.update([name for name, seen in node.guards.items() if guards.get(name) is not seen])
+        if marks.count(SAME) < len(marks):
+            names = chain(files, guards)
+            unsure.update([name for name, mark in zip(names, marks, strict=True) if mark != SAME])
         self._missed += len(unsure)
         return unsure
 
