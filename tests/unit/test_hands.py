@@ -125,6 +125,15 @@ def test_of_a_new_project_they_read_while_the_rest_is_listed(
     assert order[0] == ("give" if way == "forked" else "finish")
 
 
+@pytest.mark.parametrize("count", [15, 16, 17, 31, 32, 33, 64])
+def test_any_number_of_files_comes_to_its_end(tmp_path: Path, project: Path, count: int) -> None:
+    root = tmp_path / "another"
+    root.mkdir()
+    for number in range(count):
+        (root / f"{number}").write_text(f"file {number}")
+    assert kept(root)[1] == everything(root)
+
+
 @pytest.mark.parametrize("ahead", [1, 6])
 def test_one_that_is_killed_leaves_its_files_to_us(
     project: Path, monkeypatch: pytest.MonkeyPatch, ahead: int

@@ -1,11 +1,10 @@
 """Reading the bytes of files that changed, several at a time.
 
-The scan only notes which files are to be read; when it is through, threads open, read, hash and
-compress them in batches. (While both run at once they mostly wait for each other.) Where there is
-much to read, other processes do it: of a project that is new they stand by from the beginning, and
-read while the rest of it is still being listed. A file that changes while it is read is read
-again; if it will not hold still, what was read last is kept, and the cache is told not to trust
-it.
+The scan only notes which files are to be read; they are opened, read, hashed and compressed when it
+is through, large ones by threads. Where there is much to read, other processes do it: of a project
+that is new they stand by from the beginning, and read while the rest of it is still being listed. A
+file that changes while it is read is read again; if it will not hold still, what was read last is
+kept, and the cache is told not to trust it.
 """
 
 from __future__ import annotations
@@ -102,6 +101,7 @@ class Contents:
         self._more_hands = hands if WORKERS > 1 else None
         self._hands: Hands | None = None
         self._jobs: list[Job] = []
+        self._left: list[Job] = []
         self._new: list[Job] = []
         self._batches: deque[list[Job]] = deque()
         self._answers: list[Answer] = []
@@ -134,10 +134,14 @@ class Contents:
                 self._take(wait=True)
         finally:
             self._send_away()
-        left = [*self._jobs, *(job for batch in self._batches for job in batch)]
-        self._jobs.clear()
-        self._batches.clear()
-        self._read_all(list(_batches(left)))
+        jobs = [*self._jobs, *(job for batch in self._batches for job in batch)]
+        # What others have left is mostly large.
+        self._read_all([*self._left, *[job for job in jobs if job.size >= LARGE]])
+        for batch in _batches([job for job in jobs if job.size < LARGE]):
+            # One after another: several threads at small files would mostly wait for Python.
+            self._note(list(self.read_here(batch)))
+        for done in (self._jobs, self._left, self._batches):
+            done.clear()
         answers, self._answers, self._bytes = self._answers, [], 0
         return answers
 
@@ -155,20 +159,20 @@ class Contents:
 
     def _call_hands(self) -> None:
         """Has others read what is left, if that is so much that it takes less time."""
-        if self._hands is None and self._more_hands is not None:
+        new, self._new = self._new, []
+        if self._hands is not None:
+            if self._batches or self._hands.is_busy:
+                self._batches.extend(_batches(new))
+            else:
+                # As little as this is read sooner than others are told of it.
+                self._jobs += new
+        elif self._more_hands is not None:
             new = [job for job in self._jobs if _is_for_hands(job)]
-            if sum(job.size for job in new) < MUCH:
-                return
-            self._jobs = [job for job in self._jobs if not _is_for_hands(job)]
-            self._batches.extend(_batches(new))
-            self._hands = self._more_hands()
-            self._hands.begin(WORKERS)
-        elif self._hands is not None and not self._batches and not self._hands.is_busy:
-            # As little as this is read sooner than others are told of it.
-            self._jobs += self._new
-        else:
-            self._batches.append(self._new)
-        self._new = []
+            if sum(job.size for job in new) >= MUCH:
+                self._jobs = [job for job in self._jobs if not _is_for_hands(job)]
+                self._batches.extend(_batches(new))
+                self._hands = self._more_hands()
+                self._hands.begin(WORKERS)
 
     def _give(self) -> None:
         assert self._hands is not None
@@ -178,7 +182,7 @@ class Contents:
     def _take(self, *, wait: bool) -> None:
         assert self._hands is not None
         found = self._hands.take(wait=wait)
-        self._jobs += [job for job, seen, _problem in found if seen is None]
+        self._left += [job for job, seen, _problem in found if seen is None]
         self._note([each for each in found if each[1] is not None])
 
     def _send_away(self) -> None:
@@ -186,11 +190,10 @@ class Contents:
             self._hands.close()
             self._hands = None
 
-    def _read_all(self, batches: list[list[Job]]) -> None:
-        if len(batches) < 2 or WORKERS < 2:
-            # So little that starting threads would cost more than reading it.
-            for batch in batches:
-                self._note(list(self.read_here(batch)))
+    def _read_all(self, jobs: list[Job]) -> None:
+        """Several at a time."""
+        if len(jobs) < 2 or WORKERS < 2:
+            self._note(list(self.read_here(jobs)))
             return
         from concurrent.futures import ThreadPoolExecutor
 
@@ -199,7 +202,7 @@ class Contents:
             ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool,
         ):
             try:
-                for found in pool.map(lambda batch: list(self.read_here(batch)), batches):
+                for found in pool.map(lambda job: list(self.read_here([job])), jobs):
                     self._note(found)
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)

@@ -212,7 +212,7 @@ class Store:
 
     def keep(self, id: bytes, content: bytes) -> None:
         """Remembers a small content for a while: what was written is soon the base of a delta."""
-        if len(content) > KEPT_OBJECT:
+        if len(content) > KEPT_OBJECT or id in self._kept:
             return
         with self._lock:
             if self._kept_bytes > KEPT_BYTES:

@@ -121,6 +121,9 @@ def _look(
     assert root is not None
 
     def save(data: bytes, old: bytes | None, made: Tree) -> bytes:
+        if old is not None:
+            # It will be written as a difference from the old one, which is mostly at hand.
+            workspace.keep_at_hand(old)
         id = sink.put(data, base=old)
         # It is about to be compared with the one that it replaces, and will be replaced itself.
         workspace.remember(id, made)

@@ -285,6 +285,12 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         self._trees[id] = made
         self._trees_bytes += len(made.data)
 
+    def keep_at_hand(self, id: bytes) -> None:
+        """Spares the store from reading a tree that is kept here."""
+        known = self._trees.get(id)
+        if known is not None:
+            self.store.keep(id, known.data)
+
     def cache(self) -> Cache:
         """The stat cache, read again if another process has saved it since."""
         path = self.project.path("index")
