@@ -170,6 +170,35 @@ def test_when_all_are_killed_we_read_the_rest(
     assert_gone(busy)
 
 
+def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(
+    project: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "begun":
+        pytest.skip("to begin one needs a pipe, too")
+    take = hands.Hands.take
+    held: list[int] = []
+    pipe = os.pipe
+
+    def kept_open() -> tuple[int, int]:
+        ends = pipe()
+        held.append(os.dup(ends[1]))
+        return ends
+
+    def killing(self: hands.Hands, *, wait: bool) -> Any:
+        for hand in self._hands:
+            os.kill(hand.pid, signal.SIGKILL)
+        return take(self, wait=wait)
+
+    monkeypatch.setattr(hands, "LONG", 100)
+    monkeypatch.setattr(hands.os, "pipe", kept_open)
+    monkeypatch.setattr(hands.Hands, "take", killing)
+    try:
+        assert kept(project)[1] == everything(project)
+    finally:
+        for fd in held:
+            os.close(fd)
+
+
 def test_what_one_says_when_it_dies_in_the_middle_does_not_count(
     project: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

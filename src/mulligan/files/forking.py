@@ -48,6 +48,17 @@ def child(work: Callable[[], None], keep: Collection[int]) -> Iterator[int | Non
             _end(pid)
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a child of this process is no more, as far as that can be told."""
+    if not hasattr(os, "waitid"):
+        return False
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        # Somebody else has seen to its end.
+        return True
+
+
 def _fork(work: Callable[[], None], keep: Collection[int]) -> int | None:
     try:
         pid = os.fork()
@@ -61,7 +72,7 @@ def _fork(work: Callable[[], None], keep: Collection[int]) -> int | None:
 def _end(pid: int) -> None:
     try:
         # Where somebody else has seen to its end, the number may be another's by now.
-        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if not has_ended(pid):
             os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     except OSError:

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from typing import NamedTuple
 
-from mulligan.files.forking import can_fork, child
+from mulligan.files.forking import can_fork, child, has_ended
 from mulligan.files.index import Node, Seen, signature
 from mulligan.files.reach import OPEN_DIRECTORY, opened
 
@@ -195,7 +195,8 @@ class _Child:
         answer = self._answer.read(1)
         if answer is None:
             return None
-        if not answer or self._has_ended():
+        assert self.pid is not None
+        if not answer or has_ended(self.pid):
             # To speak to nobody may end a program that has not said that it would rather know.
             raise BrokenPipeError
         self.said.begin()
@@ -204,11 +205,6 @@ class _Child:
 
     def close(self) -> None:
         self.ends.close()
-
-    def _has_ended(self) -> bool:
-        assert self.pid is not None
-        how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self.pid, how) is not None
 
     def _work(self, question: int, reply: int) -> None:
         import select

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from hashlib import sha256
 from itertools import accumulate, islice
@@ -113,8 +113,9 @@ class Writer:
         """Stores contents that were packed elsewhere, as records one after another."""
         known = {} if self._is_first else self.store.index.find_many(listed)
         with self._lock:
-            if known or not self._pending.keys().isdisjoint(listed):
-                listed, records = _without({*known, *self._pending}, listed, records)
+            there = [id for id in listed if id in self._pending or id in known]
+            if there:
+                listed, records = _without(there, listed, records)
             self._make_room(len(records))
             offset = self._position
             for id, (encoding, size, stored) in listed.items():
@@ -377,15 +378,16 @@ class Writer:
 
 
 def _without(
-    known: Container[bytes], listed: Mapping[bytes, Framed], records: bytes
+    some: Iterable[bytes], listed: Mapping[bytes, Framed], records: bytes
 ) -> tuple[dict[bytes, Framed], bytes]:
-    """Records without those of objects that are there already."""
+    """Records without those of some objects."""
+    dropped = set(some)
     left: dict[bytes, Framed] = {}
     pieces: list[bytes] = []
     start = 0
     for id, each in listed.items():
         end = start + RECORD.size + each[2]
-        if id not in known:
+        if id not in dropped:
             left[id] = each
             pieces.append(records[start:end])
         start = end

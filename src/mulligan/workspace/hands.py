@@ -28,7 +28,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from mulligan.files.contents import UNKNOWN, Answer, Contents, Job
-from mulligan.files.forking import child
+from mulligan.files.forking import child, has_ended
 from mulligan.files.index import Node, Seen
 from mulligan.store.packing import Packer
 from mulligan.store.packs import Framed, frame_head
@@ -41,6 +41,7 @@ BEGIN = "import sys; sys.path[:] = {path!r}; from mulligan.workspace.hands impor
 AHEAD = 6  # batches that one of them has before it
 PART = 2 << 20  # bytes of records from which on it does not wait for the end of a batch
 PIPE = 1 << 20
+LONG = 10_000  # milliseconds without a word
 
 
 class Hand:
@@ -106,11 +107,15 @@ class Hands:
                 poll.register(fd, select.POLLIN)
             for fd in deaf:
                 poll.register(fd, select.POLLOUT)
-            for fd, _event in poll.poll(None if wait else 0):
+            for fd, _event in poll.poll(LONG if wait else 0):
                 if fd in deaf:
                     deaf[fd].go_on()
                 else:
                     self._take_from(busy[fd])
+            if not self._left:
+                # Where somebody else has got hold of its pipe, that does not tell of its death.
+                for hand in [hand for hand in busy.values() if wait and has_ended(hand.pid)]:
+                    self._lose(hand)
         found, self._left = self._left, []
         return found
 
@@ -134,14 +139,18 @@ class Hands:
         try:
             (seen, listed), records = _receive(hand.answer)
         except (OSError, EOFError, ValueError):
-            self._hands.remove(hand)
-            self._left += [Answer(job, None, None) for batch in hand.batches for job in batch]
+            self._lose(hand)
             return
         self._writer.put_framed(listed, records)
         batch = hand.batches.popleft()
         if len(seen) < len(batch):
             hand.batches.appendleft(batch[len(seen) :])
         self._left += map(Answer, batch, seen, repeat(None))
+
+    def _lose(self, hand: Hand) -> None:
+        """It is no more; what it had before it is still to be read."""
+        self._hands.remove(hand)
+        self._left += [Answer(job, None, None) for batch in hand.batches for job in batch]
 
     def _fork_one(self) -> Hand | None:
         with self._line() as line:
