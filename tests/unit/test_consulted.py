@@ -92,6 +92,42 @@ def test_what_was_not_there_is_read_when_it_is(tmp_path: Path) -> None:
     assert asked() == [b"1"]
 
 
+@pytest.mark.usefixtures("long_ago")
+def test_a_link_is_told_from_what_it_leads_to(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    remembered = Remembered[bool]()
+
+    def is_there() -> bool:
+        return remembered.get("q", lambda: os.path.lexists(consult(os.fsencode(link))))
+
+    assert not is_there()
+    link.symlink_to("nowhere")
+    assert is_there()
+    link.unlink()
+    assert not is_there()
+
+
+@pytest.mark.usefixtures("long_ago")
+def test_a_link_to_another_name_of_the_same_file_is_another_link(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    os.link(tmp_path / "a", tmp_path / "b")
+    link = tmp_path / "link"
+    link.symlink_to("a")
+    remembered = Remembered[str]()
+
+    def where() -> str:
+        return remembered.get("q", lambda: os.fsdecode(os.path.realpath(consult(bytes(link)))))
+
+    assert where() == str(tmp_path / "a")
+    time.sleep(0.02)
+    link.unlink()
+    link.symlink_to("b")
+    assert where() == str(tmp_path / "b")
+    (tmp_path / "b").unlink()
+    (tmp_path / "b").write_text("2")
+    assert where() == str(tmp_path / "b")
+
+
 def test_what_was_changed_a_moment_ago_is_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mulligan.files import forking
-from mulligan.files.forking import can_fork, child
+from mulligan.files.forking import can_fork, child, has_ended
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no child elsewhere")
 
@@ -145,3 +146,45 @@ print(alone, together, can_fork())
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
     assert printed == [str(len(os.sched_getaffinity(0)) > 1), "False", "False"]
+
+
+@pytest.mark.parametrize(("spare", "enough"), [(-1, False), (0, True), (1000, True), (None, True)])
+def test_there_is_none_where_descriptors_are_few(
+    monkeypatch: pytest.MonkeyPatch, spare: int | None, enough: bool
+) -> None:
+    listed = os.listdir
+    alone = {"/proc/self/task": ["1"]}
+    limit = resource.RLIM_INFINITY
+    if spare is not None:
+        limit = len(listed("/proc/self/fd")) + forking.SPARE + spare
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    monkeypatch.setattr(os, "listdir", lambda path: alone.get(path) or listed(path))
+    monkeypatch.setattr(resource, "getrlimit", lambda _what: (limit, resource.RLIM_INFINITY))
+    assert can_fork() is enough
+
+
+def test_an_interrupt_at_its_end_leaves_nothing_of_a_child(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wait = os.waitpid
+    interrupts = iter([KeyboardInterrupt, KeyboardInterrupt])
+
+    def interrupted(pid: int, how: int) -> tuple[int, int]:
+        for each in interrupts:
+            raise each
+        return wait(pid, how)
+
+    def ended_by_an_interrupt() -> int:
+        with child(lambda: time.sleep(60), ()) as pid:
+            assert pid is not None
+            assert not has_ended(pid)
+            begun.append(pid)
+            monkeypatch.setattr(os, "waitpid", interrupted)
+        return pid
+
+    begun: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        ended_by_an_interrupt()
+    monkeypatch.undo()
+    assert is_gone(begun[0])
+    assert has_ended(begun[0])

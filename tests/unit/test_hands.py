@@ -317,6 +317,35 @@ def test_what_cannot_be_read_is_named_as_ever(project: Path) -> None:
         assert workspace.read(checkpoint.id, "folder 2/file 2") == b"/etc/passwd"
 
 
+def test_what_may_not_even_be_looked_at_is_named_as_it_is_without_others(
+    project: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "begun":
+        pytest.skip("it would have to be told")
+    hidden = b"file 1"
+    opened, looked = os.open, os.stat
+
+    def open_(path: Any, *given: Any, **more: Any) -> int:
+        if path == hidden:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, *given, **more)
+
+    def stat(path: Any, *given: Any, **more: Any) -> os.stat_result:
+        if path == hidden:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return looked(path, *given, **more)
+
+    monkeypatch.setattr(os, "open", open_)
+    monkeypatch.setattr(os, "stat", stat)
+    reasons = []
+    with mulligan.open(project) as workspace:
+        for _ in range(2):
+            skipped = workspace.checkpoint().coverage.skipped
+            reasons.append([(each.path, each.reason) for each in skipped])
+    expected = [(b"folder 1/file 1", "cannot be looked at: Permission denied")]
+    assert reasons == [expected, expected]
+
+
 def test_a_file_that_has_grown_large_meanwhile_is_read_by_us(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

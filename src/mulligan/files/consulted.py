@@ -50,25 +50,38 @@ class Remembered(Generic[T]):
         finally:
             _log.reset(token)
         self._known.pop(question, None)
-        if all(was is None or was[0] < begun - RACY_SECONDS for was in stamps.values()):
+        if all(_is_settled(was, begun) for was in stamps.values()):
             if len(self._known) >= MOST:
                 self._known.clear()
             self._known[question] = (stamps, answer)
         return answer
 
 
+def _is_settled(was: Stamp, begun: float) -> bool:
+    return was is None or was[0] < begun - RACY_SECONDS
+
+
 def _is_still(path: bytes, was: Stamp) -> bool:
-    # To find nothing, and be told so without an exception, is the quickest of all.
-    return not os.access(path, os.F_OK) if was is None else _stamp(path) == was
+    if was is None and os.access in os.supports_follow_symlinks:
+        # To find nothing, and be told so without an exception, is the quickest of all.
+        return not os.access(path, os.F_OK, follow_symlinks=False)
+    return _stamp(path) == was
 
 
 def _stamp(path: bytes) -> Stamp:
+    """What is at a path, and of a link also what it leads to."""
     try:
-        status = os.stat(path)
+        status = os.lstat(path)
     except (OSError, ValueError):
         return None
+    changed = status.st_ctime_ns
+    if stat.S_ISLNK(status.st_mode):
+        return (changed // 10**9, changed, status.st_ino, *_target(path))
     if stat.S_ISREG(status.st_mode):
-        changed = status.st_ctime_ns
         return (changed // 10**9, changed, status.st_mtime_ns, status.st_size, status.st_ino)
     # Of a folder it matters only that it is there, and which.
     return (0, stat.S_IFMT(status.st_mode), status.st_ino, status.st_dev)
+
+
+def _target(path: bytes) -> tuple[int, ...]:
+    return _stamp(os.path.realpath(path)) or ()

@@ -229,7 +229,10 @@ class Contents:
                         raise
                     vanished = problem.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
                     reason = f"cannot be read: {problem.strerror}"
-                    reason = "vanished while it was looked at" if vanished else reason
+                    if vanished:
+                        reason = "vanished while it was looked at"
+                    elif job.size == UNKNOWN:
+                        reason = _why_not_looked_at(directories, job) or reason
                     found = Answer(job, None, reason)
                 yield found
 
@@ -257,6 +260,15 @@ class Contents:
                 break
             os.lseek(fd, 0, os.SEEK_SET)
         return Answer(job, remember(status, size, id, begun, still=still), None)
+
+
+def _why_not_looked_at(directories: Directories, job: Job) -> str | None:
+    """The reason, if not even a look at a file is allowed."""
+    try:
+        os.stat(job.name, dir_fd=directories.open(job.directory), follow_symlinks=False)
+    except OSError as problem:
+        return f"cannot be looked at: {problem.strerror}"
+    return None
 
 
 def too_large(size: int) -> str:

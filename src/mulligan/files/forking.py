@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
 STANDARD = 2
+SPARE = 128  # descriptors that are left to whoever forks
 
 
 def can_fork() -> bool:
-    """Whether there is a processor for it, and no other thread: a fork would leave those behind,
-    with whatever they hold."""
+    """Whether there is a processor for it, descriptors enough to speak with it, and no other
+    thread: a fork would leave those behind, with whatever they hold."""
     if not sys.platform.startswith("linux") or len(os.sched_getaffinity(0)) < 2:
         return False
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
-        return len(os.listdir("/proc/self/task")) == 1
+        is_alone = len(os.listdir("/proc/self/task")) == 1
+        return is_alone and not 0 <= allowed < len(os.listdir("/proc/self/fd")) + SPARE
     except OSError:
         return False
 
@@ -70,13 +74,21 @@ def _fork(work: Callable[[], None], keep: Collection[int]) -> int | None:
 
 
 def _end(pid: int) -> None:
-    try:
-        # Where somebody else has seen to its end, the number may be another's by now.
-        if not has_ended(pid):
-            os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    except OSError:
-        return
+    """An interrupt meanwhile is raised when it has ended, and nothing of it is left."""
+    problem = None
+    while True:
+        try:
+            # Where somebody else has seen to its end, the number may be another's by now.
+            if not has_ended(pid):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            break
+        except OSError:
+            break
+        except BaseException as each:
+            problem = each
+    if problem is not None:
+        raise problem
 
 
 def _do(work: Callable[[], None], keep: Collection[int]) -> None:
