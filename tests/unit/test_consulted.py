@@ -128,10 +128,38 @@ def test_a_link_to_another_name_of_the_same_file_is_another_link(tmp_path: Path)
     assert where() == str(tmp_path / "b")
 
 
+@pytest.mark.usefixtures("long_ago")
+def test_a_link_that_leads_in_a_circle_is_a_link(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.symlink_to("a")
+    asked = Asked(path)
+    assert asked() == asked() == [None]
+    path.unlink()
+    path.write_text("1")
+    assert asked() == [b"1"]
+
+
 def test_what_was_changed_a_moment_ago_is_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("1")
     asked = Asked(path)
+    assert asked() == asked() == [b"1"]
+    assert asked.count == 2
+
+
+def test_what_a_link_leads_to_is_not_trusted_either_if_it_was_just_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "target").write_text("1")
+    (tmp_path / "link").symlink_to("target")
+    lstat = os.lstat
+
+    def long_ago(path: bytes) -> os.stat_result:
+        real = lstat(path)
+        return os.stat_result(real[:9] + (1,), {"st_ctime_ns": 10**9})
+
+    monkeypatch.setattr(os, "lstat", long_ago)
+    asked = Asked(tmp_path / "link")
     assert asked() == asked() == [b"1"]
     assert asked.count == 2
 

@@ -74,14 +74,20 @@ def _stamp(path: bytes) -> Stamp:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
+    if not stat.S_ISLNK(status.st_mode):
+        return _of(status)
     changed = status.st_ctime_ns
-    if stat.S_ISLNK(status.st_mode):
-        return (changed // 10**9, changed, status.st_ino, *_target(path))
+    try:
+        target = _of(os.stat(path))
+    except OSError:
+        # It leads nowhere, or in a circle.
+        target = (0,)
+    return (max(changed // 10**9, target[0]), changed, status.st_ino, *target)
+
+
+def _of(status: os.stat_result) -> tuple[int, ...]:
     if stat.S_ISREG(status.st_mode):
+        changed = status.st_ctime_ns
         return (changed // 10**9, changed, status.st_mtime_ns, status.st_size, status.st_ino)
     # Of a folder it matters only that it is there, and which.
     return (0, stat.S_IFMT(status.st_mode), status.st_ino, status.st_dev)
-
-
-def _target(path: bytes) -> tuple[int, ...]:
-    return _stamp(os.path.realpath(path)) or ()
