@@ -156,7 +156,7 @@ def test_what_a_link_leads_to_is_not_trusted_either_if_it_was_just_changed(
 
     def long_ago(path: bytes) -> os.stat_result:
         real = lstat(path)
-        return os.stat_result(real[:9] + (1,), {"st_ctime_ns": 10**9})
+        return os.stat_result((*real[:9], 1), {"st_ctime_ns": 10**9})
 
     monkeypatch.setattr(os, "lstat", long_ago)
     asked = Asked(tmp_path / "link")
