@@ -14,14 +14,16 @@ from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+Path = str | bytes
+P = TypeVar("P", bound=Path)
 Stamp = tuple[int, ...] | None
 MOST = 16
 RACY_SECONDS = 3
 
-_log: ContextVar[dict[bytes, Stamp] | None] = ContextVar("consulted", default=None)
+_log: ContextVar[dict[Path, Stamp] | None] = ContextVar("consulted", default=None)
 
 
-def consult(path: bytes) -> bytes:
+def consult(path: P) -> P:
     """Says that what is at a path, or that nothing is, makes a difference; to be called before
     one looks. Gives the path."""
     log = _log.get()
@@ -34,7 +36,7 @@ class Remembered(Generic[T]):
     """The last answers, each with what it depends on."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[dict[bytes, Stamp], T]] = {}
+        self._known: dict[Hashable, tuple[dict[Path, Stamp], T]] = {}
 
     def get(self, question: Hashable, find: Callable[[], T]) -> T:
         """What `find` gives, or gave when it was last asked and all that it consulted was the
@@ -42,7 +44,7 @@ class Remembered(Generic[T]):
         known = self._known.get(question)
         if known is not None and all(_is_still(path, was) for path, was in known[0].items()):
             return known[1]
-        stamps: dict[bytes, Stamp] = {}
+        stamps: dict[Path, Stamp] = {}
         begun = time.time()
         token = _log.set(stamps)
         try:
@@ -61,14 +63,14 @@ def _is_settled(was: Stamp, begun: float) -> bool:
     return was is None or was[0] < begun - RACY_SECONDS
 
 
-def _is_still(path: bytes, was: Stamp) -> bool:
+def _is_still(path: Path, was: Stamp) -> bool:
     if was is None and os.access in os.supports_follow_symlinks:
         # To find nothing, and be told so without an exception, is the quickest of all.
         return not os.access(path, os.F_OK, follow_symlinks=False)
     return _stamp(path) == was
 
 
-def _stamp(path: bytes) -> Stamp:
+def _stamp(path: Path) -> Stamp:
     """What is at a path, and of a link also what it leads to."""
     try:
         status = os.lstat(path)

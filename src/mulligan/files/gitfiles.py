@@ -38,8 +38,10 @@ class GitSources(NamedTuple):
 
 
 def git_sources(root: bytes, environ: Mapping[str, str] = os.environ) -> GitSources:
-    """Find the work tree that the root belongs to, and read what it says about ignoring."""
-    root = os.path.realpath(root)
+    """Find the work tree that the root belongs to, and read what it says about ignoring.
+
+    The root is an absolute path.
+    """
     question = (root, *[environ.get(name) for name in VARIABLES])
     return _found.get(question, lambda: _find(root, environ))
 
@@ -48,7 +50,8 @@ _found = Remembered[GitSources]()
 
 
 def _find(root: bytes, environ: Mapping[str, str]) -> GitSources:
-    found = _work_tree(consult(root))
+    root = _without_links(root)
+    found = _work_tree(root)
     if found is None:
         return GitSources((), b"", None, global_excludes(root, None, environ), None, b"")
     top, (gitdir, commondir) = found
@@ -68,6 +71,15 @@ def _find(root: bytes, environ: Mapping[str, str]) -> GitSources:
         index_path=os.path.join(gitdir, b"index"),
         prefix=prefix,
     )
+
+
+def _without_links(path: bytes) -> bytes:
+    """The path as it really is: each folder on it may become a link, or lead elsewhere."""
+    above = path
+    while above != os.path.dirname(above):
+        consult(above)
+        above = os.path.dirname(above)
+    return os.path.realpath(path)
 
 
 def repository_of(path: bytes) -> tuple[bytes, bytes] | None:

@@ -120,6 +120,8 @@ class Cache:
         self.limits: tuple[int, ...] = ()
         self.stamp: tuple[int, ...] | None = None
         self.coverage: Coverage | None = None
+        self.covered: bytes | None = None
+        self.judged_by: object = None
         self.full_at = 0.0
 
 

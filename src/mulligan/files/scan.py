@@ -102,6 +102,7 @@ class Scan:
             self._names.wanted = Wanted(known.forced, wanted, known.hidden)
             self._list_again(root)
             self._look_at_all(root)
+        self._cache.judged_by = self._sources
 
     def at(self, paths: Iterable[bytes]) -> bool:
         """Looks at these paths only; `False`, and nothing done, if a full scan is needed."""
@@ -109,6 +110,9 @@ class Scan:
         paths = sorted(set(paths))
         if root is None or self._stamp() != self._cache.sources:
             return False
+        if not paths and self._sources == self._cache.judged_by:
+            # The rules above the project are those that it was last looked at with, too.
+            return True
         if any(path == b"" or path.rpartition(b"/")[2] in IGNORE_FILES for path in paths):
             return False
         with opened(self._root) as fd:
@@ -124,6 +128,7 @@ class Scan:
             finally:
                 way.back_to([])
             self._settle(root)
+        self._cache.judged_by = self._sources
         return True
 
     def _list_again(self, root: Node) -> None:

@@ -15,11 +15,6 @@ IMPORTED = "imported"
 MADE_BY_RESTORE = ("safety", "restored")
 NOT_TAKEN = (*MADE_BY_RESTORE, "step", IMPORTED)
 TAKEN = f"kind NOT IN {NOT_TAKEN}"
-COLUMNS = (
-    "id, tree, guarded, coverage, complete, kind, message, created_at, files, bytes, session, entry"
-)
-
-
 AT_A_TIME = 16
 
 
@@ -40,10 +35,12 @@ class CheckpointRow(NamedTuple):
     entry: str | None = None
 
 
+COLUMNS = ", ".join(CheckpointRow._fields)
+
+
 def insert(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
     """Adds a checkpoint, inside the caller's transaction."""
-    values = tuple(getattr(checkpoint, name) for name in COLUMNS.split(", "))
-    db.execute(f"INSERT INTO checkpoints ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", values)
+    db.execute(f"INSERT INTO checkpoints ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", checkpoint)
 
 
 def insert_at_its_time(db: apsw.Connection, checkpoint: CheckpointRow) -> None:

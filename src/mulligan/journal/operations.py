@@ -61,7 +61,7 @@ def plan(
         " plan_tree, plan_guarded, intent) VALUES (?, 'planned', 1, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             kind, created_at, session, undoes, target, before, plan_tree, plan_guarded,
-            json.dumps(intent or {}),
+            _written(intent),
         ),
     )  # fmt: skip
     return db.last_insert_rowid()
@@ -89,8 +89,8 @@ def record(
         "INSERT INTO operations (kind, state, changed, created_at, session, before, after, undoes, "
         "head, summary, intent) VALUES (?, 'applied', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            kind, changed, created_at, session, before, after, undoes, head,
-            json.dumps(summary or {}), json.dumps(intent or {}),
+            kind, changed, created_at, session, before, after, undoes, head, _written(summary),
+            _written(intent),
         ),
     )  # fmt: skip
     return db.last_insert_rowid()
@@ -197,6 +197,10 @@ def newest_change(db: Database, up_to: int | None) -> Step | None:
     )
     row = db.row(sql, (1 << 62) if up_to is None else up_to)
     return Step(*row) if row else None
+
+
+def _written(content: dict[str, Any] | None) -> str:
+    return json.dumps(content) if content else "{}"
 
 
 def _row(row: Any) -> OperationRow:

@@ -59,7 +59,8 @@ def complete(
         new = _without_emptied(workspace, trees, new, done)
         stand = _standing_after(workspace, trees, operation, safety.tree, new)
         writer.commit()
-    arrived_at = Look(new, kept, coverage(workspace, safety), *workspace.load(new).totals)
+    covered = coverage(workspace, safety)
+    arrived_at = Look(new, kept, covered, *workspace.load(new).totals, safety.coverage)
     skipped = tuple(Skip(text(path), reason) for path, reason in sorted(spared.items()))
     result = RestoreResult(
         kind=operation.kind,
@@ -78,7 +79,7 @@ def complete(
     with workspace.journal.writing() as db:
         latest = checkpoints.latest(workspace.journal)
         row = add(
-            db, latest, arrived_at, safety.coverage, kind="restored", message=_words(operation),
+            db, latest, arrived_at, kind="restored", message=_words(operation),
             session=operation.session,
         )  # fmt: skip
         content = result.as_json()

@@ -51,11 +51,10 @@ def take(
             bring_into_view(workspace, include)
         with observing(workspace) as now:
             now.commit()
-            before = checkpoints.latest(workspace.journal)
             changes = Changes(added=now.seen.files)
-            if before is not None:
+            if now.latest is not None:
                 # Before it counts: a store that cannot be read makes no checkpoint.
-                changes = count(workspace.differences(before.tree, now.seen.tree))
+                changes = count(workspace.differences(now.latest.tree, now.seen.tree))
             with workspace.journal.writing() as db:
                 row = now.checkpoint(db, kind=kind, message=message, session=owner)
                 now.record(db, kind="checkpoint", after=row, session=owner)
@@ -67,7 +66,6 @@ def add(
     db: apsw.Connection,
     before: CheckpointRow | None,
     seen: Look,
-    covered: Id,
     *,
     kind: str,
     message: str,
@@ -79,7 +77,7 @@ def add(
         id=new_id(),
         tree=seen.tree,
         guarded=seen.guarded,
-        coverage=covered,
+        coverage=seen.covered,
         complete=seen.coverage.complete,
         kind=kind,
         message=message,

@@ -29,13 +29,15 @@ Id = bytes
 
 
 class Look(NamedTuple):
-    """The project as it is now. `tree` and `guarded` are objects; `files` and `bytes` totals."""
+    """The project as it is now. `tree` and `guarded` are objects, and `covered` is the one that
+    holds the coverage; `files` and `bytes` are totals."""
 
     tree: Id
     guarded: Id
     coverage: Coverage
     files: int
     bytes: int
+    covered: Id
 
 
 def look(
@@ -137,7 +139,10 @@ def _look(
         or (cache.coverage.guarded != made.guarded_files)
     ):
         cache.coverage = snapshot.describe(root, made.guarded_files)
-    return Look(made.tree, made.guarded, cache.coverage, made.files, made.bytes)
+        cache.covered = None
+    if cache.covered is None:
+        cache.covered = sink.put(cache.coverage.encode())
+    return Look(made.tree, made.guarded, cache.coverage, made.files, made.bytes, cache.covered)
 
 
 def _hands(workspace: Workspace, writer: Writer) -> Callable[[], Hands]:
@@ -184,7 +189,7 @@ def _check_generation(workspace: Workspace, cache: Cache) -> None:
     elif cache.root is not None:
         cache.root = None
     cache.generation = generation
-    cache.token = None
+    cache.token = cache.covered = None
 
 
 def _hidden(workspace: Workspace) -> tuple[bytes, ...]:

@@ -33,12 +33,11 @@ class Observation:
     """
 
     def __init__(
-        self, workspace: Workspace, writer: Writer, seen: Look, covered: bytes, standing: Standing
+        self, workspace: Workspace, writer: Writer, seen: Look, standing: Standing
     ) -> None:
         self.workspace = workspace
         self.writer = writer
         self.seen = seen
-        self.covered = covered
         self.trees = Trees(workspace, writer)
         self.standing = standing
 
@@ -46,6 +45,11 @@ class Observation:
     def head(self) -> str | None:
         """The commit that git stands at; of no interest while no session is at work."""
         return self.workspace.head()
+
+    @cached_property
+    def latest(self) -> CheckpointRow | None:
+        """The last checkpoint that there is."""
+        return checkpoints.latest(self.workspace.journal)
 
     def view(self, session: int) -> View:
         """Where a session stands; one that never did anything stands at its beginning."""
@@ -66,15 +70,16 @@ class Observation:
         seen: Look | None = None,
     ) -> CheckpointRow:
         """Adds a checkpoint of the disk, or of another state."""
-        before = checkpoints.latest(self.workspace.journal)
-        return add(
-            db, before, seen or self.seen, self.covered, kind=kind, message=message,
-            session=session, entry=entry,
+        made = add(
+            db, self.latest, seen or self.seen, kind=kind, message=message, session=session,
+            entry=entry,
         )  # fmt: skip
+        self.latest = made
+        return made
 
     def safety(self, db: apsw.Connection, message: str) -> CheckpointRow:
         """The checkpoint of the disk as it is: the latest, if that is the same, else a new one."""
-        latest = checkpoints.latest(self.workspace.journal)
+        latest = self.latest
         if latest is not None and (latest.tree, latest.guarded) == (
             self.seen.tree,
             self.seen.guarded,
@@ -149,8 +154,7 @@ def observed(
     What came into view was there before, and is nobody's work. `acting` is the session that is
     just ending a turn or a call: of several at work, what was found is most likely its.
     """
-    covered = writer.put(seen.coverage.encode())
-    found = Observation(workspace, writer, seen, covered, Standing({}, moved=False))
+    found = Observation(workspace, writer, seen, Standing({}, moved=False))
     standing = settle(workspace, found.trees, seen, came_into_view, acting)
     if standing.views:
         kept, paths = kept_by_commit(workspace, found.trees, standing.views, seen.tree)

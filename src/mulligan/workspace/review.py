@@ -51,7 +51,7 @@ def stats(workspace: Workspace) -> dict[str, PendingStats]:
         with observing(workspace) as now:
             now.commit()
             # Asked for again and again, by lists that show it: it follows from these.
-            cause = (now.seen.tree, now.covered, sorted(now.standing.views.items()))
+            cause = (now.seen.tree, now.seen.covered, sorted(now.standing.views.items()))
             if workspace.counted is None or workspace.counted[0] != cause:
                 workspace.counted = (cause, _counted(files(now, turns=False)))
             found = workspace.counted[1]

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from mulligan.core.coverage import text
 from mulligan.errors import UsageError
+from mulligan.files.consulted import Remembered, consult
 from mulligan.files.names import Limits
 
 UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -71,18 +72,11 @@ class InForce:
 
     def __init__(self, home: str, root: bytes, directory: str) -> None:
         self._where = (home, root, directory)
-        self._stamps = self._look()
-        self._known = read_settings(*self._where)
+        self._known = Remembered[Settings]()
+        self.read()
 
     def read(self) -> Settings:
-        stamps = self._look()
-        if stamps != self._stamps:
-            self._known = read_settings(*self._where)
-            self._stamps = stamps
-        return self._known
-
-    def _look(self) -> list[object]:
-        return [_stamp(path) for _place, path in _places(*self._where)]
+        return self._known.get(None, lambda: read_settings(*self._where))
 
 
 def read_settings(home: str, root: bytes, directory: str | None = None) -> Settings:
@@ -183,7 +177,7 @@ SECTIONS: dict[str, dict[str, Reading]] = {
 def _said(home: str, root: bytes, directory: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """What each place says, the one that wins last."""
     for place, path in _places(home, root, directory):
-        if os.path.isfile(path):
+        if os.path.isfile(consult(path)):
             yield place, _checked(_read(path), text(os.fsencode(path)))
 
 
@@ -192,15 +186,6 @@ def _places(home: str, root: bytes, directory: str | None) -> Iterator[tuple[str
     if directory is not None:
         yield "set", os.path.join(directory, SET)
     yield "project", os.path.join(root, b".mulligan.toml")
-
-
-def _stamp(path: str | bytes) -> tuple[int, int, int] | None:
-    """Changes when somebody has written to a file."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def _checked(content: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.checkpoints import force, new_id
 from mulligan.workspace.entries import appending
-from mulligan.workspace.look import Look, forced_paths
+from mulligan.workspace.look import forced_paths
 from mulligan.workspace.observe import Observation, observing
 from mulligan.workspace.standing import last_seen, quiet
 from mulligan.workspace.turn_results import Step, Turn
@@ -418,7 +418,8 @@ def _without_the_turn(
     now: Observation, db: apsw.Connection, session: SessionRow, base: bytes
 ) -> CheckpointRow:
     """A checkpoint of the disk without what the turn did, but with what others did meanwhile."""
-    seen = Look(base, now.seen.guarded, now.seen.coverage, *now.trees.load(base).totals)
+    files, size = now.trees.load(base).totals
+    seen = now.seen._replace(tree=base, files=files, bytes=size)
     return now.checkpoint(
         db, kind="step", message="Without the turn", session=session.id, seen=seen
     )

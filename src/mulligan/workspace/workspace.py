@@ -117,6 +117,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
                 from mulligan.workspace.ahead import Ahead
 
                 self.ahead = Ahead(self, self.watcher)
+                self.journal.make_room_in_log()
             if self.store.is_unlisted():
                 self._list_packs()
             self._see_to_what_was_left()
