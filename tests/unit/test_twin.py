@@ -18,7 +18,8 @@ import pytest
 
 import mulligan
 from mulligan.files import contents, forking, scan, twin
-from mulligan.files.index import Node
+from mulligan.files.index import Node, signature
+from mulligan.files.prints import Taking
 from mulligan.files.reach import opened
 from mulligan.files.twin import Remembered, Said, Twin
 
@@ -34,7 +35,11 @@ class Spy:
     def __init__(self) -> None:
         self.told = 0
         self.untold = 0
+        self.unchanged = 0
+        self.in_one_go = 0
+        self.unsure = 0
         self.children: list[int] = []
+        self.is_awaited = True
 
 
 @pytest.fixture
@@ -42,19 +47,34 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     """Every look has a child, and the child is let come to the end before the look begins."""
     spy = Spy()
     ask, look, fork = Said.unsure, Twin.looking, forking._fork
+    is_unchanged, compared = Said.is_unchanged, Said.compared
 
-    def unsure(self: Said, path: bytes, node: Node, status: os.stat_result) -> object:
-        found = ask(self, path, node, status)
+    def unsure(
+        self: Said, path: bytes, node: Node, fd: int, status: os.stat_result
+    ) -> Collection[bytes] | None:
+        found = ask(self, path, node, fd, status)
         if found is None:
             spy.untold += 1
         else:
             spy.told += 1
+            spy.unsure += len(found)
         return found
+
+    def counted(self: Said, path: bytes, node: Node) -> bool:
+        found = is_unchanged(self, path, node)
+        spy.unchanged += found
+        return found
+
+    def noted(self: Said, place: int, fd: int, taking: Taking) -> bytes:
+        spy.in_one_go += 1
+        return compared(self, place, fd, taking)
 
     @contextmanager
     def looking(self: Twin, path: bytes, fd: int, root: Node) -> Iterator[Said | None]:
+        if self._child is not None:
+            _wait_until(lambda: self._child is None or self._child.said.has_prints)
         with look(self, path, fd, root) as said:
-            if said is not None and self._child is not None:
+            if said is not None and self._child is not None and spy.is_awaited:
                 select.select([self._child._answer], [], [], 10)
             yield said
 
@@ -71,7 +91,15 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     monkeypatch.setattr(forking, "_fork", fork_and_note)
     monkeypatch.setattr(Twin, "looking", looking)
     monkeypatch.setattr(Said, "unsure", unsure)
+    monkeypatch.setattr(Said, "is_unchanged", counted)
+    monkeypatch.setattr(Said, "compared", noted)
     return spy
+
+
+def _wait_until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + 2
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 @pytest.fixture
@@ -210,7 +238,65 @@ def test_any_changes_in_a_row_are_found(
                 continue  # An earlier change has taken its file.
         found = workspace.checkpoint()
         assert found.tree == alone(filled, tmp_path / str(number)).tree
-    assert spy.told > spy.untold
+    assert spy.told + spy.unchanged > spy.untold
+
+
+def test_what_both_find_in_one_go_is_what_is_there(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy, tmp_path: Path
+) -> None:
+    """Not let come to the end, the child leaves about half to the look itself."""
+    chance = random.Random(8)
+    spy.is_awaited = False
+    for number in range(30):
+        for name in chance.sample(NAMES, 5):
+            path = filled / name
+            what = chance.choice(["edit", "delete", "replace", "touch", "link"])
+            if what == "delete" and path.exists():
+                path.unlink()
+            elif what == "replace" or not os.path.lexists(path):
+                (filled / "other").write_text(str(number))
+                (filled / "other").rename(path)
+            elif what == "touch":
+                os.utime(path, (1, 1), follow_symlinks=False)
+            elif what == "link":
+                path.unlink()
+                path.symlink_to("elsewhere")
+            elif not path.is_symlink():
+                path.write_text(str(number))
+        found = workspace.checkpoint()
+        assert found.tree == alone(filled, tmp_path / str(number)).tree
+    assert spy.in_one_go
+
+
+def test_the_child_learns_of_files_that_changed(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy
+) -> None:
+    workspace.checkpoint()
+    for name in NAMES[:4]:
+        (filled / name).write_text("edited")
+    assert workspace.checkpoint().changes.modified == 4
+    time.sleep(0.1)
+    # What was read so shortly after it was written is read once more, and then to be trusted.
+    for _ in range(4):
+        workspace.checkpoint()
+    spy.unsure = 0
+    workspace.checkpoint()
+    assert spy.unsure == 0
+    (filled / NAMES[1]).write_text("edited again")
+    assert workspace.checkpoint().changes.modified == 1
+    assert len(spy.children) == 1
+
+
+def test_a_folder_in_which_nothing_happened_is_not_opened_again(
+    filled: Path, workspace: mulligan.Workspace, spy: Spy
+) -> None:
+    time.sleep(0.1)
+    for _ in range(3):
+        workspace.checkpoint()
+    before, spy.unchanged = spy.told, 0
+    workspace.checkpoint()
+    assert spy.unchanged == len(FOLDERS)
+    assert spy.told - before < len(FOLDERS) + 2
 
 
 def test_a_file_that_changes_behind_the_child_is_found_by_the_next_look(
@@ -390,13 +476,21 @@ def test_nothing_is_said_of_a_folder_that_is_another() -> None:
     try:
         status = os.fstat(here)
         same = Remembered(b"", (0, 0, status.st_ino, status.st_dev), {}, {})
-        assert twin._marks(here, same) == b""
+        assert _said_of(here, same) == twin.DONE
+        assert _said_of(here, same._replace(signature=signature(status))) == twin.UNCHANGED
         other = (0, 0, status.st_ino + 1, status.st_dev)
-        assert twin._marks(here, same._replace(signature=other)) is None
-        assert twin._marks(here, same._replace(signature=None)) is None
-        assert twin._marks(here, same._replace(path=b"not there")) is None
+        assert _said_of(here, same._replace(signature=other)) == 0
+        assert _said_of(here, same._replace(signature=None)) == 0
+        assert _said_of(here, same._replace(path=b"not there")) == 0
     finally:
         os.close(here)
+
+
+def _said_of(fd: int, known: Remembered) -> int:
+    said = Said(Node())
+    said.known = [known]
+    twin._Backwards(said).look(fd)
+    return said.told[0]
 
 
 def test_a_child_that_dies_at_once_changes_nothing(
@@ -405,7 +499,7 @@ def test_a_child_that_dies_at_once_changes_nothing(
     spy: Spy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(twin, "_look_backwards", lambda *_: os._exit(1))
+    monkeypatch.setattr(twin._Backwards, "look", lambda *_: os._exit(1))
     edit(filled)
     found = workspace.checkpoint()
     assert workspace.read(found.id, NAMES[3]) == b"edited"

@@ -59,7 +59,7 @@ class Node:
         self.dirs: dict[bytes, Node] = {}
         self.made: Made | None = None
         self.made_guards: Made | None = None
-        self.old: bytes | None = None
+        self.old: Made | None = None
         self.old_guards: bytes | None = None
         self.renewed: set[bytes] | None = None
         self.unsaved: set[bytes] | None = None
@@ -76,7 +76,7 @@ class Node:
         `renewed` and `unsaved` collect those names; they are `None` when there may be others.
         """
         if self.made is not None:
-            self.old = self.made[0]
+            self.old = self.made
             self.made = None
             self.renewed = set()
         if name is None:

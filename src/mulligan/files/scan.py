@@ -25,7 +25,7 @@ from mulligan.files.ignore import Scope, root_scope
 from mulligan.files.index import Cache, Node, Seen, signature
 from mulligan.files.names import DEEPEST, LISTED, Limits, Names
 from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, opened
-from mulligan.files.scopes import IGNORE_FILES, scope_of_child, scope_of_root
+from mulligan.files.scopes import IGNORE_FILES, has_rules, scope_of_child, scope_of_root
 from mulligan.files.twin import Said, Twin
 from mulligan.files.wanted import Wanted, tracked_but_left_out
 from mulligan.files.way import Place, Way
@@ -171,7 +171,7 @@ class Scan:
             # What changed between the first look at it and its being watched is told by nobody.
             status = os.fstat(fd)
         self._set_mode(node, status)
-        unsure = self._unsure(path, node, status)
+        unsure = self._unsure(fd, path, node, status)
         sort = node.signature != signature(status) or node.rules != scope.key
         if sort:
             listed = time.time_ns()
@@ -194,12 +194,14 @@ class Scan:
         for name in list(node.dirs):
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
 
-    def _unsure(self, path: bytes, node: Node, status: os.stat_result) -> Collection[bytes] | None:
+    def _unsure(
+        self, fd: int, path: bytes, node: Node, status: os.stat_result
+    ) -> Collection[bytes] | None:
         """The files that need comparing, if somebody has compared the others: else `None`."""
         known = node.signature
         if self._said is None or known is None or known[2:] != signature(status)[2:]:
             return None
-        return self._said.unsure(path, node, status)
+        return self._said.unsure(path, node, fd, status)
 
     def _set_mode(self, node: Node, status: os.stat_result) -> None:
         mode = status.st_mode & 0o7777
@@ -313,6 +315,8 @@ class Scan:
         """A directory below; what changed in it has changed here."""
         child = node.dirs[name]
         below = join(path, name)
+        if self._is_unchanged(below, child, name, scope):
+            return
         mode = child.mode
         try:
             if depth >= DEEPEST:
@@ -340,6 +344,17 @@ class Scan:
         self._names.not_odd(node, name)
         if child.made is None or child.made_guards is None or mode != child.mode:
             node.changed(name)
+
+    def _is_unchanged(self, path: bytes, node: Node, name: bytes, scope: Scope) -> bool:
+        """Whether somebody has looked at all there is to a directory, and found nothing new."""
+        return (
+            self._said is not None
+            and not (node.dirs or node.repository or has_rules(node))
+            and self._said.is_unchanged(path, node)
+            and node.rules == scope.enter(name).key
+            and node.made is not None
+            and node.made_guards is not None
+        )
 
     def _look_for_wanted(self, fd: int, path: bytes, node: Node, *, depth: int) -> None:
         """A directory that is out of scope, but for some names in it."""

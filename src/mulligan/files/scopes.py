@@ -19,6 +19,15 @@ def scope_of_root(fd: int, sources: GitSources) -> Scope:
     return project_scope(sources, gitignore, mulliganignore)
 
 
+def has_rules(node: Node) -> bool:
+    """Whether ignore files lie in a directory, by the names that are known of it."""
+    return any(_is_known(node, each) for each in IGNORE_FILES)
+
+
+def _is_known(node: Node, name: bytes) -> bool:
+    return name in node.files or name in node.guards or name in node.left
+
+
 def scope_of_child(
     fd: int, status: os.stat_result, path: Iterable[bytes], node: Node, name: bytes, scope: Scope
 ) -> Scope:
@@ -28,10 +37,7 @@ def scope_of_child(
     repository = node.repository
     if node.signature == signature(status):
         # The directory has the names it had: only those ignore files need reading.
-        files, guards, left = node.files, node.guards, node.left
-        present = tuple(
-            [each for each in IGNORE_FILES if each in files or each in guards or each in left]
-        )
+        present = tuple([each for each in IGNORE_FILES if _is_known(node, each)])
         if not present and not repository:
             return scope.enter(name)
     else:

@@ -6,6 +6,7 @@ pattern of `.gitignore` leaves out, such as `.env`: not part of the project's tr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from mulligan.core import coverage, tree
@@ -45,6 +46,17 @@ def build(root: Node, load: Load, save: Save, guard_total: int) -> Snapshot:
     return Snapshot(id, guarded, files, size, guarded_files)
 
 
+def replaced(root: Node) -> Iterator[bytes]:
+    """The trees that will be loaded when it is built."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node.made is None:
+            pending += node.dirs.values()
+            if node.old is not None and node.renewed is not None:
+                yield node.old[0]
+
+
 def describe(root: Node, guarded_files: int) -> Coverage:
     """What was skipped and left out, by name."""
     skipped: list[tuple[bytes, str]] = []
@@ -80,7 +92,8 @@ def _build(node: Node, load: Load, save: Save) -> Made:
         folders = [_folder(name, child) for name, child in node.dirs.items()]
         entries = _entries(node.files) + [each for each in folders if each is not None]
         made = Tree(tree.encode(entries))
-    node.made = (save(made.data, node.old, made), *made.totals)
+    old = node.old[0] if node.old is not None else None
+    node.made = (save(made.data, old, made), *made.totals)
     return node.made
 
 
@@ -88,8 +101,9 @@ def _rebuilt(node: Node, load: Load) -> Tree | None:
     """What was built before with the names that have changed since; `None` if that is unknown."""
     if node.old is None or node.renewed is None:
         return None
+    id, *totals = node.old
     try:
-        before = load(node.old)
+        before = Tree(load(id).data, (totals[0], totals[1]))
     except Corrupt:
         return None
     return before.replaced({name: _entry(node, name) for name in node.renewed})

@@ -6,8 +6,9 @@ them, while the look itself goes from the first to the last; where the two meet,
 byte for each directory and each file, in memory that both see, is all that is said.
 
 The child stays, for to be forked costs more than to look at some thousand files. It remembers what
-was known when it began, and never learns anything: what has changed since is for whoever asks to
-look at, and once that is much, another child takes its place.
+was known when it began. Of a file that has changed since it learns when it is asked the next time,
+for what it compares with lies in memory that both see, too; of a new name it never does. What it
+does not know is for whoever asks to look at, and once that is much, another child takes its place.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import mmap
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from mulligan.files.forking import can_fork, child, has_ended
 from mulligan.files.index import Node, Seen, signature
+from mulligan.files.prints import EACH, Taking, remembered, replace, same
 from mulligan.files.reach import OPEN_DIRECTORY, opened
 
 MANY = 20_000
@@ -34,8 +37,10 @@ OUTDATED = 10
 
 WAKE_SECONDS = 10
 
-TAKEN, DONE = 1, 2
+TAKEN, DONE, UNCHANGED = 1, 2, 3
+"""Of a directory: whoever asked looks at it; the child has; and found it as remembered."""
 SAME = 1
+"""Of a file: it is as remembered."""
 
 
 class Remembered(NamedTuple):
@@ -43,8 +48,8 @@ class Remembered(NamedTuple):
 
     path: bytes
     signature: tuple[int, int, int, int] | None
-    files: Mapping[bytes, Seen]
-    guards: Mapping[bytes, Seen]
+    files: dict[bytes, Seen]
+    guards: dict[bytes, Seen]
 
 
 class Twin:
@@ -116,11 +121,56 @@ class Said:
             self.starts.append(self.starts[-1] + len(each.files) + len(each.guards))
         self._places = {each.path: place for place, each in enumerate(self.known)}
         self._missed = 0
+        self._news: list[tuple[int, bytes, Seen]] = []
+        self._taking: Taking | None = None
         self.told = mmap.mmap(-1, self.starts[-1])
+        self._prints = mmap.mmap(-1, 1 + EACH * (self.starts[-1] - self.starts[0]))
 
     def begin(self) -> None:
+        """Before the child is told to look once more."""
         self._missed = 0
         self.told[:] = bytes(len(self.told))
+        if self.has_prints and self._taking is None:
+            self._taking = Taking(alone=False)
+        self._learn()
+
+    @property
+    def has_prints(self) -> bool:
+        """Whether files can be compared in one go; only the child can tell, and says so."""
+        return self._prints[0] == SAME
+
+    @has_prints.setter
+    def has_prints(self, value: bool) -> None:
+        self._prints[0] = value
+
+    def _learn(self) -> None:
+        """Has the child know what was found of files that it knew otherwise."""
+        news, self._news = self._news, []
+        if not self.has_prints:
+            return
+        for place, group in groupby(news, key=itemgetter(0)):
+            files = self.known[place].files
+            start, end = self._where(place)
+            order = {name: number for number, name in enumerate(files)}
+            for _place, name, seen in group:
+                files[name] = seen
+                replace(self._prints, start, (end - start) // EACH, order[name], seen)
+
+    def set_print(self, place: int, content: bytes) -> None:
+        start, end = self._where(place)
+        self._prints[start:end] = content
+
+    def compared(self, place: int, fd: int, taking: Taking) -> bytes:
+        """Of each file of an open directory whether it is as remembered."""
+        _path, _signature, files, guards = self.known[place]
+        start, end = self._where(place)
+        found = taking(fd, chain(files, guards), (end - start) // EACH)
+        known = self._prints[start:end]
+        return bytes([SAME]) * (len(known) // EACH) if found == known else bytes(same(found, known))
+
+    def _where(self, place: int) -> tuple[int, int]:
+        first, start, end = self.starts[0], self.starts[place], self.starts[place + 1]
+        return 1 + EACH * (start - first), 1 + EACH * (end - first)
 
     def end(self) -> None:
         """Whatever is not said by now is of no use."""
@@ -134,28 +184,44 @@ class Said:
     def is_outdated(self) -> bool:
         return self._missed * OUTDATED > len(self.told)
 
-    def unsure(self, path: bytes, node: Node, status: os.stat_result) -> Collection[bytes] | None:
-        """The files of a directory that may be other than remembered; `None`: any of them.
+    def is_unchanged(self, path: bytes, node: Node) -> bool:
+        """Whether a directory has the names it had, and each of its files is as it was."""
+        place = self._places.get(path)
+        if place is None or self.told[place] != UNCHANGED:
+            return False
+        _path, known, files, guards = self.known[place]
+        return node.signature == known and node.files == files and node.guards == guards
 
-        If the child has not been there, it is for the caller to look, and the child goes no
-        further than to here. To be asked before anything is changed in the node.
+    def unsure(
+        self, path: bytes, node: Node, fd: int, status: os.stat_result
+    ) -> Collection[bytes] | None:
+        """The files of an open directory that may be other than remembered; `None`: any of them.
+
+        If the child has not been there, it goes no further than to here, and all that can be done
+        in one go is done. To be asked before anything is changed in the node.
         """
         place = self._places.get(path)
         if place is None:
             self._missed += len(node.files) + 1
             return None
-        if self.told[place] != DONE:
+        is_done = self.told[place] in (DONE, UNCHANGED)
+        if not is_done:
             self.told[place] = TAKEN
-            return None
         _path, known, files, guards = self.known[place]
         if known is None or known[2:] != signature(status)[2:]:
             return None
-        marks = self.told[self.starts[place] : self.starts[place + 1]]
+        if is_done:
+            marks = self.told[self.starts[place] : self.starts[place + 1]]
+        elif self._taking is not None:
+            marks = self.compared(place, fd, self._taking)
+        else:
+            return None
         if marks.count(SAME) == len(marks) and node.files == files and node.guards == guards:
             return ()
         # What the child saw unchanged may have changed, and back, in what is known here. What is
         # equal and not the very same is looked at once more: to compare would take longer.
         unsure = {name for name, seen in node.files.items() if files.get(name) is not seen}
+        self._news += [(place, name, node.files[name]) for name in unsure if name in files]
         unsure.update([name for name, seen in node.guards.items() if guards.get(name) is not seen])
         if marks.count(SAME) < len(marks):
             names = chain(files, guards)
@@ -211,9 +277,12 @@ class _Child:
 
         poll = select.poll()
         poll.register(question, select.POLLIN)
+        looking = _Backwards(self.said)
         while True:
-            self._look()
+            self._look(looking)
             os.write(reply, b"!")
+            # Now nobody waits.
+            looking.prepare()
             while not poll.poll(WAKE_SECONDS * 1000):
                 # Others may hold the other end, too: then it does not tell that the owner is gone.
                 if os.getppid() != self._owner:
@@ -221,38 +290,59 @@ class _Child:
             if not os.read(question, 1):
                 return
 
-    def _look(self) -> None:
+    def _look(self, looking: _Backwards) -> None:
         # Open only for as long as it takes: who waits would keep a disk from being taken out.
         with suppress(OSError), opened(self._path) as fd:
             if self.is_at(fd):
-                _look_backwards(fd, self.said)
+                looking.look(fd)
 
 
-def _look_backwards(fd: int, said: Said) -> None:
-    told = said.told
-    for place in range(len(said.known) - 1, -1, -1):
-        if told[place] == TAKEN or said.is_ended:
+class _Backwards:
+    """What the child does."""
+
+    def __init__(self, said: Said) -> None:
+        self._said = said
+        self._taking: Taking | None = None
+
+    def prepare(self) -> None:
+        """Makes what is of use from the next time on."""
+        said = self._said
+        if said.has_prints:
             return
-        marks = _marks(fd, said.known[place])
-        if marks is not None:
-            told[said.starts[place] : said.starts[place + 1]] = marks
-            told[place] = DONE
+        for place, (_path, _signature, files, guards) in enumerate(said.known):
+            said.set_print(place, remembered([*files.values(), *guards.values()]))
+        with suppress(OSError):
+            self._taking = Taking(alone=True)
+            said.has_prints = True
 
+    def look(self, fd: int) -> None:
+        said, told = self._said, self._said.told
+        for place in range(len(said.known) - 1, -1, -1):
+            if told[place] == TAKEN or said.is_ended:
+                return
+            with suppress(OSError):
+                self._look_at(fd, place)
 
-def _marks(root: int, known: Remembered) -> bytes | None:
-    """Of each file whether it is as remembered, if this is the directory that is."""
-    if known.signature is None:
-        return None
-    try:
-        fd = os.open(known.path or b".", OPEN_DIRECTORY, dir_fd=root)
+    def _look_at(self, root: int, place: int) -> None:
+        """Says of each file whether it is as remembered, if this is the directory that is."""
+        said = self._said
+        path, known, files, guards = said.known[place]
+        if known is None:
+            return
+        fd = os.open(path or b".", OPEN_DIRECTORY, dir_fd=root)
         try:
-            if signature(os.fstat(fd))[2:] != known.signature[2:]:
-                return None
-            return bytes([*_are_same(fd, known.files), *_are_same(fd, known.guards)])
+            found = signature(os.fstat(fd))
+            if found[2:] != known[2:]:
+                return
+            if self._taking is not None:
+                marks = said.compared(place, fd, self._taking)
+            else:
+                marks = bytes([*_are_same(fd, files), *_are_same(fd, guards)])
         finally:
             os.close(fd)
-    except OSError:
-        return None
+        said.told[said.starts[place] : said.starts[place + 1]] = marks
+        is_unchanged = found == known and marks.count(SAME) == len(marks)
+        said.told[place] = UNCHANGED if is_unchanged else DONE
 
 
 def _are_same(fd: int, files: Mapping[bytes, Seen]) -> Iterator[bool]:

@@ -18,6 +18,7 @@ import apsw
 
 from mulligan.errors import Busy, Corrupt, NewerFormat, out_of_space_or_failed
 from mulligan.store.packs import Record, pack_name, pack_number
+from mulligan.store.writeback import WriteBack
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -59,10 +60,19 @@ class PackIndex:
         self._path = os.path.join(directory, "index.sqlite")
         with self._translated():
             try:
-                self._db = _connect(self._path)
+                self._connect()
             except (apsw.NotADBError, apsw.CorruptError):
                 self._begin_anew()
-            self._opened = _file(self._path)
+
+    def _connect(self) -> None:
+        self._db = _connect(self._path)
+        self._write_back = WriteBack(self._db, self._path)
+        self._opened = _file(self._path)
+        self._glance = None
+
+    def _disconnect(self) -> None:
+        self._write_back.finish()
+        self._db.close()
 
     def is_damaged(self) -> bool:
         """Whether the database itself is not as it should be; looks at all of it."""
@@ -108,7 +118,7 @@ class PackIndex:
     def rebuild(self) -> None:
         """Sets a damaged database aside; the packs will be listed again as strays."""
         with self._lock:
-            self._db.close()
+            self._disconnect()
             self._begin_anew()
 
     @contextmanager
@@ -127,9 +137,7 @@ class PackIndex:
         for ending in ("-wal", "-shm"):
             if os.path.exists(self._path + ending):
                 os.unlink(self._path + ending)
-        self._db = _connect(self._path)
-        self._opened = _file(self._path)
-        self._glance = None
+        self._connect()
         highest = max((number for number, _start, _end in self.strays({})), default=0)
         # Whoever remembers identities must ask again, and no number may come twice.
         generation = int.from_bytes(os.urandom(6))
@@ -140,10 +148,8 @@ class PackIndex:
         """If somebody has deleted it, or made it again, what we have open counts no more."""
         with self._lock, self._translated():
             if _file(self._path) != self._opened:
-                self._db.close()
-                self._db = _connect(self._path)
-                self._opened = _file(self._path)
-                self._glance = None
+                self._disconnect()
+                self._connect()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -174,7 +180,7 @@ class PackIndex:
 
     def close(self) -> None:
         with self._lock:
-            self._db.close()
+            self._disconnect()
 
     def find(self, id: bytes) -> Record | None:
         row = self._one("SELECT * FROM objects WHERE id = ?", id)
@@ -323,7 +329,6 @@ def _connect(path: str) -> apsw.Connection:
     db.execute("PRAGMA journal_mode = WAL")
     # What a power loss takes from the index is still in the packs, and is listed again.
     db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("PRAGMA wal_autocheckpoint = 500")
     if row[0] == 0:
         db.execute("BEGIN IMMEDIATE")
         db.execute(SCHEMA)

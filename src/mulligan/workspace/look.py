@@ -132,6 +132,7 @@ def _look(
         workspace.store.keep(id, data)
         return id
 
+    workspace.expect(snapshot.replaced(root))
     made = snapshot.build(root, workspace.load, save, limits.guard_total)
     if (
         scan.coverage_changed

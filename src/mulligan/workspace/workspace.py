@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from threading import RLock
@@ -251,6 +251,12 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
             found = tree.decode(self.store.get(id))
             self.remember(id, found)
         return found
+
+    def expect(self, ids: Iterable[bytes]) -> None:
+        """These trees are about to be loaded: where they lie is asked for all at once."""
+        wanted = [id for id in ids if id not in self._trees]
+        if len(wanted) > 1:
+            self.store.expect(wanted)
 
     def finder(self, root: bytes) -> Finder:
         """Looks paths up in a tree; what was found in the ones asked about last is remembered."""
