@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mulligan.core import tree
-from mulligan.core.tree import EMPTY, EMPTY_ID, Entry
+from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Entry, Tree
 from mulligan.errors import Corrupt
 
 NAMES = st.one_of(
@@ -100,6 +100,9 @@ def test_a_directory_with_other_entries_is_as_if_encoded_from_scratch(before, af
     wanted = {entry.name: entry for entry in new}
     changes = {entry.name: wanted.get(entry.name) for entry in old} | wanted
     made = old.replaced(changes)
+    # What it remembers of its making is what comparing it tells.
+    assert made.since(old) == Tree(made.data).since(Tree(old.data))
+    assert old.since(made) == [Change(name, now, was) for name, was, now in made.since(old)]
     assert made.data == new.data
     assert made.totals == new.totals
     assert len(made) == len(wanted)

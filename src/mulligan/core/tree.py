@@ -69,12 +69,13 @@ class Change(NamedTuple):
 class Tree:
     """One directory: its canonical bytes, which are taken apart only where somebody asks."""
 
-    __slots__ = ("_totals", "data")
+    __slots__ = ("_before", "_totals", "data")
 
     def __init__(self, data: bytes, totals: tuple[int, int] | None = None) -> None:
         """Trusts the bytes; `decode` is for those that came from elsewhere."""
         self.data = data
         self._totals = totals
+        self._before: tuple[bytes, list[Change]] | None = None
 
     def __iter__(self) -> Iterator[Entry]:
         return map(_entry, self.records())
@@ -107,11 +108,13 @@ class Tree:
         data = self.data
         files, size = self.totals
         pieces = []
+        differing: list[Change] = []
         done = 0
         for name, entry in sorted(changes.items()):
             start, end = self._search(name)
             pieces.append(data[done:start])
             done = end
+            old = None
             if end > start:
                 old = _entry(data[start : end - 1])
                 files -= old.files
@@ -120,8 +123,22 @@ class Tree:
                 pieces.append(_record(entry))
                 files += entry.files
                 size += entry.size
+            if old != entry:
+                differing.append(Change(name, old, entry))
         pieces.append(data[done:])
-        return Tree(b"".join(pieces), (files, size))
+        made = Tree(b"".join(pieces), (files, size))
+        made._before = (data, differing)
+        return made
+
+    def since(self, before: Tree) -> list[Change]:
+        """What differs from another directory, name by name, and in that order."""
+        if self._before is not None and self._before[0] == before.data:
+            return self._before[1]
+        old_records, new_records = _unequal(before.records(), self.records())
+        old = {entry[5]: entry for entry in map(_entry, old_records)}
+        new = {entry[5]: entry for entry in map(_entry, new_records)}
+        names = sorted(old.keys() | new.keys())
+        return [Change(name, old.get(name), new.get(name)) for name in names]
 
     def _search(self, name: bytes) -> tuple[int, int]:
         """Where the record of a name begins and ends; if there is none, where it would begin."""
@@ -218,11 +235,7 @@ def _compare(
 ) -> None:
     if before == after:
         return
-    old_records, new_records = _unequal(load(before).records(), load(after).records())
-    old = {entry[5]: entry for entry in map(_entry, old_records)}
-    new = {entry[5]: entry for entry in map(_entry, new_records)}
-    for name in sorted(old.keys() | new.keys()):
-        was, now = old.get(name), new.get(name)
+    for name, was, now in load(after).since(load(before)):
         path = join(directory, name)
         below = (_below(was), _below(now))
         if below == (None, None):
