@@ -30,10 +30,9 @@ def fill(folder: Path, count: int) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 40])
 def test_they_are_those_of_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, alone: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     monkeypatch.setattr(prints, "AT_A_TIME", 8)
     paths = fill(tmp_path, count)
@@ -41,7 +40,7 @@ def test_they_are_those_of_the_files(
     assert len(expected) == EACH * count
     with opened(os.fsencode(tmp_path)) as fd:
         names = [os.fsencode(path.name) for path in paths]
-        assert Taking(alone=alone)(fd, names, count) == expected
+        assert Taking()(fd, names, count) == expected
 
 
 def test_each_difference_is_told_of_its_file(
@@ -60,13 +59,13 @@ def test_each_difference_is_told_of_its_file(
     known[17] = (*known[17][:4], -1, *known[17][5:])
     with opened(os.fsencode(tmp_path)) as fd:
         names = [os.fsencode(path.name) for path in paths]
-        found = Taking(alone=True)(fd, names, len(names))
+        found = Taking()(fd, names, len(names))
     told = list(same(found, remembered(known)))
     assert [number for number, is_same in enumerate(told) if not is_same] == [2, 5, 9, 12, 15, 17]
 
 
 def test_one_that_is_gone_is_not_taken_for_whatever_was_there_before_it(tmp_path: Path) -> None:
-    taking = Taking(alone=True)
+    taking = Taking()
     (path,) = fill(tmp_path, 1)
     known = remembered([seen(path)])
     with opened(os.fsencode(tmp_path)) as fd:
@@ -96,4 +95,4 @@ def test_one_of_many_is_replaced() -> None:
 def test_where_it_is_not_allowed_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Taking, "_take", lambda *_: [-1])
     with pytest.raises(OSError, match="not allowed"):
-        Taking(alone=True)
+        Taking()

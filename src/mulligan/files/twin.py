@@ -21,7 +21,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from mulligan.files.forking import can_fork, child, has_ended
+from mulligan.files.forking import can_fork, child, has_ended, keep_apart
 from mulligan.files.index import Node, Seen, signature
 from mulligan.files.prints import EACH, Taking, remembered, replace, same
 from mulligan.files.reach import OPEN_DIRECTORY, opened
@@ -131,7 +131,7 @@ class Said:
         self._missed = 0
         self.told[:] = bytes(len(self.told))
         if self.has_prints and self._taking is None:
-            self._taking = Taking(alone=False)
+            self._taking = Taking()
         self._learn()
 
     @property
@@ -239,13 +239,17 @@ class _Child:
         self._owner = os.getpid()
         self._path = path
         self._root = signature(os.fstat(fd))[2:]
-        question, ask = os.pipe()
-        self._ask = ends.enter_context(os.fdopen(ask, "wb", 0))
-        with os.fdopen(question, "rb", 0):
+        # Who is called by a pipe is taken for somebody whom the caller waits for, and given the
+        # caller's processor; it is to have another. Only the end of the caller is told by one.
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC)
+        ends.callback(os.close, self._bell)
+        end, held = os.pipe()
+        ends.enter_context(os.fdopen(held, "wb", 0))
+        with os.fdopen(end, "rb", 0):
             answer, reply = os.pipe()
             self._answer = ends.enter_context(os.fdopen(answer, "rb", 0))
             with os.fdopen(reply, "wb", 0):
-                work = child(lambda: self._work(question, reply), {question, reply})
+                work = child(lambda: self._work(end, reply), {end, reply, self._bell})
                 self.pid = ends.enter_context(work)
         os.set_blocking(answer, False)
 
@@ -263,32 +267,34 @@ class _Child:
             return None
         assert self.pid is not None
         if not answer or has_ended(self.pid):
-            # To speak to nobody may end a program that has not said that it would rather know.
-            raise BrokenPipeError
+            raise ChildProcessError
         self.said.begin()
-        self._ask.write(b"?")
+        keep_apart(self.pid)
+        os.eventfd_write(self._bell, 1)
         return self.said
 
     def close(self) -> None:
         self.ends.close()
 
-    def _work(self, question: int, reply: int) -> None:
+    def _work(self, end: int, reply: int) -> None:
         import select
 
         poll = select.poll()
-        poll.register(question, select.POLLIN)
+        poll.register(self._bell, select.POLLIN)
+        poll.register(end, select.POLLIN)
         looking = _Backwards(self.said)
         while True:
             self._look(looking)
             os.write(reply, b"!")
             # Now nobody waits.
             looking.prepare()
-            while not poll.poll(WAKE_SECONDS * 1000):
+            while not (told := poll.poll(WAKE_SECONDS * 1000)):
                 # Others may hold the other end, too: then it does not tell that the owner is gone.
                 if os.getppid() != self._owner:
                     return
-            if not os.read(question, 1):
+            if any(fd == end for fd, _event in told):
                 return
+            os.eventfd_read(self._bell)
 
     def _look(self, looking: _Backwards) -> None:
         # Open only for as long as it takes: who waits would keep a disk from being taken out.
@@ -312,7 +318,7 @@ class _Backwards:
         for place, (_path, _signature, files, guards) in enumerate(said.known):
             said.set_print(place, remembered([*files.values(), *guards.values()]))
         with suppress(OSError):
-            self._taking = Taking(alone=True)
+            self._taking = Taking()
             said.has_prints = True
 
     def look(self, fd: int) -> None:

@@ -13,6 +13,7 @@ import os
 from mulligan.store.packs import Record
 
 MOST = 1 << 14
+"""So many are remembered, and as many of those noted before them."""
 Era = int
 Stamp = tuple[int, int, int, int]
 
@@ -23,6 +24,7 @@ class Soundness:
     def __init__(self) -> None:
         self._eras: dict[int, tuple[Stamp, Era]] = {}
         self._sound: dict[bytes, int] = {}
+        self._noted_before: dict[bytes, int] = {}
         self._last = 0
 
     def era(self, pack: int, fd: int) -> Era:
@@ -42,12 +44,13 @@ class Soundness:
     def note(self, record: Record, era: Era) -> None:
         """An object was read or written whole, in this era of its pack."""
         if len(self._sound) >= MOST:
-            self._sound.clear()
+            self._noted_before, self._sound = self._sound, {}
         self._sound[record.id] = _place(record, era)
 
     def holds(self, record: Record, era: Era) -> bool:
         """Whether an object is as it was when it was last noted."""
-        return self._sound.get(record.id) == _place(record, era)
+        noted = self._sound.get(record.id) or self._noted_before.get(record.id)
+        return noted == _place(record, era)
 
 
 def _place(record: Record, era: Era) -> int:
