@@ -43,6 +43,8 @@ class WriteBack:
         with suppress(apsw.Error):
             own = apsw.Connection(self._path)
             try:
+                # A connection that has never read anything does not know of the log.
+                own.execute("PRAGMA schema_version").fetchall()
                 # As much as is possible without waiting for anybody.
                 own.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             finally:

@@ -1,0 +1,132 @@
+"""What the index has logged gets into its file behind the commit, and nobody waits for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mulligan.store.index import PackIndex
+from mulligan.store.packs import RAW, Record
+from mulligan.store.writeback import LOG_PAGES
+
+ROWS, MANY = 40_000, 2 * LOG_PAGES
+
+
+def records(start: int, count: int = MANY) -> list[Record]:
+    return [
+        Record(sha256(b"%d" % number).digest(), 1, abs(number), RAW, 1, 1, None, 0)
+        for number in range(start, start + count)
+    ]
+
+
+def log_pages(folder: Path) -> int:
+    """Pages in the log that are not in the file yet, by the word of SQLite itself."""
+    other = apsw.Connection(str(folder / "index.sqlite"))
+    try:
+        other.execute("SELECT * FROM meta").fetchall()
+        logged, carried_over = other.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+    finally:
+        other.close()
+    return logged - carried_over
+
+
+def filled(folder: Path) -> PackIndex:
+    """An index with so many rows that others lie scattered among them."""
+    found = PackIndex(str(folder))
+    found.add(records(-ROWS, ROWS), {1: 1})
+    found._write_back.finish()
+    return found
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[PackIndex]:
+    found = filled(tmp_path)
+    yield found
+    found.close()
+
+
+def test_it_is_carried_over_without_anybody_asking(index: PackIndex, tmp_path: Path) -> None:
+    index.add(records(0), {1: 1})
+    end = time.monotonic() + 20
+    while log_pages(tmp_path) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert log_pages(tmp_path) == 0
+    assert index.count()[0] == ROWS + MANY
+
+
+def test_the_log_does_not_grow_with_the_commits(index: PackIndex, tmp_path: Path) -> None:
+    sizes = []
+    for number in range(8):
+        index.add(records(number * MANY), {1: number})
+        index._write_back.finish()
+        sizes.append((tmp_path / "index.sqlite-wal").stat().st_size)
+    assert max(sizes) < 2 * sizes[0]
+    assert index.count()[0] == ROWS + 8 * MANY
+    assert not index.is_damaged()
+
+
+def test_closing_waits_for_it_and_leaves_no_log(tmp_path: Path) -> None:
+    index = filled(tmp_path)
+    before = threading.active_count()
+    index.add(records(0), {1: 1})
+    index.close()
+    assert threading.active_count() == before
+    assert not (tmp_path / "index.sqlite-wal").exists()
+    again = PackIndex(str(tmp_path))
+    assert again.count()[0] == ROWS + MANY
+    again.close()
+
+
+def test_commits_and_questions_go_on_meanwhile(index: PackIndex) -> None:
+    for number in range(20):
+        index.add(records(number * MANY), {1: number})
+        some = records(number * MANY, 50)
+        assert len(index.find_many([each.id for each in some])) == 50
+    assert index.count()[0] == ROWS + 20 * MANY
+
+
+def test_without_a_thread_everything_is_in_the_log_and_the_next_commit_tries_again(
+    index: PackIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        index.add(records(0), {1: 1})
+    assert log_pages(tmp_path) > LOG_PAGES
+    assert index.count()[0] == ROWS + MANY
+    index.add(records(MANY, 1), {1: 2})
+    index._write_back.finish()
+    assert log_pages(tmp_path) == 0
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.002, 0.01])
+def test_a_kill_in_the_middle_loses_nothing(tmp_path: Path, pause: float) -> None:
+    code = """
+import os, signal, sys, time
+sys.path.insert(0, sys.argv[3])
+from pathlib import Path
+from test_writeback import MANY, filled, records
+index = filled(Path(sys.argv[1]))
+for number in range(5):
+    index.add(records(number * MANY), {1: number})
+time.sleep(float(sys.argv[2]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path), str(pause), os.path.dirname(__file__)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    index = PackIndex(str(tmp_path))
+    assert not index.is_damaged()
+    assert index.count()[0] == ROWS + 5 * MANY
+    index.close()
