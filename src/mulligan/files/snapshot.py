@@ -101,9 +101,9 @@ def _rebuilt(node: Node, load: Load) -> Tree | None:
     """What was built before with the names that have changed since; `None` if that is unknown."""
     if node.old is None or node.renewed is None:
         return None
-    id, *totals = node.old
+    id, files, size = node.old
     try:
-        before = Tree(load(id).data, (totals[0], totals[1]))
+        before = Tree(load(id).data, (files, size))
     except Corrupt:
         return None
     return before.replaced({name: _entry(node, name) for name in node.renewed})

@@ -315,10 +315,11 @@ class _Backwards:
         said = self._said
         if said.has_prints:
             return
-        for place, (_path, _signature, files, guards) in enumerate(said.known):
-            said.set_print(place, remembered([*files.values(), *guards.values()]))
         with suppress(OSError):
-            self._taking = Taking()
+            taking = Taking()
+            for place, (_path, _signature, files, guards) in enumerate(said.known):
+                said.set_print(place, remembered([*files.values(), *guards.values()]))
+            self._taking = taking
             said.has_prints = True
 
     def look(self, fd: int) -> None:

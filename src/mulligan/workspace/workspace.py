@@ -117,7 +117,9 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
                 from mulligan.workspace.ahead import Ahead
 
                 self.ahead = Ahead(self, self.watcher)
-                self.journal.make_room_in_log()
+                with suppress(Busy):
+                    # Somebody writes for long just now: it is a gain, and no need.
+                    self.journal.make_room_in_log()
             if self.store.is_unlisted():
                 self._list_packs()
             self._see_to_what_was_left()
