@@ -12,7 +12,6 @@ import pytest
 
 import mulligan
 from mulligan.files import index
-from mulligan.files.contents import is_racy
 
 SETTLED = 0.06  # seconds after which the cache trusts what it saw
 
@@ -206,6 +205,7 @@ def test_every_cut_of_the_log_loads_as_one_of_its_beginnings(
         for number in range(4):
             (project / "d" / "file").write_text(f"number {number}")
             workspace.checkpoint()
+            workspace.save_cache(now=True)
     data = small.index.read_bytes()
     root = os.fsencode(project)
     path = small.homes / "cut"
@@ -233,9 +233,54 @@ def test_a_save_writes_the_files_that_changed_not_their_folders(
         (project / "file 7").write_text("changed")
         (project / "file 8").unlink()
         workspace.checkpoint()
-        assert large.index.stat().st_size - before < 2000
+        workspace.save_cache(now=True)
+        assert 0 < large.index.stat().st_size - before < 2000
         there = remembered(workspace.cache())
     assert remembered(index.load(str(large.index), os.fsencode(project))) == there
+
+
+def test_what_was_seen_is_saved_when_the_workspace_is_closed(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    small = Project(project, tmp_path_factory.mktemp("homes"))
+    with small.open() as workspace:
+        for number in range(3):
+            (project / "file").write_text(f"number {number}")
+            workspace.checkpoint()
+        there = remembered(workspace.cache())
+        assert remembered(index.load(str(small.index), os.fsencode(project))) != there
+    assert remembered(index.load(str(small.index), os.fsencode(project))) == there
+
+
+def test_who_closes_leaves_alone_what_another_has_saved_since(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    small = Project(project, tmp_path_factory.mktemp("homes"))
+    with small.open() as workspace:
+        workspace.checkpoint()
+        (project / "file").write_text("seen by the first")
+        workspace.checkpoint()
+        (project / "file").write_text("seen by the second, later")
+        with small.open() as other:
+            other.checkpoint()
+        saved = small.index.read_bytes()
+    assert small.index.read_bytes() == saved
+    small.check()
+
+
+def test_who_closes_while_another_is_at_work_saves_nothing(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    small = Project(project, tmp_path_factory.mktemp("homes"))
+    with small.open() as other, small.open() as workspace:
+        workspace.checkpoint()
+        (project / "file").write_text("seen by the first")
+        workspace.checkpoint()
+        saved = small.index.read_bytes()
+        with other.locked():
+            workspace.close()
+            assert small.index.read_bytes() == saved
+    small.check()
 
 
 def remembered(cache: index.Cache) -> bytes:
@@ -390,26 +435,3 @@ def test_rules_that_change_count_for_folders_that_did_not(kept: Project) -> None
     kept.check()
     (kept.root / ".mulliganignore").write_text("!node_modules/\n")
     kept.check()
-
-
-SECOND = 1_000_000_000
-NOW = 1_700_000_000 * SECOND + 123_456_789
-
-
-@pytest.mark.parametrize(
-    ("changed", "racy"),
-    [
-        (NOW + 1, True),
-        (NOW, True),
-        (NOW - 1_000_000 - 1, True),
-        (NOW - SECOND - 1, False),
-        # Whole seconds: the next change may carry the same time for a second to come.
-        (NOW // SECOND * SECOND, True),
-        (NOW // SECOND * SECOND - SECOND, True),
-        (NOW // SECOND * SECOND - 3 * SECOND, False),
-    ],
-)
-def test_a_file_is_trusted_only_if_a_later_change_must_carry_a_later_time(
-    changed: int, racy: bool
-) -> None:
-    assert is_racy(changed, NOW) is racy

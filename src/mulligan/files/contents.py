@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from mulligan.core.tree import FILE
 from mulligan.files.forking import can_fork
 from mulligan.files.index import Node, Seen
 from mulligan.files.reach import OPEN_FILE, OUT_OF_MEANS, Directories
+from mulligan.files.settled import is_racy, settled
 from mulligan.files.threads import WORKERS, quick_turns
 
 LARGE = 1 << 20
@@ -241,7 +241,7 @@ class Contents:
         if not stat.S_ISREG(status.st_mode):
             return Answer(job, None, "is no ordinary file")
         for _attempt in range(ATTEMPTS):
-            begun = time.time_ns()
+            before = settled(status.st_dev)
             if status.st_size > self._limit:
                 grew = "grew beyond the limit while it was looked at"
                 return Answer(job, None, grew if job.size >= 0 else too_large(status.st_size))
@@ -250,16 +250,16 @@ class Contents:
                 id, size = self._sink.put(content, base=job.base), len(content)
             else:
                 id, size = self._sink.put_stream(lambda n: os.read(fd, n), base=job.base)
-            before, status = status, os.fstat(fd)
+            was, status = status, os.fstat(fd)
             still = (
-                before.st_mtime_ns == status.st_mtime_ns
-                and before.st_ctime_ns == status.st_ctime_ns
+                was.st_mtime_ns == status.st_mtime_ns
+                and was.st_ctime_ns == status.st_ctime_ns
                 and size == status.st_size
             )
             if still:
                 break
             os.lseek(fd, 0, os.SEEK_SET)
-        return Answer(job, remember(status, size, id, begun, still=still), None)
+        return Answer(job, remember(status, size, id, before, still=still), None)
 
 
 def _why_not_looked_at(directories: Directories, job: Job) -> str | None:
@@ -293,23 +293,14 @@ def _batches(jobs: list[Job]) -> Iterator[list[Job]]:
 
 
 def remember(
-    status: os.stat_result, size: int, id: bytes, begun: int, *, still: bool = True
+    status: os.stat_result, size: int, id: bytes, before: int, *, still: bool = True
 ) -> Seen:
-    """What the cache keeps of a file whose reading had `begun` at that moment."""
+    """What the cache keeps of a file that was read when things were `settled` before a moment."""
     changed = status.st_ctime_ns
-    if not still or is_racy(changed, begun):
+    if not still or is_racy(changed, before):
         changed = -1
     mode = status.st_mode & 0o7777
     return (FILE, mode, size, status.st_mtime_ns, changed, status.st_ino, id)
-
-
-def is_racy(changed: int, read: int) -> bool:
-    """Whether a change after the moment of its being `read` could carry the same time as this one.
-
-    Times of whole milliseconds come from file systems that count in those, or in seconds.
-    """
-    slack = 2_000_000_000 if changed % 1_000_000 == 0 else 50_000_000
-    return changed >= read - slack
 
 
 def _whole(fd: int, size: int) -> bytes:

@@ -66,8 +66,11 @@ def _parts(prints: bytes) -> tuple[memoryview, memoryview, memoryview]:
 class Taking:
     """Takes the prints of files. For one thread at a time."""
 
-    def __init__(self) -> None:
-        """Raises `OSError` where the system has no such thing."""
+    def __init__(self, *, alone: bool = False) -> None:
+        """Raises `OSError` where the system has no such thing.
+
+        `alone`: there is no other thread that could go on while this one waits for the system.
+        """
         if not sys.platform.startswith("linux"):
             raise OSError("only Linux has this")
         import ctypes
@@ -79,7 +82,7 @@ class Taking:
         whole = memoryview(self._room).cast("B")
         self._unsigned, self._quads, self._ints = whole.cast("Q"), whole.cast("q"), whole.cast("i")
         try:
-            self._call = ctypes.CDLL(None).statx
+            self._call = (ctypes.PyDLL if alone else ctypes.CDLL)(None).statx
         except AttributeError as problem:
             raise OSError("this system is too old for it") from problem
         if any(self._take(-1, [b"/"])):

@@ -13,19 +13,19 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from mulligan.core.tree import LINK, join
 from mulligan.files import gitfiles
-from mulligan.files.contents import UNKNOWN, Contents, Hands, Job, Sink, is_racy, too_large
+from mulligan.files.contents import UNKNOWN, Contents, Hands, Job, Sink, too_large
 from mulligan.files.ignore import Scope, root_scope
 from mulligan.files.index import Cache, Node, Seen, signature
 from mulligan.files.names import DEEPEST, LISTED, Limits, Names
 from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, opened
 from mulligan.files.scopes import IGNORE_FILES, has_rules, scope_of_child, scope_of_root
+from mulligan.files.settled import is_racy, settled
 from mulligan.files.twin import Said, Twin
 from mulligan.files.wanted import Wanted, tracked_but_left_out
 from mulligan.files.way import Place, Way
@@ -174,7 +174,7 @@ class Scan:
         unsure = self._unsure(fd, path, node, status)
         sort = node.signature != signature(status) or node.rules != scope.key
         if sort:
-            listed = time.time_ns()
+            before = settled(status.st_dev)
             self._names.sort_all(fd, path, node, scope, whole)
             if node.rules != scope.key:
                 node.rules = scope.key
@@ -182,7 +182,7 @@ class Scan:
                 unsure = None
             if unsure is not None:
                 unsure = {*unsure, *_never_seen(node.files), *_never_seen(node.guards)}
-            racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), listed)
+            racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), before)
             found = None if racy else signature(status)
             if node.signature != found:
                 node.signature = found
@@ -287,9 +287,9 @@ class Scan:
             )
 
     def _link(self, fd: int, name: bytes, status: os.stat_result) -> Seen:
-        read = time.time_ns()
+        before = settled(status.st_dev)
         target = os.readlink(name, dir_fd=fd)
-        changed = -1 if is_racy(status.st_ctime_ns, read) else status.st_ctime_ns
+        changed = -1 if is_racy(status.st_ctime_ns, before) else status.st_ctime_ns
         id = self._sink.put(target)
         return (LINK, 0, len(target), status.st_mtime_ns, changed, status.st_ino, id)
 

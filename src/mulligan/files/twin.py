@@ -3,7 +3,8 @@
 Looking at an unchanged tree is one call to the system for each file. Where there are many, a child
 goes through the directories from the last to the first and says which files are as it remembers
 them, while the look itself goes from the first to the last; where the two meet, both are done. A
-byte for each directory and each file, in memory that both see, is all that is said.
+byte for each directory and each file, in memory that both see, and the times that a directory was
+found to have, is all that is said.
 
 The child stays, for to be forked costs more than to look at some thousand files. It remembers what
 was known when it began. Of a file that has changed since it learns when it is asked the next time,
@@ -17,8 +18,9 @@ import mmap
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import chain, compress
+from operator import is_not
+from struct import Struct
 from typing import NamedTuple
 
 from mulligan.files.forking import can_fork, child, has_ended, keep_apart
@@ -37,10 +39,12 @@ OUTDATED = 10
 
 WAKE_SECONDS = 10
 
-TAKEN, DONE, UNCHANGED = 1, 2, 3
-"""Of a directory: whoever asked looks at it; the child has; and found it as remembered."""
+TAKEN, DONE = 1, 2
+"""Of a directory: whoever asked looks at it; the child has."""
 SAME = 1
 """Of a file: it is as remembered."""
+TIMES = Struct("qq")
+"""Of a directory: when it was changed, as the first two parts of its signature tell."""
 
 
 class Remembered(NamedTuple):
@@ -106,8 +110,8 @@ class Twin:
 
 
 class Said:
-    """What the child says in one look: of each directory whether it is done, and of each of its
-    files, in order, whether it is as remembered. What is not said is not known."""
+    """What the child says in one look: of each directory whether it is done, and its times, and of
+    each of its files, in order, whether it is as remembered. What is not said is not known."""
 
     def __init__(self, root: Node) -> None:
         self.known = [
@@ -120,10 +124,12 @@ class Said:
         for each in self.known:
             self.starts.append(self.starts[-1] + len(each.files) + len(each.guards))
         self._places = {each.path: place for place, each in enumerate(self.known)}
+        self._orders: dict[int, dict[bytes, int]] = {}
         self._missed = 0
-        self._news: list[tuple[int, bytes, Seen]] = []
+        self._news: dict[int, tuple[Node, set[bytes]]] = {}
         self._taking: Taking | None = None
         self.told = mmap.mmap(-1, self.starts[-1])
+        self._times = mmap.mmap(-1, TIMES.size * self.starts[0])
         self._prints = mmap.mmap(-1, 1 + EACH * (self.starts[-1] - self.starts[0]))
 
     def begin(self) -> None:
@@ -145,16 +151,21 @@ class Said:
 
     def _learn(self) -> None:
         """Has the child know what was found of files that it knew otherwise."""
-        news, self._news = self._news, []
+        news, self._news = self._news, {}
         if not self.has_prints:
             return
-        for place, group in groupby(news, key=itemgetter(0)):
+        for place, (node, names) in news.items():
             files = self.known[place].files
             start, end = self._where(place)
-            order = {name: number for number, name in enumerate(files)}
-            for _place, name, seen in group:
-                files[name] = seen
-                replace(self._prints, start, (end - start) // EACH, order[name], seen)
+            order = self._orders.get(place)
+            if order is None:
+                order = {name: number for number, name in enumerate(files)}
+                self._orders[place] = order
+            for name in names:
+                seen = node.files.get(name)
+                if seen is not None and files[name] is not seen:
+                    files[name] = seen
+                    replace(self._prints, start, (end - start) // EACH, order[name], seen)
 
     def set_print(self, place: int, content: bytes) -> None:
         start, end = self._where(place)
@@ -167,6 +178,13 @@ class Said:
         found = taking(fd, chain(files, guards), (end - start) // EACH)
         known = self._prints[start:end]
         return bytes([SAME]) * (len(known) // EACH) if found == known else bytes(same(found, known))
+
+    def tell(self, place: int, times: tuple[int, int], marks: bytes) -> None:
+        """For the child: what a directory was found to be."""
+        TIMES.pack_into(self._times, TIMES.size * place, *times)
+        self.told[self.starts[place] : self.starts[place + 1]] = marks
+        # Last, for now it counts.
+        self.told[place] = DONE
 
     def _where(self, place: int) -> tuple[int, int]:
         first, start, end = self.starts[0], self.starts[place], self.starts[place + 1]
@@ -187,10 +205,36 @@ class Said:
     def is_unchanged(self, path: bytes, node: Node) -> bool:
         """Whether a directory has the names it had, and each of its files is as it was."""
         place = self._places.get(path)
-        if place is None or self.told[place] != UNCHANGED:
+        if place is None or self.told[place] != DONE:
             return False
         _path, known, files, guards = self.known[place]
-        return node.signature == known and node.files == files and node.guards == guards
+        times = TIMES.unpack_from(self._times, TIMES.size * place)
+        if known is None or node.signature != (*times, *known[2:]):
+            return False
+        if not (node.files.keys() <= files.keys() and node.guards.keys() <= guards.keys()):
+            return False
+        return not self._differing(place, node, self._marks(place))
+
+    def _marks(self, place: int) -> bytes:
+        return self.told[self.starts[place] : self.starts[place + 1]]
+
+    def _differing(self, place: int, node: Node, marks: bytes) -> Collection[bytes]:
+        """The files that may be other than they are known to be in a node."""
+        _path, _signature, files, guards = self.known[place]
+        all_same = marks.count(SAME) == len(marks)
+        if all_same and node.files == files and node.guards == guards:
+            return ()
+        # What the child saw unchanged may have changed, and back, in what is known here. What is
+        # equal and not the very same is looked at once more: to compare would take longer.
+        differing = {*_not_the_same(node.files, files), *_not_the_same(node.guards, guards)}
+        if not all_same:
+            names = chain(files, guards)
+            unlike = [name for name, mark in zip(names, marks, strict=True) if mark != SAME]
+            differing.update([each for each in unlike if each in node.files or each in node.guards])
+        if differing:
+            # What they are will be known by the end of this look.
+            self._news[place] = (node, differing & files.keys())
+        return differing
 
     def unsure(
         self, path: bytes, node: Node, fd: int, status: os.stat_result
@@ -204,30 +248,26 @@ class Said:
         if place is None:
             self._missed += len(node.files) + 1
             return None
-        is_done = self.told[place] in (DONE, UNCHANGED)
+        is_done = self.told[place] == DONE
         if not is_done:
             self.told[place] = TAKEN
-        _path, known, files, guards = self.known[place]
+        known = self.known[place].signature
         if known is None or known[2:] != signature(status)[2:]:
             return None
         if is_done:
-            marks = self.told[self.starts[place] : self.starts[place + 1]]
+            marks = self._marks(place)
         elif self._taking is not None:
             marks = self.compared(place, fd, self._taking)
         else:
             return None
-        if marks.count(SAME) == len(marks) and node.files == files and node.guards == guards:
-            return ()
-        # What the child saw unchanged may have changed, and back, in what is known here. What is
-        # equal and not the very same is looked at once more: to compare would take longer.
-        unsure = {name for name, seen in node.files.items() if files.get(name) is not seen}
-        self._news += [(place, name, node.files[name]) for name in unsure if name in files]
-        unsure.update([name for name, seen in node.guards.items() if guards.get(name) is not seen])
-        if marks.count(SAME) < len(marks):
-            names = chain(files, guards)
-            unsure.update([name for name, mark in zip(names, marks, strict=True) if mark != SAME])
+        unsure = self._differing(place, node, marks)
         self._missed += len(unsure)
         return unsure
+
+
+def _not_the_same(now: Mapping[bytes, Seen], then: Mapping[bytes, Seen]) -> Iterator[bytes]:
+    """The names under which not the very same is known as then."""
+    return compress(now, map(is_not, now.values(), map(then.get, now)))
 
 
 class _Child:
@@ -316,7 +356,7 @@ class _Backwards:
         if said.has_prints:
             return
         with suppress(OSError):
-            taking = Taking()
+            taking = Taking(alone=True)
             for place, (_path, _signature, files, guards) in enumerate(said.known):
                 said.set_print(place, remembered([*files.values(), *guards.values()]))
             self._taking = taking
@@ -347,9 +387,7 @@ class _Backwards:
                 marks = bytes([*_are_same(fd, files), *_are_same(fd, guards)])
         finally:
             os.close(fd)
-        said.told[said.starts[place] : said.starts[place + 1]] = marks
-        is_unchanged = found == known and marks.count(SAME) == len(marks)
-        said.told[place] = UNCHANGED if is_unchanged else DONE
+        said.tell(place, found[:2], marks)
 
 
 def _are_same(fd: int, files: Mapping[bytes, Seen]) -> Iterator[bool]:

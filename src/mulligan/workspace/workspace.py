@@ -163,8 +163,8 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
             self.ahead.close()
             self.ahead = None
         with self._guard:
+            self._save_at_the_end()
             if self.watcher is not None:
-                self.save_cache(now=True)
                 self.watcher.close()
                 self.watcher = None
             while self.search_tools:
@@ -310,13 +310,22 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         return self._cache
 
     def save_cache(self, *, now: bool = False) -> None:
-        """Saves what the scan saw; with a watcher not each time, for memory is what counts then."""
+        """Saves what the scan saw; not each time, for memory is what counts for whoever stays."""
         moment = time.monotonic()
         if self._cache is None:
             return
-        if now or self.watcher is None or moment - self._saved_at > SAVE_SECONDS:
+        if now or moment - self._saved_at > SAVE_SECONDS:
             index.save(self.project.path("index"), self.project.root, self._cache)
             self._saved_at = moment
+
+    def _save_at_the_end(self) -> None:
+        """Saves what is not saved yet, unless somebody else has saved since or is just at work:
+        then theirs is newer."""
+        if self._cache is None or self._depth:
+            return
+        with suppress(Busy, OSError), self.locked(wait=0, recovering=True):
+            if self._cache.stamp == index.stamp(self.project.path("index")):
+                self.save_cache(now=True)
 
     def drop_cache(self) -> None:
         """Forgets what the scan saw: it may name objects that were never stored."""

@@ -1,0 +1,99 @@
+"""A file is trusted only if whatever changes it after it was read must carry a later time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan.files import settled as module
+from mulligan.files.settled import is_racy, settled
+
+SECOND = 1_000_000_000
+MOMENT = 1_700_000_000 * SECOND + 123_456_789
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets that clock be read")
+
+
+@pytest.fixture
+def workspace(project: Path) -> Iterator[mulligan.Workspace]:
+    with mulligan.open(project) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("changed", "racy"),
+    [
+        (MOMENT + 1, True),
+        (MOMENT, True),
+        (MOMENT - 1, False),
+        # Whole seconds: the next change may carry the same time for a second to come.
+        (MOMENT // SECOND * SECOND, True),
+        (MOMENT // SECOND * SECOND - SECOND, True),
+        (MOMENT // SECOND * SECOND - 3 * SECOND, False),
+    ],
+)
+def test_what_changed_before_things_were_settled_is_trusted(changed: int, racy: bool) -> None:
+    assert is_racy(changed, MOMENT) is racy
+
+
+def test_no_change_carries_a_time_from_before_things_were_settled(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    device = file.stat().st_dev
+    with file.open("r+b", buffering=0) as open_file:
+        for number in range(20_000):
+            moment = settled(device)
+            open_file.write(b"%05d" % number)
+            open_file.seek(0)
+            # Asked for only now and then: systems stamp more finely what somebody has looked at.
+            if number % 7 == 0:
+                assert os.fstat(open_file.fileno()).st_ctime_ns > moment
+
+
+@LINUX
+def test_on_a_disk_of_its_own_things_are_settled_by_the_clock_that_files_are_stamped_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: pytest.fail("that is another clock"))
+    disk = os.makedev(8, 1)
+    first = settled(disk)
+    assert 0 <= settled(disk) - first < 60 * SECOND
+
+
+def test_elsewhere_a_clock_that_cannot_be_asked_is_given_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: MOMENT)
+    assert settled(os.makedev(0, 45)) == MOMENT - module.UNKNOWN_CLOCK
+    monkeypatch.setattr(module, "_TICK", 0)
+    assert settled(os.makedev(8, 1)) == MOMENT - module.UNKNOWN_CLOCK
+
+
+@pytest.mark.parametrize("pause", [0, 0.002, 0.006, 0.02])
+def test_an_edit_of_the_same_size_is_seen_however_soon_it_comes(
+    project: Path, workspace: mulligan.Workspace, pause: float
+) -> None:
+    file = project / "file"
+    for number in range(40):
+        content = b"%03d" % number
+        file.write_bytes(content)
+        time.sleep(pause)
+        assert workspace.read(workspace.checkpoint().id, "file") == content
+
+
+@LINUX
+def test_a_file_that_was_left_alone_for_a_moment_is_read_once(
+    project: Path, workspace: mulligan.Workspace
+) -> None:
+    (project / "file").write_text("content")
+    time.sleep(0.03)
+    workspace.checkpoint()
+    root = workspace.cache().root
+    assert root is not None
+    on_disk = os.major(project.stat().st_dev) != 0
+    assert (root.files[b"file"][4] >= 0) == on_disk
