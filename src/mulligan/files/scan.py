@@ -28,7 +28,7 @@ from mulligan.files.scopes import IGNORE_FILES, has_rules, scope_of_child, scope
 from mulligan.files.settled import is_racy, settled
 from mulligan.files.twin import Said, Twin
 from mulligan.files.wanted import Wanted, tracked_but_left_out
-from mulligan.files.way import Place, Way
+from mulligan.files.way import Folder, Place, Way, opened_below
 
 SPECIAL = {
     stat.S_IFSOCK: "is a socket",
@@ -303,7 +303,7 @@ class Scan:
 
     def _descend(
         self,
-        fd: int,
+        above: int | Folder,
         path: bytes,
         node: Node,
         name: bytes,
@@ -315,41 +315,64 @@ class Scan:
         """A directory below; what changed in it has changed here."""
         child = node.dirs[name]
         below = join(path, name)
-        if self._is_unchanged(below, child, name, scope):
-            return
         mode = child.mode
-        try:
-            if depth >= DEEPEST:
-                raise OSError(errno.ELOOP, f"more than {DEEPEST} directories deep")
-            child_fd = os.open(name, OPEN_DIRECTORY, dir_fd=fd)
-        except OSError as problem:
-            if problem.errno in OUT_OF_MEANS:
-                raise
-            self._names.gone(node, name)
-            node.signature = None
-            if not isinstance(problem, FileNotFoundError | NotADirectoryError):
-                self._names.odd(node, name, f"cannot be opened: {problem.strerror}")
-            return
-        try:
-            if child.partial:
-                self._look_for_wanted(child_fd, below, child, depth=depth + 1)
-            else:
-                status = os.fstat(child_fd)
-                folder = (self._root, below)
-                inner = scope_of_child(child_fd, status, folder, child, name, scope)
-                whole = whole or below in self._names.wanted.forced
-                self._look(child_fd, status, below, child, inner, depth=depth + 1, whole=whole)
-        finally:
-            os.close(child_fd)
-        self._names.not_odd(node, name)
+        if not self._is_unchanged(below, child, name, scope):
+            try:
+                if depth >= DEEPEST:
+                    raise OSError(errno.ELOOP, f"more than {DEEPEST} directories deep")
+                fd = opened_below(above, name)
+            except OSError as problem:
+                if problem.errno in OUT_OF_MEANS:
+                    raise
+                self._names.gone(node, name)
+                node.signature = None
+                if not isinstance(problem, FileNotFoundError | NotADirectoryError):
+                    self._names.odd(node, name, f"cannot be opened: {problem.strerror}")
+                return
+            try:
+                self._look_into(fd, below, child, name, scope, depth=depth + 1, whole=whole)
+            finally:
+                os.close(fd)
+            self._names.not_odd(node, name)
+        elif child.dirs:
+            # Only those below are of interest: it need not be opened unless one of them is.
+            folder = Folder(above, name)
+            inner = scope.enter(name)
+            whole = whole or below in self._names.wanted.forced
+            try:
+                for each in list(child.dirs):
+                    self._descend(folder, below, child, each, inner, depth=depth + 1, whole=whole)
+            finally:
+                folder.close()
         if child.made is None or child.made_guards is None or mode != child.mode:
             node.changed(name)
 
+    def _look_into(
+        self,
+        fd: int,
+        path: bytes,
+        node: Node,
+        name: bytes,
+        scope: Scope,
+        *,
+        depth: int,
+        whole: bool,
+    ) -> None:
+        """A directory that was just opened; `scope` is that of the one above."""
+        if node.partial:
+            self._look_for_wanted(fd, path, node, depth=depth)
+            return
+        status = os.fstat(fd)
+        inner = scope_of_child(fd, status, (self._root, path), node, name, scope)
+        whole = whole or path in self._names.wanted.forced
+        self._look(fd, status, path, node, inner, depth=depth, whole=whole)
+
     def _is_unchanged(self, path: bytes, node: Node, name: bytes, scope: Scope) -> bool:
-        """Whether somebody has looked at all there is to a directory, and found nothing new."""
+        """Whether somebody has looked at all that lies in a directory, but for what lies in those
+        below, and found nothing new."""
         return (
             self._said is not None
-            and not (node.dirs or node.repository or has_rules(node))
+            and not (node.repository or node.partial or has_rules(node))
             and self._said.is_unchanged(path, node)
             and node.rules == scope.enter(name).key
             and node.made is not None
