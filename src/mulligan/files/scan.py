@@ -17,25 +17,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from mulligan.core.tree import LINK, join
+from mulligan.core.tree import join
 from mulligan.files import gitfiles
-from mulligan.files.contents import UNKNOWN, Contents, Hands, Job, Sink, too_large
+from mulligan.files.comparing import Comparing
+from mulligan.files.contents import Contents, Hands, Sink
 from mulligan.files.ignore import Scope, root_scope
 from mulligan.files.index import Cache, Node, Seen, signature
-from mulligan.files.names import DEEPEST, LISTED, Limits, Names
+from mulligan.files.names import DEEPEST, Limits, Names
 from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, opened
 from mulligan.files.scopes import IGNORE_FILES, has_rules, scope_of_child, scope_of_root
 from mulligan.files.settled import is_racy, settled
 from mulligan.files.twin import Said, Twin
 from mulligan.files.wanted import Wanted, tracked_but_left_out
 from mulligan.files.way import Folder, Place, Way, opened_below
-
-SPECIAL = {
-    stat.S_IFSOCK: "is a socket",
-    stat.S_IFIFO: "is a named pipe",
-    stat.S_IFBLK: "is a block device",
-    stat.S_IFCHR: "is a character device",
-}
 
 
 class Watch(Protocol):
@@ -63,8 +57,6 @@ class Scan:
     ) -> None:
         self._root = root
         self._cache = cache
-        self._sink = sink
-        self._limits = limits
         self._names = Names(
             limits, Wanted(forced, cache.wanted, hidden), coverage_changed=cache.root is None
         )
@@ -72,6 +64,7 @@ class Scan:
         self._contents = Contents(
             root, sink, limit=limits.file_bytes, progress=progress, hands=hands
         )
+        self._files = Comparing(self._names, self._contents, sink, limits)
         self._sources = gitfiles.git_sources(root)
         self._rules_changed = cache.root is None
         # What is yet to be watched must be looked at when it is watched, not before.
@@ -127,7 +120,7 @@ class Scan:
                 return False
             finally:
                 way.back_to([])
-            self._settle(root)
+            self._files.settle()
         self._cache.judged_by = self._sources
         return True
 
@@ -149,7 +142,7 @@ class Scan:
             scope = scope_of_root(fd, self._sources)
             with self._helped(fd, root) as self._said:
                 self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
-            self._settle(root)
+            self._files.settle()
 
     def _helped(self, fd: int, root: Node) -> AbstractContextManager[Said | None]:
         return self._twin.looking(self._root, fd, root) if self._twin else nullcontext()
@@ -188,7 +181,7 @@ class Scan:
                 node.signature = found
                 node.touched = True
         compare = sort or unsure is None or unsure
-        if compare and self._compare_files(fd, path, node, unsure):
+        if compare and self._files.compare(fd, path, node, unsure):
             # A name turned into a directory behind our back: sort the names again.
             self._names.sort_all(fd, path, node, scope, whole, anew=True)
         for name in list(node.dirs):
@@ -208,98 +201,6 @@ class Scan:
         if node.mode != mode:
             node.mode = mode
             node.touched = True
-
-    def _compare_files(
-        self, fd: int, path: bytes, node: Node, unsure: Collection[bytes] | None = None
-    ) -> bool:
-        """Compares the files with the cache, all or those that are `unsure`; `True` if one became a
-        directory."""
-        again = False
-        lstat = os.stat
-        for known, guard in ((node.files, False), (node.guards, True)):
-            different: list[tuple[bytes, Seen, os.stat_result | OSError]] = []
-            files: Iterable[tuple[bytes, Seen]] = known.items()
-            if unsure is not None:
-                files = [(name, known[name]) for name in unsure if name in known]
-            elif self._contents.is_prepared:
-                files = self._read_at_once(path, node, files)
-            for name, seen in files:
-                try:
-                    status = lstat(name, dir_fd=fd, follow_symlinks=False)
-                except OSError as problem:
-                    different.append((name, seen, problem))
-                    continue
-                # Whatever changes a file changes this time, and nobody can set it back.
-                if status.st_ctime_ns != seen[4] or status.st_ino != seen[5]:
-                    different.append((name, seen, status))
-            for name, seen, found in different:
-                if isinstance(found, FileNotFoundError):
-                    self._names.gone(node, name)
-                elif isinstance(found, OSError):
-                    self._names.odd(node, name, f"cannot be looked at: {found.strerror}", guard)
-                else:
-                    again |= stat.S_ISDIR(found.st_mode)
-                    self._changed(fd, path, node, name, seen, found, guard)
-        return again
-
-    def _read_at_once(
-        self, path: bytes, node: Node, files: Iterable[tuple[bytes, Seen]]
-    ) -> list[tuple[bytes, Seen]]:
-        """Has files read of which the folder says what they are; gives the others."""
-        others = []
-        for name, seen in files:
-            if seen is LISTED:
-                self._contents.read(Job(path, name, node, UNKNOWN, None, False))
-            else:
-                others.append((name, seen))
-        return others
-
-    def _changed(
-        self,
-        fd: int,
-        path: bytes,
-        node: Node,
-        name: bytes,
-        seen: Seen,
-        status: os.stat_result,
-        guard: bool,
-    ) -> None:
-        """A file that is not as the cache has it: reads it, or says why that cannot be."""
-        kind = stat.S_IFMT(status.st_mode)
-        limit = self._limits.guard_bytes if guard else self._limits.file_bytes
-        try:
-            if kind == stat.S_IFLNK:
-                self._names.keep(node, name, self._link(fd, name, status), guard)
-            elif kind == stat.S_IFDIR:
-                return
-            elif kind != stat.S_IFREG:
-                self._names.odd(node, name, SPECIAL.get(kind, "is no ordinary file"), guard)
-            elif status.st_size > limit:
-                self._names.odd(node, name, too_large(status.st_size), guard)
-            else:
-                node.changed(name)
-                self._contents.read(Job(path, name, node, status.st_size, seen[6] or None, guard))
-        except OSError as problem:
-            vanished = problem.errno in (errno.ENOENT, errno.ELOOP)
-            reason = f"cannot be read: {problem.strerror}"
-            self._names.odd(
-                node, name, "vanished while it was looked at" if vanished else reason, guard
-            )
-
-    def _link(self, fd: int, name: bytes, status: os.stat_result) -> Seen:
-        before = settled(status.st_dev)
-        target = os.readlink(name, dir_fd=fd)
-        changed = -1 if is_racy(status.st_ctime_ns, before) else status.st_ctime_ns
-        id = self._sink.put(target)
-        return (LINK, 0, len(target), status.st_mtime_ns, changed, status.st_ino, id)
-
-    def _settle(self, root: Node) -> None:
-        """Takes in the contents that were read."""
-        for job, seen, problem in self._contents.finish():
-            if seen is not None:
-                self._names.keep(job.node, job.name, seen, job.guard)
-            else:
-                self._names.odd(job.node, job.name, problem or "cannot be read", job.guard)
 
     def _descend(
         self,
@@ -400,7 +301,7 @@ class Scan:
         for known in (node.files, node.guards, node.dirs, node.left):
             for name in [name for name in known if name not in names]:
                 self._names.gone(node, name)
-        self._compare_files(fd, path, node)
+        self._files.compare(fd, path, node)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, nothing, depth=depth, whole=False)
 
@@ -450,7 +351,7 @@ class Scan:
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
         for known, guard in ((node.files, False), (node.guards, True)):
             if name in known:
-                self._changed(fd, path, node, name, known[name], status, guard)
+                self._files.changed(fd, path, node, name, known[name], status, guard)
 
     def _left_out_by_mistake(self, root: Node) -> frozenset[bytes]:
         """What git tracks and the rules left out; looked for only when either has changed."""

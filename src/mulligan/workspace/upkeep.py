@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mulligan.core.times import nanoseconds
 from mulligan.core.view import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, UsageError, WouldLoseWork
-from mulligan.files.scan import SPECIAL
+from mulligan.files.comparing import SPECIAL
 from mulligan.files.watch_socket import connect
 from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.checkpoints import CheckpointRow
