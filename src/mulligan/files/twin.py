@@ -211,23 +211,28 @@ class Said:
         times = TIMES.unpack_from(self._times, TIMES.size * place)
         if known is None or node.signature != (*times, *known[2:]):
             return False
-        if not (node.files.keys() <= files.keys() and node.guards.keys() <= guards.keys()):
-            return False
-        return not self._differing(place, node, self._marks(place))
+        marks = self._marks(place)
+        if self._is_same(place, node, marks):
+            return True
+        is_known = node.files.keys() <= files.keys() and node.guards.keys() <= guards.keys()
+        return is_known and not self._differing(place, node, marks)
 
     def _marks(self, place: int) -> bytes:
         return self.told[self.starts[place] : self.starts[place + 1]]
 
+    def _is_same(self, place: int, node: Node, marks: bytes) -> bool:
+        """Whether all that the child remembers is the same, and all that is known here."""
+        _path, _signature, files, guards = self.known[place]
+        is_same = marks.count(SAME) == len(marks)
+        return is_same and node.files == files and node.guards == guards
+
     def _differing(self, place: int, node: Node, marks: bytes) -> Collection[bytes]:
         """The files that may be other than they are known to be in a node."""
         _path, _signature, files, guards = self.known[place]
-        all_same = marks.count(SAME) == len(marks)
-        if all_same and node.files == files and node.guards == guards:
-            return ()
         # What the child saw unchanged may have changed, and back, in what is known here. What is
         # equal and not the very same is looked at once more: to compare would take longer.
         differing = {*_not_the_same(node.files, files), *_not_the_same(node.guards, guards)}
-        if not all_same:
+        if marks.count(SAME) < len(marks):
             names = chain(files, guards)
             unlike = [name for name, mark in zip(names, marks, strict=True) if mark != SAME]
             differing.update([each for each in unlike if each in node.files or each in node.guards])
@@ -260,6 +265,8 @@ class Said:
             marks = self.compared(place, fd, self._taking)
         else:
             return None
+        if self._is_same(place, node, marks):
+            return ()
         unsure = self._differing(place, node, marks)
         self._missed += len(unsure)
         return unsure
