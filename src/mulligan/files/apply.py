@@ -23,7 +23,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Corrupt, OutOfSpace
@@ -254,11 +254,20 @@ class _Work:
     def _make_room(self, removals: Sequence[Change]) -> None:
         for change in removals:
             try:
-                self.asides[change.path] = self._slot(change.path, b"r")
+                device = self._device_of(change.path)
+                self.asides[change.path] = self._slot(change.path, b"r", device)
             except OSError as problem:
                 if problem.errno in OUT_OF_MEANS:
                     raise
                 self._skip(change, problem.strerror or str(problem))
+
+    def _device_of(self, path: bytes) -> int | None:
+        """The file system that the folder of a path seems to be on. Were that not so, what is there
+        could not be moved, and would stay."""
+        with suppress(OSError):
+            folder = self.directories.glance(path.rpartition(b"/")[0])
+            return folder.st_dev if folder is not None else None
+        return None
 
     def _remove(self, change: Change) -> None:
         before = change.before

@@ -83,6 +83,17 @@ class Directories:
             os.close(self._last[1])
             self._last = None
 
+    def glance(self, path: bytes) -> os.stat_result | None:
+        """What seems to be at a path; `None` for nothing. Raises `OSError`.
+
+        It may be behind a link: who finds nothing can rely on that, who finds something must know
+        it again, or reach it.
+        """
+        try:
+            return os.stat(path or b".", dir_fd=self._root, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
     def nearest(self, path: bytes) -> bytes:
         """The nearest folder above a path that is there."""
         while path:

@@ -34,6 +34,8 @@ INSERT INTO meta SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM meta);
 PRAGMA user_version = 1;
 """
 FEW, MANY = 16, 128
+RECENT = 1 << 13
+"""So many records are remembered: those listed last, and those last asked for."""
 
 
 class Glance(NamedTuple):
@@ -57,6 +59,7 @@ class PackIndex:
         self.directory = directory
         self._lock = RLock()
         self._glance: tuple[int, Glance] | None = None
+        self._recent: tuple[int, dict[bytes, Record]] = (-1, {})
         self._path = os.path.join(directory, "index.sqlite")
         with self._translated():
             try:
@@ -69,6 +72,7 @@ class PackIndex:
         self._write_back = WriteBack(self._db, self._path)
         self._opened = _file(self._path)
         self._glance = None
+        self._recent = (-1, {})
 
     def _disconnect(self) -> None:
         self._write_back.finish()
@@ -86,11 +90,15 @@ class PackIndex:
     def glance(self) -> Glance:
         """Read anew only when somebody has written since."""
         with self._lock, self._translated():
-            # Changes with what other connections commit; our own commits drop what is remembered.
-            version: Any = self._db.execute("PRAGMA data_version").fetchone()
-            if self._glance is None or self._glance[0] != version[0]:
-                self._glance = (version[0], self._look())
+            version = self._version()
+            if self._glance is None or self._glance[0] != version:
+                self._glance = (version, self._look())
             return self._glance[1]
+
+    def _version(self) -> int:
+        """Changes with what other connections commit; our own commits drop what is remembered."""
+        row: Any = self._db.execute("PRAGMA data_version").fetchone()
+        return int(row[0])
 
     def _look(self) -> Glance:
         # Not only what is asked for: one that is damaged inside is to be noticed early.
@@ -152,8 +160,11 @@ class PackIndex:
                 self._connect()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self, *, more: bool = False) -> Iterator[None]:
+        """One transaction. `more`: whatever is listed stays listed as it is."""
         with self._translated():
+            if not more:
+                self._recent = (-1, {})
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -188,17 +199,33 @@ class PackIndex:
 
     def find_many(self, ids: Collection[bytes]) -> dict[bytes, Record]:
         """Those of the objects that are listed, asked for together."""
-        found: dict[bytes, Record] = {}
-        wanted = iter(ids)
         with self._lock, self._translated():
+            recent = self._remembered()
+            found = {id: recent[id] for id in ids if id in recent}
+            wanted = iter([id for id in ids if id not in found] if found else ids)
             while some := list(islice(wanted, MANY)):
                 # Always the same few statements, so that they are prepared once.
                 slots = MANY if len(some) > FEW else FEW
                 some += some[-1:] * (slots - len(some))
                 sql = f"SELECT * FROM objects WHERE id IN ({','.join('?' * slots)})"
                 rows: Any = self._db.execute(sql, some).fetchall()
-                found.update([(row[0], Record._make(row)) for row in rows])
+                records = [Record._make(row) for row in rows]
+                found.update([(record.id, record) for record in records])
+                self._remember(records)
         return found
+
+    def _remembered(self) -> dict[bytes, Record]:
+        """The records that were listed or found last, if nobody else has written since."""
+        version = self._version()
+        if self._recent[0] != version:
+            self._recent = (version, {})
+        return self._recent[1]
+
+    def _remember(self, records: list[Record]) -> None:
+        recent = self._recent[1]
+        if len(recent) + len(records) > RECENT:
+            recent.clear()
+        recent.update([(record.id, record) for record in records[-RECENT:]])
 
     def has(self, id: bytes) -> bool:
         return self._one("SELECT 1 FROM objects WHERE id = ?", id) is not None
@@ -237,10 +264,16 @@ class PackIndex:
         A `torn` pack does not end with a whole record, and is not appended to any more.
         """
         conflict = "REPLACE" if replacing else "IGNORE"
-        with self._lock, self._writing():
-            # In the order of the key: a B-tree grows fastest at its end.
-            self._insert(sorted(found, key=_id), conflict)
-            self._set_ends(ends, torn)
+        # In the order of the key: a B-tree grows fastest at its end.
+        rows = sorted(found, key=_id)
+        with self._lock:
+            with self._writing(more=not replacing):
+                before = self._db.total_changes()
+                self._insert(rows, conflict)
+                are_all_new = self._db.total_changes() - before == len(rows)
+                self._set_ends(ends, torn)
+            if are_all_new and self._recent[0] >= 0:
+                self._remember(rows)
 
     def replace_pack(self, old: int, moved: Iterable[Record], ends: dict[int, int]) -> None:
         """What lived in a pack now lives elsewhere; the pack is doomed."""

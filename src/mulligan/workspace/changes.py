@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from mulligan.core import patches, tree
@@ -223,6 +223,9 @@ def _folders(
 
 def is_file(disk: Directories, path: bytes) -> bool:
     """Whether a file or link is on the disk at this path itself, not behind some link."""
+    with suppress(OSError):
+        if disk.glance(path) is None:
+            return False
     directory, _slash, name = path.rpartition(b"/")
     parent = disk.open_if_there(directory)
     if parent is None:
