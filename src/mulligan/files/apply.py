@@ -8,7 +8,7 @@ The order, and why each step waits for the last:
 3. Folders that are empty now and are not wanted go; wanted ones are made.
 4. Each staged file changes places with the one it replaces, in one step; what came out is looked
    at, and only then deleted.
-5. Modes are set, the folders synced, the staging folder removed.
+5. Modes are set, the staging folder is removed, and the folders are synced.
 
 A path is touched only if what is there can be what the caller believes (`before`), to go by its
 kind and length. What came out is read; if it is anything else, or cannot be read, it is somebody's
@@ -22,7 +22,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 
 from mulligan.core.tree import LINK, Change, Entry
@@ -53,16 +53,23 @@ class Applied:
     """What became of each change. `skipped` paths were left as they are.
 
     `rescued` are new names of what somebody saved at the very moment, and whose place was taken;
-    `wrong` are paths that, read back, did not hold what they should.
+    `wrong` are paths that, read back, did not hold what they should. All of it is on the disk for
+    good when `settle` has returned, which is for the caller to call in any case.
     """
 
-    __slots__ = ("done", "rescued", "skipped", "wrong")
+    __slots__ = ("done", "rescued", "settling", "skipped", "wrong")
 
     def __init__(self) -> None:
         self.done: list[Change] = []
         self.wrong: list[bytes] = []
         self.skipped: dict[bytes, str] = {}
         self.rescued: list[bytes] = []
+        self.settling: Callable[[], None] | None = None
+
+    def settle(self) -> None:
+        settling, self.settling = self.settling, None
+        if settling is not None:
+            settling()
 
 
 def apply(
@@ -213,10 +220,10 @@ class _Work:
     ) -> None:
         """Writes what is to come where it waits, unless it is in its place already."""
         assert change.after is not None
-        near = fd = device = None
+        near = device = None
         try:
             if made is not None:
-                fd, device = made
+                device = made.device
             else:
                 directory, _slash, name = change.path.rpartition(b"/")
                 near = directories.open_if_there(directory)
@@ -231,7 +238,7 @@ class _Work:
             return
         self.slots[change.path] = slot
         try:
-            self.stage.write(slot, change.after, self.read, near=near, made=fd, sync=sync)
+            self.stage.write(slot, change.after, self.read, near=near, made=made, sync=sync)
         except Corrupt as problem:
             unlink_if_there(slot)
             self._skip(change, str(problem))
@@ -390,28 +397,23 @@ class _Work:
         self.synced.add(path.rpartition(b"/")[0])
 
     def _finish(self) -> None:
-        """Has everything on the disk for good, and meanwhile reads it back."""
+        """Looks whether everything is right, and begins to have it on the disk for good."""
         skipped = self.result.skipped
         self.result.done = [each for each in self.changes if each.path not in skipped]
+        # Before the disk is busy, for then each look takes several times as long.
+        self.result.wrong = verify(self.root, self.result.done, self.known)
         places = self.places if len(self.synced) >= FEW else []
         descriptors = [os.dup(self.directories.open(place)) for place in places]
         syncing = Syncing(descriptors)
-        try:
-            self.result.wrong = verify(self.root, self.result.done, self.known)
-        finally:
+
+        def settle() -> None:
             durable = syncing.wait()
             for fd in descriptors:
                 os.close(fd)
-        if not durable:
-            self._sync_folders()
+            if not durable:
+                _sync_folders(self.root, self.synced)
 
-    def _sync_folders(self) -> None:
-        for directory in sorted(self.synced):
-            try:
-                os.fsync(self.directories.open(directory))
-            except OSError:
-                # It is gone again: what was made durable in it went with it.
-                continue
+        self.result.settling = settle
 
     def _discard_staged(self) -> None:
         for slot in self.slots.values():
@@ -431,6 +433,14 @@ class _Work:
             self.places.append(place)
             self.stage.remove(place)
             self.synced.add(place)
+
+
+def _sync_folders(root: bytes, folders: Iterable[bytes]) -> None:
+    with Directories(root) as directories:
+        for folder in sorted(folders):
+            # One that is gone again took with it what was made durable in it.
+            with suppress(OSError):
+                os.fsync(directories.open(folder))
 
 
 def _names(path: bytes) -> list[bytes]:

@@ -29,10 +29,11 @@ PART = 8  # of all that it may have
 
 
 class Made(NamedTuple):
-    """A file without a name, and the file system that it is on."""
+    """A file without a name, the file system that it is on, and whether it has its mode."""
 
     fd: int
     device: int
+    has_mode: bool
 
 
 def made_for(
@@ -112,6 +113,15 @@ def _made(directories: Directories, change: Change) -> Made | None:
         return None
     try:
         folder = directories.open(change.path.rpartition(b"/")[0])
-        return Made(os.open(b".", NAMELESS_FILE, 0o600, dir_fd=folder), os.fstat(folder).st_dev)
+        device = os.fstat(folder).st_dev
+        fd = os.open(b".", NAMELESS_FILE, 0o600, dir_fd=folder)
     except OSError:
         return None
+    # The bits above those would be taken away when it is written to.
+    has_mode = change.after.mode <= 0o777
+    if has_mode:
+        try:
+            os.fchmod(fd, change.after.mode)
+        except OSError:
+            has_mode = False
+    return Made(fd, device, has_mode)

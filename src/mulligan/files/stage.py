@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from mulligan.core.tree import LINK, Entry
-from mulligan.files.making import NAMELESS_FILE
+from mulligan.files.making import NAMELESS_FILE, Made
 from mulligan.files.reach import OPEN_DIRECTORY, OPEN_FILE, Directories
 from mulligan.files.staging import Read, folder
 
@@ -66,7 +66,7 @@ class Stage:
         read: Read,
         *,
         near: int | None,
-        made: int | None = None,
+        made: Made | None = None,
         sync: bool,
     ) -> None:
         """Puts a content into its slot, with its mode. `near` is the folder that it is to go to,
@@ -77,7 +77,9 @@ class Stage:
             target = b"".join(read(entry.id))
             os.symlink(target, slot.name, dir_fd=slot.fd)
             return
-        if made is not None and self._fill_and_name(slot, made, entry, read, sync=sync):
+        if made is not None and self._fill_and_name(
+            slot, made.fd, entry, read, sync=sync, has_mode=made.has_mode
+        ):
             return
         if self._write_nameless(slot, entry, read, near, sync=sync):
             return
@@ -99,8 +101,17 @@ class Stage:
         with _closing(fd):
             return self._fill_and_name(slot, fd, entry, read, sync=sync)
 
-    def _fill_and_name(self, slot: Slot, fd: int, entry: Entry, read: Read, *, sync: bool) -> bool:
-        _fill(fd, entry, read, sync=sync)
+    def _fill_and_name(
+        self,
+        slot: Slot,
+        fd: int,
+        entry: Entry,
+        read: Read,
+        *,
+        sync: bool,
+        has_mode: bool = False,
+    ) -> bool:
+        _fill(fd, entry, read, sync=sync, has_mode=has_mode)
         try:
             os.link(f"/proc/self/fd/{fd}", slot.name, dst_dir_fd=slot.fd)
         except OSError:
@@ -130,12 +141,13 @@ def _closing(fd: int) -> Iterator[int]:
         os.close(fd)
 
 
-def _fill(fd: int, entry: Entry, read: Read, *, sync: bool) -> None:
+def _fill(fd: int, entry: Entry, read: Read, *, sync: bool, has_mode: bool = False) -> None:
     for piece in read(entry.id):
         view = memoryview(piece)
         while view:
             view = view[os.write(fd, view) :]
-    os.fchmod(fd, entry.mode)
+    if not has_mode:
+        os.fchmod(fd, entry.mode)
     if sync:
         os.fsync(fd)
 

@@ -40,7 +40,20 @@ def complete(
     move: Move,
     applied: apply.Applied,
 ) -> RestoreResult:
-    """Marks the operation with what it really arrived at."""
+    """Marks the operation with what it really arrived at, once that is there for good."""
+    try:
+        return _complete(workspace, operation, safety, move, applied)
+    finally:
+        applied.settle()
+
+
+def _complete(
+    workspace: Workspace,
+    operation: OperationRow,
+    safety: CheckpointRow,
+    move: Move,
+    applied: apply.Applied,
+) -> RestoreResult:
     wrong = applied.wrong
     done = [change for change in applied.done if change.path not in wrong]
     spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, apply.MEANWHILE)
@@ -76,6 +89,8 @@ def complete(
         rescued=tuple(text(path) for path in applied.rescued),
         verified=not wrong,
     )
+    # While the disk was still busy with the files, all else was made ready: now they must be there.
+    applied.settle()
     with workspace.journal.writing() as db:
         latest = checkpoints.latest(workspace.journal)
         row = add(

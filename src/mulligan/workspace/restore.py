@@ -168,8 +168,10 @@ def perform(
                 intent=intent,
             )
     contents = {each.id for change in changes for each in change[1:] if each}
-    trees = _trees_about(workspace, changes, (*now.seen[:2], move.tree, move.guarded))
-    records = workspace.store.expect(contents | trees)
+    roots = (*now.seen[:2], move.tree, move.guarded)
+    records = workspace.store.expect(contents)
+    operation = operations.by_number(workspace.journal, number)
+    assert operation is not None
 
     with Freeing() as freeing:
         try:
@@ -180,7 +182,7 @@ def perform(
                 workspace.store.stream,
                 lambda done, total: workspace.progress("restoring", done, total),
                 freeing,
-                check=lambda: _read_back(workspace, changes, trees, records),
+                check=lambda: _read_back(workspace, changes, roots, records),
             )
         except (MulliganError, _Damaged) as problem:
             with workspace.journal.writing() as db:
@@ -194,8 +196,6 @@ def perform(
                 workspace, wishing, keep_dirty=keep_dirty, force=force, preview=preview,
                 always=always, planned=planned, mended=True,
             )  # fmt: skip
-        operation = operations.by_number(workspace.journal, number)
-        assert operation is not None
         try:
             return complete(workspace, operation, safety=safety, move=move, applied=applied)
         except OutOfSpace as problem:
@@ -267,14 +267,17 @@ def _trees_about(workspace: Workspace, changes: list[Change], roots: Sequence[by
 def _read_back(
     workspace: Workspace,
     changes: list[Change],
-    trees: set[bytes],
-    records: Mapping[bytes, Record],
+    roots: Sequence[bytes],
+    contents: Mapping[bytes, Record],
 ) -> None:
     """Raises if what is about to go cannot be had back from the store, and strikes that out.
 
-    Trees that are still in memory are stored anew.
+    So for the trees, under these roots, that say what was where and what will be; those that are
+    still in memory are stored anew.
     """
     store = workspace.store
+    trees = _trees_about(workspace, changes, roots)
+    records = {**contents, **store.expect(trees)}
     going = {each.before.id for each in changes if each.before and loses_content(each)}
     damaged = store.damaged_among(going | trees, records)
     if not damaged:
