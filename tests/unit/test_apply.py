@@ -67,7 +67,9 @@ def store() -> Contents:
 
 
 def run(project: Path, store: Contents, *changes: Change) -> Applied:
-    return apply(os.fsencode(project), TAG, changes, store.read)
+    done = apply(os.fsencode(project), TAG, changes, store.read)
+    done.settle()
+    return done
 
 
 def picture(project: Path) -> dict[str, object]:

@@ -11,15 +11,19 @@ import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mulligan
 from mulligan import Workspace
 from mulligan.errors import OutOfSpace
+from mulligan.files import freeing
+from mulligan.files.sync import Syncing
+from mulligan.journal import operations
 from mulligan.store.packs import Record, pack_name
 from mulligan.store.writer import Writer
-from mulligan.workspace import restore
+from mulligan.workspace import arriving, restore
 from mulligan.workspace.restore import complete
 
 
@@ -284,3 +288,67 @@ def test_with_too_few_descriptors_nothing_is_taken_for_gone(
         assert contents in ({"first"}, {"secon"})
         assert not list(root.glob(".mulligan-tmp-*"))
         assert workspace.verify().problems == ()
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_a_restore_is_marked_only_once_its_files_are_there_for_good(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    for number in range(count):
+        folder = root / f"d{number}"
+        folder.mkdir()
+        (folder / "x").write_text("one\n")
+    target = workspace.checkpoint().id
+    for number in range(count):
+        (root / f"d{number}" / "x").write_text("two, longer\n")
+    happened: list[str] = []
+    sync, fsync, finish = Syncing._sync, os.fsync, operations.finish
+
+    def syncing(self: Syncing) -> None:
+        time.sleep(0.05)
+        sync(self)
+        if self._descriptors:
+            happened.append("synced")
+
+    def syncing_one(fd: int) -> None:
+        fsync(fd)
+        if os.readlink(f"/proc/self/fd/{fd}").startswith(str(root)):
+            happened.append("synced")
+
+    def marking(*given: Any, **more: Any) -> None:
+        happened.append("marked")
+        finish(*given, **more)
+
+    monkeypatch.setattr(Syncing, "_sync", syncing)
+    monkeypatch.setattr(os, "fsync", syncing_one)
+    monkeypatch.setattr(operations, "finish", marking)
+    assert workspace.restore(target).verified
+    assert happened.count("marked") == 1
+    assert happened.count("synced") >= 2
+    assert happened[-1] == "marked"
+
+
+def test_what_fails_before_the_mark_leaves_nothing_open(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        (root / f"d{number}").mkdir()
+        (root / f"d{number}" / "x").write_text("one\n")
+    target = workspace.checkpoint().id
+    for number in range(20):
+        (root / f"d{number}" / "x").write_text("two, longer\n")
+
+    def fail(*given: Any) -> None:
+        raise RuntimeError("it fails")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(arriving, "coverage", fail)
+        with pytest.raises(RuntimeError, match="it fails"):
+            workspace.restore(target)
+    freeing.finish()
+    links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+    held = [os.readlink(link) for link in links if os.path.lexists(link)]
+    assert not [path for path in held if path.startswith(str(root))]
+    # It was done, and the next to come says so.
+    assert workspace.status().changed_files == ()
+    assert workspace.operations()[0].kind == "restore"

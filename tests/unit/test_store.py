@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from mulligan.errors import Corrupt, MissingObject
+from mulligan.store import index as indexing
 from mulligan.store import writer as writing
 from mulligan.store.gc import collect
 from mulligan.store.objects import DELTA_DEPTH, Store
@@ -657,3 +658,62 @@ def test_a_healthy_delta_of_a_damaged_base_is_not_struck_out_with_it(
     put(store, content)
     assert store.get(delta) == content + b"!"
     assert_clean(store, base, delta)
+
+
+# The index remembers the records that it was last asked for
+
+
+def known(store: Store, *ids: bytes) -> set[bytes]:
+    return set(store.index.find_many(ids))
+
+
+def test_what_another_process_has_collected_is_not_remembered_as_listed(
+    store: Store, noise: random.Random
+) -> None:
+    kept, gone = put(store, noise.randbytes(500), old := noise.randbytes(500))
+    assert known(store, kept, gone) == {kept, gone}
+    other = Store(store.directory)
+    collect(other, roots(kept))
+    other.close()
+    assert known(store, kept, gone) == {kept}
+    assert store.get(kept)
+    assert put(store, old) == [gone]
+    assert store.get(gone) == old
+
+
+def test_what_is_struck_out_or_replaced_is_not_remembered_as_it_was(
+    store: Store, noise: random.Random
+) -> None:
+    (id,) = put(store, content := noise.randbytes(500))
+    found = store.index.find_many([id])[id]
+    store.index.drop([id])
+    assert known(store, id) == set()
+    put(store, content)
+    anew = store.index.find_many([id])[id]
+    assert anew.offset > found.offset
+    with Writer(store) as writer:
+        writer.copy(anew)
+        writer.commit(replacing=True)
+    assert store.index.find_many([id])[id].offset > anew.offset
+
+
+def test_what_is_listed_already_is_remembered_as_it_was_listed_first(
+    store: Store, noise: random.Random
+) -> None:
+    (id,) = put(store, noise.randbytes(500))
+    first = store.index.find(id)
+    assert first is not None
+    store.index.find_many([id])
+    (other,) = put(store, noise.randbytes(500))
+    store.index.add([first._replace(offset=first.offset + 1)], {})
+    assert store.index.find_many([id, other])[id] == first
+
+
+def test_no_more_is_remembered_than_there_is_room_for(
+    store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "RECENT", 10)
+    ids = [id for _ in range(5) for id in put(store, *[noise.randbytes(90) for _ in range(7)])]
+    for _ in range(2):
+        assert known(store, *ids) == set(ids)
+    assert all(len(store.get(id)) == 90 for id in ids)
