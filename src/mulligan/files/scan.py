@@ -273,8 +273,8 @@ class Scan:
         below, and found nothing new."""
         return (
             self._said is not None
-            and not (node.repository or node.partial or has_rules(node))
             and self._said.is_unchanged(path, node)
+            and not (node.repository or node.partial or has_rules(node))
             and node.rules == scope.enter(name).key
             and node.made is not None
             and node.made_guards is not None
