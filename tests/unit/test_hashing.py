@@ -57,3 +57,21 @@ def test_a_failure_in_the_middle_leaves_no_thread_behind() -> None:
     with pytest.raises(ZeroDivisionError):
         fail()
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("has_thread", [True, False])
+def test_parts_are_hashed_beside_the_whole(
+    has_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    if not has_thread:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    parts = []
+    with closing(Hashing(BytesIO(CONTENT).read)) as source:
+        while piece := source.read(10_000):
+            parts += [source.part(piece[:100]), source.part(piece[100:])]
+    assert source.digest == sha256(CONTENT).digest()
+    assert b"".join(part.content for part in parts) == CONTENT
+    assert [part.found for part in parts] == [[sha256(part.content).digest()] for part in parts]
