@@ -30,11 +30,13 @@ def fill(folder: Path, count: int) -> list[Path]:
     return paths
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 40])
 def test_they_are_those_of_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, threads: int
 ) -> None:
     monkeypatch.setattr(prints, "AT_A_TIME", 8)
+    monkeypatch.setattr(prints, "active_count", lambda: threads)
     paths = fill(tmp_path, count)
     expected = remembered([seen(path) for path in paths])
     assert len(expected) == EACH * count

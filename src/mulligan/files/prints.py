@@ -15,6 +15,7 @@ from itertools import chain, compress, islice, repeat
 from mmap import mmap
 from operator import and_, eq
 from struct import Struct
+from threading import active_count
 
 from mulligan.files.index import Seen
 
@@ -66,11 +67,8 @@ def _parts(prints: bytes) -> tuple[memoryview, memoryview, memoryview]:
 class Taking:
     """Takes the prints of files. For one thread at a time."""
 
-    def __init__(self, *, alone: bool = False) -> None:
-        """Raises `OSError` where the system has no such thing.
-
-        `alone`: there is no other thread that could go on while this one waits for the system.
-        """
+    def __init__(self) -> None:
+        """Raises `OSError` where the system has no such thing."""
         if not sys.platform.startswith("linux"):
             raise OSError("only Linux has this")
         import ctypes
@@ -82,11 +80,17 @@ class Taking:
         whole = memoryview(self._room).cast("B")
         self._unsigned, self._quads, self._ints = whole.cast("Q"), whole.cast("q"), whole.cast("i")
         try:
-            self._call = (ctypes.PyDLL if alone else ctypes.CDLL)(None).statx
+            self._ways = [each(None).statx for each in (ctypes.CDLL, ctypes.PyDLL)]
         except AttributeError as problem:
             raise OSError("this system is too old for it") from problem
+        self.begin()
         if any(self._take(-1, [b"/"])):
             raise OSError("it is not allowed here")
+
+    def begin(self) -> None:
+        """Where there is no other thread that could go on while this one waits for the system, that
+        need not be seen to each time. To be called before a look, for then it is known."""
+        self._call = self._ways[active_count() == 1]
 
     def __call__(self, fd: int, names: Iterable[bytes], count: int) -> bytes:
         """Of so many files in a folder that is open; of one that is not there, what no file has."""

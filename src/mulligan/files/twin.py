@@ -138,6 +138,8 @@ class Said:
         self.told[:] = bytes(len(self.told))
         if self.has_prints and self._taking is None:
             self._taking = Taking()
+        if self._taking is not None:
+            self._taking.begin()
         self._learn()
 
     @property
@@ -363,7 +365,7 @@ class _Backwards:
         if said.has_prints:
             return
         with suppress(OSError):
-            taking = Taking(alone=True)
+            taking = Taking()
             for place, (_path, _signature, files, guards) in enumerate(said.known):
                 said.set_print(place, remembered([*files.values(), *guards.values()]))
             self._taking = taking
