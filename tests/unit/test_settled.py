@@ -74,6 +74,14 @@ def test_elsewhere_a_clock_that_cannot_be_asked_is_given_time(
     assert settled(os.makedev(8, 1)) == MOMENT - module.UNKNOWN_CLOCK
 
 
+def test_a_clock_that_is_not_there_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(clock: int) -> float:
+        raise OSError("Invalid argument")
+
+    monkeypatch.setattr(time, "clock_getres", refuse)
+    assert module._tick() == 0
+
+
 @pytest.mark.parametrize("pause", [0, 0.002, 0.006, 0.02])
 def test_an_edit_of_the_same_size_is_seen_however_soon_it_comes(
     project: Path, workspace: mulligan.Workspace, pause: float

@@ -23,7 +23,17 @@ WHOLE_SECONDS = 2_000_000_000
 """The same, where times are kept in seconds, or two."""
 
 _STAMPING = 5  # CLOCK_REALTIME_COARSE
-_TICK = round(time.clock_getres(_STAMPING) * 1e9) if sys.platform == "linux" else 0
+
+
+def _tick() -> int:
+    """How long that clock stands still, in nanoseconds; 0 if it cannot be read here."""
+    try:
+        return round(time.clock_getres(_STAMPING) * 1e9) if sys.platform == "linux" else 0
+    except OSError:
+        return 0
+
+
+_TICK = _tick()
 
 
 def settled(device: int) -> int:
