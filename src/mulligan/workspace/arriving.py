@@ -41,19 +41,6 @@ def complete(
     applied: apply.Applied,
 ) -> RestoreResult:
     """Marks the operation with what it really arrived at, once that is there for good."""
-    try:
-        return _complete(workspace, operation, safety, move, applied)
-    finally:
-        applied.settle()
-
-
-def _complete(
-    workspace: Workspace,
-    operation: OperationRow,
-    safety: CheckpointRow,
-    move: Move,
-    applied: apply.Applied,
-) -> RestoreResult:
     wrong = applied.wrong
     done = [change for change in applied.done if change.path not in wrong]
     spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, apply.MEANWHILE)

@@ -65,7 +65,10 @@ def _end(workspace: Workspace, row: OperationRow) -> None:
     _keep_safe(workspace, changes)
     applied = apply.apply(root, tag, changes, workspace.store.stream)
     applied.rescued += rescued
-    complete(workspace, row, safety=safety, move=move, applied=applied)
+    try:
+        complete(workspace, row, safety=safety, move=move, applied=applied)
+    finally:
+        applied.settle()
 
 
 def _keep_safe(workspace: Workspace, changes: list[Change]) -> None:

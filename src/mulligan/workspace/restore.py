@@ -203,6 +203,8 @@ def perform(
                 "The files are changed, and no space is left to write that down, in "
                 f"{workspace.project.directory}. Free some space; the next command then does."
             ) from problem
+        finally:
+            applied.settle()
 
 
 def _stop_at_an_idle_turn(workspace: Workspace, number: int) -> None:
