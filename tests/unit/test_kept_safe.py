@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -17,8 +18,8 @@ import pytest
 
 import mulligan
 from mulligan import Workspace
-from mulligan.errors import OutOfSpace
-from mulligan.files import freeing
+from mulligan.errors import MulliganError, OutOfSpace
+from mulligan.files import freeing, sync
 from mulligan.files.sync import Syncing
 from mulligan.journal import operations
 from mulligan.store.packs import Record, pack_name
@@ -302,11 +303,11 @@ def test_a_restore_is_marked_only_once_its_files_are_there_for_good(
     for number in range(count):
         (root / f"d{number}" / "x").write_text("two, longer\n")
     happened: list[str] = []
-    sync, fsync, finish = Syncing._sync, os.fsync, operations.finish
+    sync_all, fsync, finish = Syncing._sync, os.fsync, operations.finish
 
     def syncing(self: Syncing) -> None:
         time.sleep(0.05)
-        sync(self)
+        sync_all(self)
         if self._descriptors:
             happened.append("synced")
 
@@ -326,6 +327,56 @@ def test_a_restore_is_marked_only_once_its_files_are_there_for_good(
     assert happened.count("marked") == 1
     assert happened.count("synced") >= 2
     assert happened[-1] == "marked"
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_a_disk_that_fails_at_the_end_of_a_restore_leaves_it_to_be_completed(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    for number in range(count):
+        (root / f"d{number}").mkdir()
+        (root / f"d{number}" / "x").write_text("one\n")
+    target = workspace.checkpoint().id
+    for number in range(count):
+        (root / f"d{number}" / "x").write_text("two, longer\n")
+    fsync = os.fsync
+
+    def failing(fd: int) -> None:
+        if os.readlink(f"/proc/self/fd/{fd}") == str(root / "d1"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(fd)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sync, "sync_file_system", lambda fd: False)
+        patched.setattr(os, "fsync", failing)
+        with pytest.raises(MulliganError, match="the disk did not take all of it"):
+            workspace.restore(target)
+        assert workspace.operations()[0].state == "planned"
+    workspace.checkpoint()
+    assert [each.kind for each in workspace.operations()[:2]] == ["checkpoint", "restore"]
+    assert workspace.operations()[1].state == "applied"
+    workspace.undo()
+    assert (root / "d0" / "x").read_text() == "two, longer\n"
+    assert workspace.verify().problems == ()
+
+
+@pytest.mark.parametrize("problem", [errno.EINVAL, errno.ENOTSUP])
+def test_where_folders_cannot_be_synced_a_restore_goes_through(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, problem: int
+) -> None:
+    (root / "x").write_text("one\n")
+    target = workspace.checkpoint().id
+    (root / "x").write_text("two, longer\n")
+    fsync = os.fsync
+
+    def failing(fd: int) -> None:
+        if os.readlink(f"/proc/self/fd/{fd}") == str(root):
+            raise OSError(problem, os.strerror(problem))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    assert workspace.restore(target).verified
+    assert workspace.operations()[0].state == "applied"
 
 
 def test_what_fails_before_the_mark_leaves_nothing_open(

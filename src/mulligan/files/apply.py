@@ -22,7 +22,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 
 from mulligan.core.tree import LINK, Change, Entry
@@ -41,7 +41,7 @@ from mulligan.files.rubbish import Rubbish
 from mulligan.files.stage import Slot, Stage, sync_file, unlink_if_there
 from mulligan.files.staging import Read, clear
 from mulligan.files.swap import NoExchange, exchange, move_if_free
-from mulligan.files.sync import FEW, Syncing
+from mulligan.files.sync import FEW, Syncing, sync_folders
 from mulligan.files.verify import read_back, verify
 
 MEANWHILE = "it was changed by somebody else in the meantime"
@@ -411,7 +411,7 @@ class _Work:
             for fd in descriptors:
                 os.close(fd)
             if not durable:
-                _sync_folders(self.root, self.synced)
+                sync_folders(self.root, self.synced)
 
         self.result.settling = settle
 
@@ -433,14 +433,6 @@ class _Work:
             self.places.append(place)
             self.stage.remove(place)
             self.synced.add(place)
-
-
-def _sync_folders(root: bytes, folders: Iterable[bytes]) -> None:
-    with Directories(root) as directories:
-        for folder in sorted(folders):
-            # One that is gone again took with it what was made durable in it.
-            with suppress(OSError):
-                os.fsync(directories.open(folder))
 
 
 def _names(path: bytes) -> list[bytes]:

@@ -7,10 +7,14 @@ written there; for a handful of files each is synced by itself instead.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from threading import Thread
+
+from mulligan.files.reach import Directories
 
 FEW = 8
 
@@ -19,6 +23,23 @@ def sync_file_system(fd: int) -> bool:
     """Syncs all that was written to the file system of an open file; `False` if that cannot be."""
     call = _call()
     return call is not None and call(fd) == 0
+
+
+def sync_folders(root: bytes, folders: Iterable[bytes]) -> None:
+    """Makes the names in folders below `root` durable; raises `OSError` if the disk does not."""
+    with Directories(root) as directories:
+        for folder in sorted(folders):
+            try:
+                fd = directories.open(folder)
+            except OSError:
+                # One that is gone again took with it what was made durable in it.
+                continue
+            try:
+                os.fsync(fd)
+            except OSError as problem:
+                # Some file systems have no such thing for folders.
+                if problem.errno not in (errno.EINVAL, errno.ENOTSUP):
+                    raise
 
 
 class Syncing:

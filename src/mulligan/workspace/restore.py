@@ -203,6 +203,11 @@ def perform(
                 "The files are changed, and no space is left to write that down, in "
                 f"{workspace.project.directory}. Free some space; the next command then does."
             ) from problem
+        except OSError as problem:
+            raise MulliganError(
+                f"The files are changed, but the disk did not take all of it ({problem}). This is "
+                "not called done: the next command goes over it again."
+            ) from problem
         finally:
             applied.settle()
 
