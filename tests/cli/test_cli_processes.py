@@ -231,3 +231,32 @@ def test_after_a_killed_watcher_everything_works_as_before(project: Path) -> Non
         wait_for(lambda line: line.get("path") == "a")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=PATIENCE) == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "<&- 2>&-"])
+def test_closed_standard_streams_are_never_taken_for_files_of_the_store(
+    project: Path, closed: str
+) -> None:
+    write(project, {"a.txt": "one\n"})
+    taken = [*COMMAND, "checkpoint", "-m", "as it was"]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *taken],
+        cwd=project,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0
+    assert [each["message"] for each in mull("log", "--json", cwd=project).json["checkpoints"]] == [
+        "as it was"
+    ]
+    assert mull("verify", "--json", cwd=project).json["problems"] == []
+    script = (
+        "import os, sys; from mulligan.cli import main; main._have_three(); "
+        "fd = os.open('held', os.O_CREAT | os.O_WRONLY); print('words', file=sys.stderr); "
+        "sys.exit(fd < 3)"
+    )
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", script],
+        cwd=project, check=False, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 0

@@ -6,11 +6,13 @@ every tool call.
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
     """The `mulligan` command."""
+    _have_three()
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Before anything else is imported: people and scripts ask for this often.
         from mulligan.version import __version__
@@ -25,6 +27,22 @@ def main() -> None:
     from mulligan.cli.group import mulligan
 
     mulligan(prog_name="mulligan")
+
+
+def _have_three() -> None:
+    """Has descriptors 0 to 2 open, which `2>&-` or some supervisors leave closed.
+
+    The next file opened would be given such a number, and that could be one of the store's: words
+    that are meant for a terminal must never end up there.
+    """
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (fd := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(fd, True)
+    os.close(fd)
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", errors="backslashreplace")
+    sys.stderr = sys.stderr or os.fdopen(2, "w", errors="backslashreplace")
 
 
 if __name__ == "__main__":
