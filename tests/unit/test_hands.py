@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -407,3 +409,30 @@ def test_where_descriptors_are_few_none_is_taken_away_and_none_leaks(
     monkeypatch.setattr(hands.os, "pipe", few)
     assert kept(project)[1] == everything(project)
     assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+@pytest.mark.parametrize("way", ["forked"], indirect=True)
+@pytest.mark.parametrize("is_on", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_python_looks_for_garbage_again_if_it_did_before(
+    project: Path, monkeypatch: pytest.MonkeyPatch, is_on: bool, fails: bool
+) -> None:
+    meanwhile: list[bool] = []
+    put_framed = Writer.put_framed
+
+    def noting(self: Writer, *given: Any) -> None:
+        meanwhile.append(gc.isenabled())
+        if fails:
+            raise OutOfSpace("No space left.")
+        put_framed(self, *given)
+
+    monkeypatch.setattr(Writer, "put_framed", noting)
+    with mulligan.open(project) as workspace:
+        (gc.enable if is_on else gc.disable)()
+        try:
+            with pytest.raises(OutOfSpace) if fails else nullcontext():
+                workspace.checkpoint()
+            assert gc.isenabled() is is_on
+        finally:
+            gc.enable()
+    assert meanwhile and not any(meanwhile)
