@@ -15,7 +15,8 @@ import pytest
 
 from mulligan.core.tree import Change, file_entry, link_entry
 from mulligan.files import making
-from mulligan.files.making import MANY, made_for
+from mulligan.files.making import MANY, Made, made_for
+from mulligan.files.reach import Directories
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no such files here")
 
@@ -103,13 +104,21 @@ def test_an_interrupt_at_the_end_waits_for_the_thread(
 ) -> None:
     join = threading.Thread.join
     interrupts = iter([KeyboardInterrupt, KeyboardInterrupt])
+    may_go_on = threading.Event()
+    make = making._made
 
     def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
         for interrupt in interrupts:
             raise interrupt
+        may_go_on.set()
         join(thread, timeout)
 
+    def held_up(directories: Directories, change: Change) -> Made | None:
+        may_go_on.wait()
+        return make(directories, change)
+
     monkeypatch.setattr(threading.Thread, "join", interrupted)
+    monkeypatch.setattr(making, "_made", held_up)
     each = made_for(os.fsencode(root), changes(100 * MANY))
     _change, made = next(each)
     if made is not None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from binascii import hexlify, unhexlify
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from operator import itemgetter
 from typing import NamedTuple
@@ -76,6 +76,12 @@ class Tree:
         self.data = data
         self._totals = totals
         self._before: tuple[bytes, list[Change]] | None = None
+
+    @classmethod
+    def of(cls, entries: Collection[Entry]) -> Tree:
+        """The directory with these entries, in any order."""
+        totals = (sum([entry[2] for entry in entries]), sum([entry[3] for entry in entries]))
+        return cls(encode(entries), totals)
 
     def __iter__(self) -> Iterator[Entry]:
         return map(_entry, self.records())

@@ -91,7 +91,7 @@ def _build(node: Node, load: Load, save: Save) -> Made:
     if made is None:
         folders = [_folder(name, child) for name, child in node.dirs.items()]
         entries = _entries(node.files) + [each for each in folders if each is not None]
-        made = Tree(tree.encode(entries))
+        made = Tree.of(entries)
     old = node.old[0] if node.old is not None else None
     node.made = (save(made.data, old, made), *made.totals)
     return node.made
@@ -163,5 +163,5 @@ def _entries(known: dict[bytes, Seen]) -> list[Entry]:
 
 
 def _made(entries: list[Entry], save: Save, old: bytes | None) -> Made:
-    made = Tree(tree.encode(entries))
+    made = Tree.of(entries)
     return (save(made.data, old, made), *made.totals)
