@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,16 +21,18 @@ def long(fresh: Served) -> str:
     """A session of 10,000 entries; gives its address."""
     with fresh.workspace() as workspace:
         session = workspace.new_session(agent="codex", title="Long", process=0).id
-        for number in range(QUESTIONS):
-            call = {"name": "Bash", "call": f"c{number}", "input": {"command": "make"}}
-            workspace.append(
-                session,
-                NewEntry(USER_INPUT, f"Question {number}."),
-                NewEntry(TOOL_CALL, "", call | {"status": "success"}),
-                NewEntry(TOOL_RESULT, f"outcome{number}", {"call": f"c{number}"}),
-                NewEntry(ASSISTANT_OUTPUT, f"Answer {number}.\n\n" + "And so on. " * (number % 90)),
-            )
+        for begin in range(0, QUESTIONS, 100):
+            asked = range(begin, min(begin + 100, QUESTIONS))
+            workspace.append(session, *(entry for each in asked for entry in _question(each)))
     return f"/p/{fresh.project}/session?id={session}"
+
+
+def _question(number: int) -> Iterator[NewEntry]:
+    call = {"name": "Bash", "call": f"c{number}", "input": {"command": "make"}}
+    yield NewEntry(USER_INPUT, f"Question {number}.")
+    yield NewEntry(TOOL_CALL, "", call | {"status": "success"})
+    yield NewEntry(TOOL_RESULT, f"outcome{number}", {"call": f"c{number}"})
+    yield NewEntry(ASSISTANT_OUTPUT, f"Answer {number}.\n\n" + "And so on. " * (number % 90))
 
 
 def elements(tab: Any) -> int:
