@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import threading
 from pathlib import Path
 
@@ -28,9 +29,7 @@ def test_names_are_gone_at_once_and_descriptors_in_the_end(
             free.unlink(name.encode(), parent)
             assert not (tmp_path / name).exists()
         free.hold(parent)
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join(10)
+    freeing.finish()
     assert open_descriptors() == before
 
 
@@ -46,6 +45,28 @@ def test_without_a_descriptor_to_spare_files_are_deleted_all_the_same(tmp_path: 
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         os.close(parent)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_child_does_not_wait_for_the_threads_of_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("content")
+    may_go_on = threading.Event()
+    close = os.close
+    parent = os.open(tmp_path, os.O_RDONLY)
+    monkeypatch.setattr(freeing, "_close", lambda each: may_go_on.wait() and list(map(close, each)))
+    with Freeing() as free:
+        free.unlink(b"file", parent)
+        free.hold(parent)
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(5)
+        freeing.finish()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    may_go_on.set()
+    freeing.finish()
 
 
 def open_descriptors() -> int:

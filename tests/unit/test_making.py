@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,9 +15,10 @@ from typing import Any
 import pytest
 
 from mulligan.core.tree import Change, file_entry, link_entry
-from mulligan.files import making
+from mulligan.files import making, threads
 from mulligan.files.making import MANY, Made, made_for
 from mulligan.files.reach import Directories
+from mulligan.files.threads import Beside
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no such files here")
 
@@ -31,10 +33,8 @@ def root(tmp_path: Path) -> Iterator[Path]:
     for number in range(7):
         (tmp_path / f"d{number}").mkdir()
     before = set(os.listdir("/proc/self/fd"))
-    threads = threading.active_count()
     yield tmp_path
     assert set(os.listdir("/proc/self/fd")) == before
-    assert threading.active_count() == threads
 
 
 def drained(root: Path, wanted: list[Change]) -> tuple[list[Change], int]:
@@ -102,27 +102,30 @@ def test_who_stops_early_leaves_nothing_open(root: Path) -> None:
 def test_an_interrupt_at_the_end_waits_for_the_thread(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    join = threading.Thread.join
     interrupts = iter([KeyboardInterrupt, KeyboardInterrupt])
-    may_go_on = threading.Event()
+    may_go_on, begun = threading.Event(), threading.Event()
     make = making._made
 
-    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
-        for interrupt in interrupts:
-            raise interrupt
-        may_go_on.set()
-        join(thread, timeout)
+    class Interrupted(Beside):
+        def _do(self) -> bool:
+            if threading.current_thread() is threading.main_thread():
+                for interrupt in interrupts:
+                    raise interrupt
+                may_go_on.set()
+            return super()._do()
 
     def held_up(directories: Directories, change: Change) -> Made | None:
+        begun.set()
         may_go_on.wait()
         return make(directories, change)
 
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    monkeypatch.setattr(making, "Beside", Interrupted)
     monkeypatch.setattr(making, "_made", held_up)
     each = made_for(os.fsencode(root), changes(100 * MANY))
     _change, made = next(each)
     if made is not None:
         os.close(made.fd)
+    assert begun.wait(10)
     with pytest.raises(KeyboardInterrupt):
         each.close()
 
@@ -143,10 +146,10 @@ def test_no_more_wait_than_may_be_open(root: Path, monkeypatch: pytest.MonkeyPat
 def test_without_a_thread_each_comes_all_the_same(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(thread: threading.Thread) -> None:
+    def refuse(*_: object) -> int:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(threads, "start_new_thread", refuse)
     wanted = changes(2 * MANY)
     came, files = drained(root, wanted)
     assert sorted(came) == sorted(wanted)
@@ -156,16 +159,14 @@ def test_without_a_thread_each_comes_all_the_same(
 def test_an_interrupt_while_the_thread_begins_ends_it(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = threading.Thread.start
+    class Interrupted(Beside):
+        def start(self) -> None:
+            super().start()
+            raise KeyboardInterrupt
 
-    def interrupted(thread: threading.Thread) -> None:
-        start(thread)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            next(made_for(os.fsencode(root), changes(10 * MANY)))
+    monkeypatch.setattr(making, "Beside", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(made_for(os.fsencode(root), changes(10 * MANY)))
 
 
 def test_what_a_broken_thread_leaves_is_done_without_it(
@@ -175,7 +176,7 @@ def test_what_a_broken_thread_leaves_is_done_without_it(
         raise MemoryError
 
     monkeypatch.setattr(making, "_made", fail)
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     wanted = changes(2 * MANY)
     came, files = drained(root, wanted)
     assert sorted(came) == sorted(wanted)
@@ -185,7 +186,7 @@ def test_what_a_broken_thread_leaves_is_done_without_it(
 def test_what_the_thread_made_as_its_last_comes_too(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, is_alive = making._made, threading.Thread.is_alive
+    make = making._made
     begun = threading.Event()
 
     def slowly(*given: Any) -> making.Made | None:
@@ -193,21 +194,21 @@ def test_what_the_thread_made_as_its_last_comes_too(
         time.sleep(0.05)
         return make(*given)
 
-    def asked_when_it_ends(thread: threading.Thread) -> bool:
-        # It ends between being asked for what it has made, and for whether it is still there.
-        while is_alive(thread):
-            time.sleep(0.001)
-        return False
+    class AskedWhenItEnds(Beside):
+        @property
+        def is_over(self) -> bool:
+            # It ends between being asked for what it has made, and for whether it is still there.
+            self.wait()
+            return True
 
     monkeypatch.setattr(making, "AHEAD", 10 * MANY)
     monkeypatch.setattr(making, "_made", slowly)
+    monkeypatch.setattr(making, "Beside", AskedWhenItEnds)
     wanted = changes(MANY)
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "is_alive", asked_when_it_ends)
-        came = []
-        for change, made in made_for(os.fsencode(root), wanted):
-            begun.wait(10)
-            came.append(change)
-            if made is not None:
-                os.close(made.fd)
+    came = []
+    for change, made in made_for(os.fsencode(root), wanted):
+        begun.wait(10)
+        came.append(change)
+        if made is not None:
+            os.close(made.fd)
     assert sorted(came) == sorted(wanted)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from mulligan.files.threads import SOON, quick_turns, wait_for
+from mulligan.files import threads
+from mulligan.files.threads import SOON, Beside, quick_turns
 
 
 def test_turns_are_quick_for_a_while() -> None:
@@ -17,20 +20,126 @@ def test_turns_are_quick_for_a_while() -> None:
     assert sys.getswitchinterval() == interval
 
 
-def test_an_interrupt_does_not_leave_a_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    end = threading.Event()
-    join = threading.Thread.join
-    interrupts = iter([KeyboardInterrupt])
+def test_work_is_done_by_another_thread_and_once() -> None:
+    by: list[int] = []
+    begun = threading.Event()
 
-    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
-        for interrupt in interrupts:
-            end.set()
-            raise interrupt
-        join(thread, timeout)
+    def note() -> None:
+        by.append(threading.get_ident())
+        begun.set()
 
-    thread = threading.Thread(target=end.wait)
+    work = Beside(note)
+    work.start()
+    assert begun.wait(10)
+    work.wait()
+    work.wait()
+    assert work.is_over
+    assert len(by) == 1
+    assert by != [threading.get_ident()]
+
+
+def test_whoever_waits_waits_for_the_end() -> None:
+    begun, may_end, done = threading.Event(), threading.Event(), []
+
+    def slow() -> None:
+        begun.set()
+        may_end.wait()
+        done.append(True)
+
+    work = Beside(slow)
+    work.start()
+    begun.wait()
+    assert not work.is_over
+    threading.Timer(0.05, may_end.set).start()
+    work.wait()
+    assert done == [True]
+
+
+def refuse(*_: object) -> int:
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("start", [refuse, lambda *_: 0], ids=["no thread", "a late one"])
+def test_what_no_thread_has_begun_is_done_by_whoever_waits(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[..., int]
+) -> None:
+    monkeypatch.setattr(threads, "start_new_thread", start)
+    by: list[int] = []
+    work = Beside(lambda: by.append(threading.get_ident()))
+    work.start()
+    assert by == []
+    work.wait()
+    assert by == [threading.get_ident()]
+
+
+def test_a_thread_that_comes_late_finds_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    late: list[Callable[[], Any]] = []
+    monkeypatch.setattr(threads, "start_new_thread", lambda work, _: late.append(work) or 0)
+    done: list[bool] = []
+    work = Beside(lambda: done.append(True))
+    work.start()
+    work.wait()
+    thread = threading.Thread(target=late[0])
     thread.start()
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    thread.join()
+    assert done == [True]
+
+
+def test_an_interrupt_does_not_leave_a_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        end.wait()
+
+    work = Beside(slow)
+    work.start()
+    begun.wait()
+    interrupts = iter([KeyboardInterrupt, KeyboardInterrupt])
+    lock = work._going
+
+    class Interrupted:
+        def acquire(self) -> bool:
+            for interrupt in interrupts:
+                raise interrupt
+            end.set()
+            return lock.acquire()
+
+        def release(self) -> None:
+            lock.release()
+
+    monkeypatch.setattr(work, "_going", Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        wait_for(thread)
-    assert not thread.is_alive()
+        work.wait()
+    assert work.is_over
+
+
+def test_an_interrupt_of_whoever_does_it_is_raised_and_it_is_over() -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    work = Beside(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        work.wait()
+    assert work.is_over
+    work.wait()
+
+
+def test_work_that_fails_is_over_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda each: said.append(each.exc_type))
+    begun = threading.Event()
+
+    def fail() -> None:
+        begun.set()
+        raise MemoryError
+
+    work = Beside(fail)
+    work.start()
+    begun.wait()
+    work.wait()
+    for _ in range(100):
+        if said:
+            break
+        threading.Event().wait(0.01)
+    assert said == [MemoryError]

@@ -11,21 +11,26 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable
-from threading import Thread
+from functools import partial
 from types import TracebackType
+
+from mulligan.files.threads import Beside
 
 MOST = 256  # held open at a time, where a process may have so many and more
 PART = 8  # of all that it may have
 AT_ONCE = 8
 
 
-_running: list[Thread] = []
+_running: list[Beside] = []
+if hasattr(os, "register_at_fork"):
+    # No thread goes along into a child: there is nobody there to wait for.
+    os.register_at_fork(after_in_child=_running.clear)
 
 
 def finish() -> None:
     """Waits until everything that is being let go is gone."""
     while _running:
-        _running.pop().join()
+        _running.pop().wait()
 
 
 class Freeing:
@@ -68,21 +73,17 @@ class Freeing:
     def _let_go(self) -> None:
         held, self._held = self._held, []
         finish()
-        if not held:
-            return
-        # One thread, which has others help it: the caller waits for the start of that one only.
-        thread = _started(_close_all, held)
-        if thread is not None:
-            _running.append(thread)
+        if held:
+            # One thread, which has others help it: the caller has only that one to begin.
+            _running.append(_started(_close_all, held))
 
 
 def _close_all(descriptors: list[int]) -> None:
     parts = [descriptors[start::AT_ONCE] for start in range(min(AT_ONCE, len(descriptors)))]
     helping = [_started(_close, part) for part in parts[1:]]
     _close(parts[0])
-    for thread in helping:
-        if thread is not None:
-            thread.join()
+    for each in helping:
+        each.wait()
 
 
 def _close(descriptors: list[int]) -> None:
@@ -90,12 +91,7 @@ def _close(descriptors: list[int]) -> None:
         os.close(fd)
 
 
-def _started(work: Callable[[list[int]], None], descriptors: list[int]) -> Thread | None:
-    """A thread at work; `None` if none was to be had, and the work is done."""
-    thread = Thread(target=work, args=(descriptors,))
-    try:
-        thread.start()
-    except RuntimeError:
-        work(descriptors)
-        return None
-    return thread
+def _started(work: Callable[[list[int]], None], descriptors: list[int]) -> Beside:
+    beside = Beside(partial(work, descriptors))
+    beside.start()
+    return beside

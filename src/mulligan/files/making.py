@@ -14,13 +14,11 @@ import resource
 import time
 from collections import deque
 from collections.abc import Generator, Sequence
-from contextlib import suppress
-from threading import Thread
 from typing import NamedTuple
 
 from mulligan.core.tree import FILE, Change
 from mulligan.files.reach import Directories
-from mulligan.files.threads import SOON, quick_turns, wait_for
+from mulligan.files.threads import SOON, Beside, quick_turns
 
 NAMELESS_FILE = getattr(os, "O_TMPFILE", 0) | os.O_WRONLY | os.O_CLOEXEC
 MANY = 48
@@ -60,16 +58,14 @@ class _Making:
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._ahead = AHEAD if allowed < 0 else min(AHEAD, allowed // PART)
         self._is_stopped = False
-        self._thread = Thread(target=self._make, daemon=True)
+        self._thread = Beside(self._make)
 
     def each(self) -> Generator[tuple[Change, Made | None], None, None]:
         # An interrupt may come at any moment, that of its start included.
         try:
-            with suppress(RuntimeError):
-                # If no thread is to be had, whatever it would have made is left to the caller.
-                self._thread.start()
+            self._thread.start()
             # Of the thread first: once it has ended, nothing more is made behind our back.
-            while self._thread.is_alive() or self._made or self._left:
+            while not self._thread.is_over or self._made or self._left:
                 if self._made:
                     yield self._made.popleft()
                 elif self._left:
@@ -80,11 +76,11 @@ class _Making:
                         continue
                     yield change, None
                 else:
-                    wait_for(self._thread)
+                    self._thread.wait()
         finally:
             self._is_stopped = True
             try:
-                wait_for(self._thread)
+                self._thread.wait()
             finally:
                 for _change, made in self._made:
                     if made is not None:

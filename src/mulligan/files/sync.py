@@ -12,9 +12,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
-from threading import Thread
 
 from mulligan.files.reach import Directories
+from mulligan.files.threads import Beside
 
 FEW = 8
 
@@ -48,23 +48,15 @@ class Syncing:
     def __init__(self, descriptors: Iterable[int]) -> None:
         """The descriptors must stay open until `wait` has returned."""
         self._descriptors = list(descriptors)
-        self._is_done: list[bool] | None = None
-        self._thread: Thread | None = None
+        self._is_done: list[bool] = []
+        self._work = Beside(self._sync)
         if self._descriptors:
-            self._thread = Thread(target=self._sync)
-            try:
-                self._thread.start()
-            except RuntimeError:
-                # No thread is to be had: then `wait` is what it says.
-                self._thread = None
+            self._work.start()
 
     def wait(self) -> bool:
         """Returns when they are durable; `False` if that cannot be had like this, or of none."""
-        if self._thread is not None:
-            self._thread.join()
-        if self._is_done is None:
-            self._sync()
-        return bool(self._is_done) and all(self._is_done or ())
+        self._work.wait()
+        return bool(self._is_done) and all(self._is_done)
 
     def _sync(self) -> None:
         self._is_done = [sync_file_system(fd) for fd in self._descriptors]

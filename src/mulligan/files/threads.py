@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Thread
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import get_ident
 
 WORKERS = min(4, os.cpu_count() or 1)
 SOON = 0.0005  # seconds
@@ -23,16 +24,56 @@ def quick_turns() -> Iterator[None]:
         sys.setswitchinterval(interval)
 
 
-def wait_for(thread: Thread) -> None:
-    """Returns when it has ended, and not before: what it does must not go on behind our back.
+class Beside:
+    """Work that a thread does beside its caller, who must `wait` for it in the end.
 
-    An interrupt meanwhile is raised then.
+    Nobody waits for the thread to begin: who does is often woken on its processor, and then gets
+    no other for a millisecond or more. If it has not begun when it is waited for, or no thread was
+    to be had, the work is done by whoever waits.
     """
-    problem = None
-    while thread.is_alive():
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._is_over = False
+        # Whose it is: the first to put itself down. In one step, so that an interrupt between two
+        # cannot leave it to nobody.
+        self._takers: list[int] = []
+        self._going = allocate_lock()
+        self._going.acquire()
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_over
+
+    def start(self) -> None:
+        with suppress(RuntimeError):
+            start_new_thread(self._do, ())
+
+    def wait(self) -> None:
+        """Returns when it is over, and not before: nothing must go on behind the caller's back.
+
+        An interrupt meanwhile is raised then.
+        """
+        problem = None
+        while not self._is_over:
+            try:
+                if not self._do():
+                    self._going.acquire()
+                    self._going.release()
+            except BaseException as each:
+                problem = each
+        if problem is not None:
+            raise problem
+
+    def _do(self) -> bool:
+        """`False` if it is another's to do."""
+        me = get_ident()
+        self._takers.append(me)
+        if self._takers[0] != me:
+            return False
         try:
-            thread.join()
-        except BaseException as each:
-            problem = each
-    if problem is not None:
-        raise problem
+            self._work()
+        finally:
+            self._is_over = True
+            self._going.release()
+        return True
