@@ -10,8 +10,9 @@
         workspace.restore(before.id)
         workspace.undo()
 
-Everything here is imported when it is first used: a hook that runs at every tool call pays only
-for what it needs.
+`help(mulligan.open)` says how to open a project, `help(mulligan.Workspace)` lists the verbs, and
+each has its own words: `help(mulligan.Workspace.restore)`. Everything here is imported when it is
+first used: a hook that runs at every tool call pays only for what it needs.
 """
 
 from __future__ import annotations
@@ -117,6 +118,10 @@ __all__ = [
     "Unsupported", "UsageError", "Verified", "Workspace", "WouldLoseWork", "__version__",
     "open",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> object:

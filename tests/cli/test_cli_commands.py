@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pydoc
 import re
 import shlex
 import shutil
@@ -18,6 +19,7 @@ import mulligan
 from mulligan.cli import output
 from mulligan.cli.group import COMMANDS
 from mulligan.cli.group import mulligan as group
+from mulligan.cli.output import Output, Progress
 from mulligan.errors import MulliganError
 from run import COMMAND, mull, quick, write
 
@@ -503,3 +505,46 @@ def test_a_folder_in_a_checkpoint_is_no_file_and_that_is_said(project: Path) -> 
     quick("checkpoint", project=project)
     ran = quick("show", "@:sub", project=project, code=3)
     assert "sub is a folder in checkpoint" in ran.stderr
+
+
+def test_a_path_that_may_not_be_read_can_be_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project, {"f": "one"})
+    quick("checkpoint", project=project)
+    write(project, {"f": "two"})
+    monkeypatch.setattr(os, "access", lambda path, *_, **__: not str(path).endswith("f"))
+    quick("restore", "@", str(project / "f"), project=project)
+    assert (project / "f").read_text() == "one"
+
+
+def test_a_checkpoint_says_whose_it_is_if_that_is_not_plain(project: Path) -> None:
+    write(project, {"below/f": "one"})
+    assert " of " not in quick("checkpoint", project=project).stderr
+    assert f" of {project}, " in quick("checkpoint", project=project / "below").stderr
+
+
+def test_a_file_is_no_directory_and_that_is_said(project: Path) -> None:
+    write(project, {"f": "one"})
+    assert "is not a directory" in quick("log", project=project / "f", code=3).stderr
+
+
+def test_the_progress_line_is_gone_before_anything_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    for way in ("say", "line", "data"):
+        out = Output(progress=Progress())
+        assert out.progress is not None
+        out.progress._on, out.progress._last = True, 0.0
+        out.progress.show("restoring", 5, 10)
+        [shown] = [part for part in capsys.readouterr().err.split("\r\x1b[2K") if part]
+        assert len(shown) == 19
+        getattr(out, way)({} if way == "data" else "words")
+        assert capsys.readouterr().err.startswith("\r\x1b[2K")
+
+
+def test_the_library_explains_itself() -> None:
+    assert "class Workspace" in pydoc.plain(pydoc.render_doc(mulligan))
+    verbs = [name for name in dir(mulligan.Workspace) if not name.startswith("_")]
+    assert [name for name in verbs if not getattr(mulligan.Workspace, name).__doc__] == []

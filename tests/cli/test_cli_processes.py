@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from screen import running
 
 import mulligan
 from run import COMMAND, mull, quick, write
@@ -80,6 +81,29 @@ def test_a_reader_that_has_seen_enough_is_no_error_worth_words(project: Path) ->
         assert len(done.stdout) == 1
         for word in (b"Traceback", b"Broken", b"Exception"):
             assert word not in done.stderr
+
+
+def test_what_was_done_is_done_though_nobody_reads_of_it(project: Path) -> None:
+    write(project, {f"f{number}": "one" for number in range(20)})
+    quick("checkpoint", project=project)
+    write(project, {f"f{number}": "two" for number in range(20)})
+    for command in ("restore @", "undo", "redo --json", "checkpoint", "log", "status", "diff"):
+        piped = f"{' '.join(COMMAND)} {command} | true; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", piped], cwd=project, capture_output=True, check=False)
+        assert done.returncode == 0, command
+        assert b"Traceback" not in done.stderr
+    assert (project / "f7").read_text() == "one"
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {}])
+def test_colours_are_left_out_where_the_user_wants_none(project: Path, env: dict[str, str]) -> None:
+    write(project, {"f": "one"})
+    quick("checkpoint", project=project)
+    write(project, {"f": "two"})
+    for command in (["status"], ["diff"], ["show", "@nope"]):
+        with running(*command, cwd=project, env=env) as screen:
+            screen.wait()
+            assert (b"\x1b[" in screen.written) == (not env)
 
 
 def test_a_full_standard_output_is_an_error_without_a_traceback(project: Path) -> None:

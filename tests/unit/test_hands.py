@@ -314,7 +314,7 @@ def test_what_cannot_be_read_is_named_as_ever(project: Path) -> None:
         checkpoint = workspace.checkpoint()
         assert [(each.path, each.reason) for each in checkpoint.coverage.skipped] == [
             (b"folder 1/file 1", "is a named pipe"),
-            (b"large", "is larger than the limit (101.0 MB)"),
+            (b"large", "is larger than the limit: 101.0 MB, and the limit is 100.0 MB"),
         ]
         assert workspace.read(checkpoint.id, "folder 2/file 2") == b"/etc/passwd"
 

@@ -393,8 +393,14 @@ def test_a_damaged_file_does_not_keep_the_others_from_being_restored(
         result = workspace.restore(first.id)
         assert [each.path for each in result.skipped] == ["bad"]
         assert result.restored == ("good",)
+        assert not result.verified
         assert picture(project) == {"bad": (b"edited", 0o644), "good": (good, 0o644)}
     assert command(project, "verify").returncode == 1
+    for words in (["bad"], ["--json", "bad"]):
+        told = command(project, "restore", first.id, *words)
+        assert told.returncode == 1
+        assert "Not all of it could be done" in told.stdout + told.stderr
+    assert (project / "bad").read_bytes() == b"edited"
 
 
 @pytest.mark.parametrize("how", ["flipped", "cut", "missing"])

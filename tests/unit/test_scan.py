@@ -476,6 +476,32 @@ def test_what_is_left_out_is_counted_by_its_topmost_folder(
     assert taken.coverage.complete
 
 
+@pytest.mark.parametrize("watch", [False, True])
+def test_what_lies_beside_a_file_that_is_in_all_the_same_is_counted(
+    project: Path, watch: bool
+) -> None:
+    write(project, "build/in", "build/out", "build/deep/in", "build/deep/out", "build/deep/d/out")
+    (project / ".gitignore").write_text("ign/\n")
+    write(project, "ign/in", "ign/out")
+    asked = [str(project / each) for each in ("build/in", "build/deep/in", "ign/in")]
+    with mulligan.open(project, watch=watch) as workspace:
+        taken = workspace.checkpoint(include=asked)
+        assert paths(workspace) == {".gitignore", "build/in", "build/deep/in", "ign/in"}
+        beside = {"build": 1, "build/deep": 1, "build/deep/d/": 1, "ign": 1}
+        assert excluded(taken.coverage) == beside
+        why = {os.fsdecode(path): reason for path, _files, reason in taken.coverage.excluded}
+        assert why["build/deep"] == "excluded by default"
+        assert why["ign"] == "ignored by git's rules"
+        write(project, "build/deep/more")
+        assert excluded(workspace.checkpoint().coverage) == beside | {"build/deep": 2}
+        (project / "build/deep/more").unlink()
+        (project / "build/out").unlink()
+        del beside["build"]
+        assert excluded(workspace.checkpoint().coverage) == beside
+    with mulligan.open(project, watch=watch) as workspace:
+        assert excluded(workspace.checkpoint().coverage) == beside
+
+
 def test_a_path_asked_for_by_name_is_kept_from_then_on(
     project: Path, workspace: mulligan.Workspace
 ) -> None:

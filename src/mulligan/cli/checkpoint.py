@@ -27,6 +27,7 @@ def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
     """Take a checkpoint: everything in the project, as it is now."""
     with out.workspace(create=True) as workspace:
         taken = workspace.checkpoint(message, include=out.paths(include))
+        root = workspace.root
     if out.as_json:
         out.data(taken.as_json())
         return
@@ -46,7 +47,9 @@ def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
         if count
     ]
     summary = ", ".join(parts) or "nothing changed"
-    out.say(f"{plural(taken.files, 'file')}, {size(taken.bytes)}: {summary}.")
+    # It may be one far above, which was known already.
+    where = "" if root == os.path.realpath(out.base) else f" of {shown(root)}"
+    out.say(f"{plural(taken.files, 'file')}{where}, {size(taken.bytes)}: {summary}.")
     for line in uncovered(taken.coverage, 10):
         out.say(line)
     left_out = sum(each.files for each in taken.coverage.excluded) - taken.coverage.guarded

@@ -49,7 +49,7 @@ def diff(out: Output, names: tuple[str, ...], stat: bool) -> None:
         _print_stat(out, found)
         return
     for each in found.files:
-        click.echo(_coloured(each.patch) if colour else each.patch, nl=False)
+        out.line(_coloured(each.patch) if colour else each.patch, nl=False)
     for each in found.files:
         if each.patch.startswith(b"#"):
             out.say(f"Not in the patch, for it is too large: {shown(each.path)}")

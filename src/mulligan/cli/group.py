@@ -167,6 +167,7 @@ class Group(click.Group):
 @click.pass_context
 def mulligan(ctx: click.Context, directory: str | None, as_json: bool, any_root: bool) -> None:
     """Checkpoints of any project, and an undo that cannot lose a byte."""
+    ctx.color = output.colours()
     ctx.obj = output.Output(directory=directory, as_json=as_json, any_root=any_root)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,9 +44,16 @@ def exit_status(code: str) -> int:
     return EXIT[code]
 
 
+def colours() -> bool | None:
+    """`False` where the user wants none; else it depends on where they would go."""
+    unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return False if unwanted else None
+
+
 def error(code: str, message: str, *, as_json: bool) -> None:
     """An error, in words for people and as data for programs."""
-    click.echo(click.style("mulligan: ", fg="red") + shown(message), err=True)
+    words = click.style("mulligan: ", fg="red") + shown(message)
+    click.echo(words, err=True, color=colours())
     if as_json:
         try:
             click.echo(json.dumps({"error": {"code": code, "message": message}}))
@@ -115,10 +123,17 @@ class Output:
         return tuple(os.path.join(self.base, each) if each else "" for each in given)
 
     def data(self, content: dict[str, Any]) -> None:
-        click.echo(json.dumps(content, indent=2 if sys.stdout.isatty() else None))
+        self.line(json.dumps(content, indent=2 if sys.stdout.isatty() else None))
 
-    def line(self, text: str = "") -> None:
-        click.echo(text)
+    def line(self, text: str | bytes = "", *, nl: bool = True) -> None:
+        self.clear_progress()
+        try:
+            click.echo(text, nl=nl)
+        except BrokenPipeError:
+            # Whoever was reading has seen enough; what the command does, it does all the same.
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, sys.stdout.fileno())
+            os.close(quiet)
 
     def paged(self, lines: Iterable[str]) -> None:
         """Lines of data; through the user's pager where a terminal cannot show them all at once."""
@@ -129,9 +144,10 @@ class Output:
         if sys.stdout.isatty() and text.count("\n") + 1 >= (os.get_terminal_size(1).lines or 24):
             click.echo_via_pager(text + "\n")
         else:
-            click.echo(text)
+            self.line(text)
 
     def say(self, text: str) -> None:
+        self.clear_progress()
         click.echo(text, err=True)
 
 
@@ -161,7 +177,9 @@ class Progress:
             text = f"{stage} {bar} {done:,} of {total:,}"
         else:
             text = f"{stage} … {done:,}" if done else f"{stage} …"
-        sys.stderr.write(f"\r\x1b[2K{text}")
+        # A line that went on in the next one could not be taken away again.
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r\x1b[2K{text[:width]}")
         sys.stderr.flush()
 
     def clear(self) -> None:

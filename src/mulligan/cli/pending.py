@@ -20,7 +20,7 @@ mulligan pending --session @ --turn 2
 mulligan pending --json
 """,
 )
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path())
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(readable=False))
 @click.option(
     "--session", metavar="SESSION", shell_complete=session_names, help="Only what this session did."
 )

@@ -21,7 +21,7 @@ mulligan undo                            take it back
 """,
 )
 @click.argument("checkpoint", shell_complete=checkpoint_names)
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path())
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(readable=False))
 @click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
 @click.option("--force", is_flag=True, help="Overwrite files even if they are known to be yours.")

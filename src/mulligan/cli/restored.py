@@ -5,20 +5,25 @@ from __future__ import annotations
 import click
 
 from mulligan.cli.output import Output, ago, change_line, exit_status, plural, shown
-from mulligan.errors import WouldLoseWork
+from mulligan.errors import MulliganError, WouldLoseWork
 from mulligan.files.apply import MEANWHILE
 from mulligan.workspace.results import RestorePlan, RestoreResult
 from mulligan.workspace.taking_out import FORCE_WOULD
+
+NOT_ALL = "Not all of it could be done; what was left alone is named, each with the reason."
 
 
 def report(out: Output, done: RestoreResult | RestorePlan) -> int:
     """Prints the result; gives the exit code."""
     preview = isinstance(done, RestorePlan) or done.preview
-    refused = _refused(done)
+    failed = isinstance(done, RestoreResult) and not done.verified
+    refused = _refused(done) and not failed
     if out.as_json:
         found = done.as_json()
         if refused:
             found["error"] = {"code": WouldLoseWork.code, "message": _summary(done, preview)}
+        elif failed:
+            found["error"] = {"code": MulliganError.code, "message": NOT_ALL}
         out.data(found)
     else:
         for path in done.restored:
@@ -28,6 +33,8 @@ def report(out: Output, done: RestoreResult | RestorePlan) -> int:
         for skip in done.skipped:
             out.line(f"{click.style('S', fg='cyan', bold=True)}  {shown(skip.path)}: {skip.reason}")
         out.say(_summary(done, preview))
+        if failed:
+            out.say(NOT_ALL)
         for path in getattr(done, "rescued", ()):
             out.say(f"Saved by somebody at the very moment, and put beside: {shown(path)}")
         if done.dirty and not preview and (done.restored or done.deleted):
@@ -37,9 +44,7 @@ def report(out: Output, done: RestoreResult | RestorePlan) -> int:
             )
     if refused:
         return exit_status(WouldLoseWork.code)
-    if isinstance(done, RestoreResult) and not done.verified:
-        return 1
-    return 0
+    return exit_status(MulliganError.code) if failed else 0
 
 
 def _refused(done: RestoreResult | RestorePlan) -> bool:

@@ -52,17 +52,19 @@ NO_NAMES = frozenset((b"", b".", b".."))
 class Applied:
     """What became of each change. `skipped` paths were left as they are.
 
-    `rescued` are new names of what somebody saved at the very moment, and whose place was taken;
-    `wrong` are paths that, read back, did not hold what they should. All of it is on the disk for
-    good when `settle` has returned, which is for the caller to call in any case.
+    Of those, `failed` could not be changed, while others are somebody's. `rescued` are new names
+    of what somebody saved at the very moment, and whose place was taken; `wrong` are paths that,
+    read back, did not hold what they should. All of it is on the disk for good when `settle` has
+    returned, which is for the caller to call in any case.
     """
 
-    __slots__ = ("done", "rescued", "settling", "skipped", "wrong")
+    __slots__ = ("done", "failed", "rescued", "settling", "skipped", "wrong")
 
     def __init__(self) -> None:
         self.done: list[Change] = []
         self.wrong: list[bytes] = []
         self.skipped: dict[bytes, str] = {}
+        self.failed: set[bytes] = set()
         self.rescued: list[bytes] = []
         self.settling: Callable[[], None] | None = None
 
@@ -164,10 +166,10 @@ class _Work:
         except OSError as problem:
             if change.after is None and self._went_with_its_folder(change.path, problem):
                 return
-            reason = problem.strerror or str(problem)
             if isinstance(problem, NotADirectoryError) or problem.errno == errno.ELOOP:
-                reason = "a folder above it is not a folder any more"
-            self._skip(change, reason)
+                self._skip(change, "a folder above it is not a folder any more")
+            else:
+                self._fail(change, problem.strerror or str(problem))
 
     def _went_with_its_folder(self, path: bytes, problem: OSError) -> bool:
         """Whether a path that was to go is gone because the plan let its folder go."""
@@ -181,6 +183,10 @@ class _Work:
 
     def _skip(self, change: Change, reason: str) -> None:
         self.result.skipped[change.path] = reason
+
+    def _fail(self, change: Change, reason: str) -> None:
+        self._skip(change, reason)
+        self.result.failed.add(change.path)
 
     def _stage(
         self, writes: Sequence[Change], removals: Sequence[Change], check: Callable[[], None]
@@ -234,14 +240,14 @@ class _Work:
         except OSError as problem:
             if problem.errno in OUT_OF_MEANS:
                 raise
-            self._skip(change, problem.strerror or str(problem))
+            self._fail(change, problem.strerror or str(problem))
             return
         self.slots[change.path] = slot
         try:
             self.stage.write(slot, change.after, self.read, near=near, made=made, sync=sync)
         except Corrupt as problem:
             unlink_if_there(slot)
-            self._skip(change, str(problem))
+            self._fail(change, str(problem))
 
     def _read_back_staged(self, writes: Sequence[Change]) -> None:
         """While it is being synced: what would not be right in its place never gets there."""
@@ -253,7 +259,7 @@ class _Work:
                 known = read_back(slot, change.after)
             except ValueError as problem:
                 unlink_if_there(slot)
-                self._skip(change, str(problem))
+                self._fail(change, str(problem))
             else:
                 if known is not None:
                     self.known[change.path] = known
@@ -266,7 +272,7 @@ class _Work:
             except OSError as problem:
                 if problem.errno in OUT_OF_MEANS:
                     raise
-                self._skip(change, problem.strerror or str(problem))
+                self._fail(change, problem.strerror or str(problem))
 
     def _device_of(self, path: bytes) -> int | None:
         """The file system that the folder of a path seems to be on. Were that not so, what is there

@@ -100,7 +100,7 @@ class Comparing:
             elif kind != stat.S_IFREG:
                 self._names.odd(node, name, SPECIAL.get(kind, "is no ordinary file"), guard)
             elif status.st_size > limit:
-                self._names.odd(node, name, too_large(status.st_size), guard)
+                self._names.odd(node, name, too_large(status.st_size, limit), guard)
             else:
                 node.changed(name)
                 self._contents.read(Job(path, name, node, status.st_size, seen[6] or None, guard))

@@ -244,7 +244,8 @@ class Contents:
             before = settled(status.st_dev)
             if status.st_size > self._limit:
                 grew = "grew beyond the limit while it was looked at"
-                return Answer(job, None, grew if job.size >= 0 else too_large(status.st_size))
+                why = grew if job.size >= 0 else too_large(status.st_size, self._limit)
+                return Answer(job, None, why)
             if status.st_size < LARGE:
                 content = _whole(fd, status.st_size)
                 id, size = self._sink.put(content, base=job.base), len(content)
@@ -271,8 +272,15 @@ def _why_not_looked_at(directories: Directories, job: Job) -> str | None:
     return None
 
 
-def too_large(size: int) -> str:
-    return f"is larger than the limit ({size / (1 << 20):.1f} MB)"
+def too_large(size: int, limit: int) -> str:
+    return f"is larger than the limit: {_amount(size)}, and the limit is {_amount(limit)}"
+
+
+def _amount(size: int) -> str:
+    for unit, shift in (("MB", 20), ("KB", 10)):
+        if size >= 1 << shift:
+            return f"{size / (1 << shift):.1f} {unit}"
+    return f"{size} B"
 
 
 def _is_for_hands(job: Job) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from mulligan.core.tree import join
@@ -138,6 +138,26 @@ class Names:
         if home is node.left or home is node.guards:
             self.not_odd(node, name)
         if home is not node.left and node.left.pop(name, None) is not None:
+            self.coverage_changed = node.touched = True
+
+    def leave_out(self, fd: int, node: Node, wanted: Collection[bytes], reason: Reason) -> None:
+        """Notes what lies beside the wanted names in a directory that is itself left out."""
+        try:
+            with os.scandir(fd) as listing:
+                entries = list(listing)
+        except OSError as problem:
+            if problem.errno in OUT_OF_MEANS:
+                raise
+            entries = []
+        left = {
+            name: self._count(
+                fd, name, reason, entry.is_dir(follow_symlinks=False), node.left.get(name)
+            )
+            for name, entry in zip(_names(entries), entries, strict=True)
+            if name not in wanted and name != b".git"
+        }
+        if left != node.left:
+            node.left = left
             self.coverage_changed = node.touched = True
 
     def gone(self, node: Node, name: bytes) -> None:

@@ -21,7 +21,7 @@ from mulligan.core.tree import join
 from mulligan.files import gitfiles
 from mulligan.files.comparing import Comparing
 from mulligan.files.contents import Contents, Hands, Sink
-from mulligan.files.ignore import Scope, root_scope
+from mulligan.files.ignore import Reason, Scope, root_scope
 from mulligan.files.index import Cache, Node, Seen, signature
 from mulligan.files.names import DEEPEST, Limits, Names
 from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, opened
@@ -70,6 +70,7 @@ class Scan:
         # What is yet to be watched must be looked at when it is watched, not before.
         self._twin = twin if watch is None else None
         self._said: Said | None = None
+        self._why: dict[bytes, Reason] = {}
 
     @property
     def coverage_changed(self) -> bool:
@@ -261,7 +262,8 @@ class Scan:
     ) -> None:
         """A directory that was just opened; `scope` is that of the one above."""
         if node.partial:
-            self._look_for_wanted(fd, path, node, depth=depth)
+            reason = self._why.pop(path, None) or scope.decide(name, True)
+            self._look_for_wanted(fd, path, node, reason, depth=depth)
             return
         status = os.fstat(fd)
         inner = scope_of_child(fd, status, (self._root, path), node, name, scope)
@@ -280,11 +282,14 @@ class Scan:
             and node.made_guards is not None
         )
 
-    def _look_for_wanted(self, fd: int, path: bytes, node: Node, *, depth: int) -> None:
-        """A directory that is out of scope, but for some names in it."""
+    def _look_for_wanted(
+        self, fd: int, path: bytes, node: Node, reason: Reason, *, depth: int
+    ) -> None:
+        """A directory that is out of scope for a reason, but for some names in it."""
         if self._watch is not None:
             self._watch.add(path)
-        self._set_mode(node, os.fstat(fd))
+        status = os.fstat(fd)
+        self._set_mode(node, status)
         nothing = root_scope(defaults=False)
         names = self._names.wanted.above.get(path, frozenset())
         for name in names:
@@ -296,11 +301,18 @@ class Scan:
             below = join(path, name)
             if is_directory and below not in self._names.wanted.forced:
                 node.dirs.setdefault(name, Node()).partial = True
+                self._why[below] = reason
             else:
                 self._names.sort(fd, path, node, name, is_directory, nothing, whole=True)
-        for known in (node.files, node.guards, node.dirs, node.left):
+        for known in (node.files, node.guards, node.dirs):
             for name in [name for name in known if name not in names]:
                 self._names.gone(node, name)
+        if node.signature != signature(status):
+            before = settled(status.st_dev)
+            self._names.leave_out(fd, node, names, reason)
+            racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), before)
+            node.signature = None if racy else signature(status)
+            node.touched = True
         self._files.compare(fd, path, node)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, nothing, depth=depth, whole=False)

@@ -74,7 +74,7 @@ def complete(
         skipped=skipped,
         dirty=tuple(text(path) for path in move.dirty),
         rescued=tuple(text(path) for path in applied.rescued),
-        verified=not wrong,
+        verified=not (wrong or applied.failed),
     )
     # While the disk was still busy with the files, all else was made ready: now they must be there.
     applied.settle()

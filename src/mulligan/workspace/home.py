@@ -56,6 +56,8 @@ def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False)
                 f"{text(here)} is gone, but its history is not: make the directory again, and "
                 "`mulligan restore @` in it brings back what was there."
             )
+        if os.path.lexists(here):
+            raise NotFound(f"{text(here)} is not a directory.")
         raise NotFound(f"There is no directory {text(here)}.")
     above = list(_upwards(here))
     for known in above:

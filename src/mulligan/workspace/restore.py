@@ -93,7 +93,10 @@ def undo(
     with workspace.locked():
         step = next_undo(lambda up_to: operations.newest_change(workspace.journal, up_to))
         if step is None:
-            raise NothingToUndo("There is nothing (more) to undo.")
+            raise NothingToUndo(
+                "There is nothing (more) to undo. `mulligan restore @` goes back to the latest "
+                "checkpoint."
+            )
         if not further:
             _stop_at_an_idle_turn(workspace, step.number)
         return _take_back(

@@ -160,6 +160,8 @@ class RestoreResult(NamedTuple):
     """What a restore, an undo or a redo did. Without an operation it had nothing to do.
 
     `rescued` are new files with what somebody saved at the very moment, and whose name was taken.
+    `verified`: all that it set out to change, and did not leave alone for somebody's sake, was read
+    back and is as it should be.
     """
 
     kind: str

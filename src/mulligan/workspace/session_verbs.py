@@ -56,6 +56,7 @@ class SessionVerbs:
         )
 
     def session(self, name: str) -> Session:
+        """One session, by its id, an unambiguous beginning of it, or `@` for the latest."""
         from mulligan.workspace import sessions
 
         return sessions.get(self._self, name)
@@ -89,6 +90,7 @@ class SessionVerbs:
         return sessions.delete(self._self, name)
 
     def delete_all_sessions(self) -> int:
+        """Deletes every session; gives how many there were. The checkpoints stay."""
         from mulligan.workspace import sessions
 
         return sessions.delete_all(self._self)
@@ -178,6 +180,7 @@ class SessionVerbs:
         )  # fmt: skip
 
     def count_entries(self, session: str, *, include_compacted: bool = True) -> int:
+        """How many entries a session has."""
         from mulligan.workspace import entries
 
         return entries.count(self._self, session, include_compacted=include_compacted)
@@ -215,6 +218,7 @@ class SessionVerbs:
         return entries.compact(self._self, session, before, summary)
 
     def mark_compacted(self, session: str, before: int) -> int:
+        """Marks the entries with a smaller `seq` as compacted; gives how many were not yet."""
         from mulligan.workspace import entries
 
         return entries.mark_compacted(self._self, session, before)
@@ -228,6 +232,7 @@ class SessionVerbs:
         return entries.linked_to(self._self, checkpoint=checkpoint, plan_item=plan_item)
 
     def file_edits(self, session: str, *, since: int = 0, limit: int = 1000) -> EntryPage:
+        """The entries of a session that tell of an edited file, in order."""
         from mulligan.workspace import entries
 
         return entries.transcript(

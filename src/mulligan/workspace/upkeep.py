@@ -267,7 +267,9 @@ def _store_findings(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("problem", "store", str(problem), "run `mulligan verify`")
         return
     size = f"{stored / (1 << 20):,.1f} MB" if stored >= 1 << 20 else f"{stored / 1024:.1f} KB"
-    yield Finding("ok", "store", f"{objects:,} objects in {size}")
+    yield Finding(
+        "ok", "store", f"{objects:,} objects in {size}; `mulligan verify` reads them all again"
+    )
     free = os.statvfs(workspace.project.directory)
     available = free.f_bavail * free.f_frsize
     if available < 1 << 30:

@@ -158,6 +158,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         return os.fsdecode(self.project.root)
 
     def close(self) -> None:
+        """Saves what was seen, and lets go of everything; nothing goes on in the background."""
         if self.ahead is not None:
             # First, for it may be about to wait for the guard.
             self.ahead.close()
@@ -192,6 +193,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
 
     @property
     def limits(self) -> Limits:
+        """How large files may be to be looked after, by the settings in force."""
         return self.settings.limits
 
     def change_settings(self, values: Mapping[str, Mapping[str, Any]]) -> Settings:
@@ -222,6 +224,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         return gitfiles.head(self.project.root)
 
     def paths(self, given: Sequence[str]) -> tuple[bytes, ...]:
+        """`path` for each of several."""
         return tuple(self.path(each) for each in given)
 
     @contextmanager
