@@ -150,10 +150,10 @@ def test_what_an_interrupted_restore_had_not_read_back_is_read_back_before_it_go
         first.id,
     )
     # So it looks as if the restore had begun.
-    (root / "other").write_text("three\n")
+    (root / "other").write_text("one\n")
     with mulligan.open(root) as again:
         assert [each.state for each in again.recovered] == ["applied"]
-        assert (root / "other").read_text() == "three\n"
+        assert (root / "other").read_text() == "one\n"
         assert again.read(second.id, "src/app.py") == content
         assert again.verify().problems == ()
 

@@ -102,9 +102,10 @@ class Output:
     def _say_what_became_of(self, operation: Operation) -> None:
         """Of an operation that was interrupted, and that this command has ended first."""
         if operation.state != "applied":
+            reason = operation.summary.get("reason", "")
             self.say(
-                f"The {operation.kind} that was interrupted had changed nothing yet, and "
-                "was given up; run it again if you still want it."
+                f"The {operation.kind} that was interrupted before was given up: {reason}. "
+                "Run it again if you still want it."
             )
             return
         self.say(f"Finished the {operation.kind} that was interrupted before.")

@@ -82,16 +82,24 @@ def apply(
     progress: Callable[[int, int], None] = lambda done, total: None,
     freeing: Freeing | None = None,
     check: Callable[[], None] = lambda: None,
+    given_up: Callable[[BaseException], None] = lambda problem: None,
 ) -> Applied:
     """Makes every change that can be made without losing anything, and reads it back.
 
     `tag` names the staging folder and must be the same when an interrupted call is repeated.
     What is deleted is let go by `freeing`, if the caller has one. `check` is called before the
     first file changes, while the new contents are being synced; what it raises ends it there.
+    `given_up` is told what ended it, if that was before the first file changed and nothing is left.
     Raises `OutOfSpace` with nothing changed when the new contents do not fit.
     """
     with Directories(root) as directories, Freeing() as own:
-        return _Work(directories, root, tag, changes, read, progress, freeing or own).run(check)
+        work = _Work(directories, root, tag, changes, read, progress, freeing or own)
+        try:
+            return work.run(check)
+        except BaseException as problem:
+            if not work.has_begun and not work.stage.folders:
+                given_up(problem)
+            raise
 
 
 class _Work:
@@ -112,6 +120,7 @@ class _Work:
         self.read = read
         self.progress = progress
         self.result = Applied()
+        self.has_begun = False
         self.stage = Stage(directories, tag)
         self.slots: dict[bytes, Slot] = {}
         self.asides: dict[bytes, Slot] = {}
@@ -137,6 +146,7 @@ class _Work:
             except BaseException:
                 self._discard_staged()
                 raise
+            self.has_begun = True
             for change in removals:
                 self._attempt(change, self._remove)
             for change in reversed(self.changes):
@@ -374,11 +384,18 @@ class _Work:
         aside = Slot(slot.fd, b"r" + slot.name[1:])
         os.rename(name, aside.name, src_dir_fd=parent, dst_dir_fd=aside.fd)
         self._touched(change.path)
-        if self.rubbish.takes(change, aside):
-            move_if_free(slot.name, slot.fd, name, parent)
+        if not self.rubbish.takes(change, aside):
+            self._skip(change, MEANWHILE)
+            move_if_free(aside.name, aside.fd, name, parent)
             return
-        self._skip(change, MEANWHILE)
-        move_if_free(aside.name, aside.fd, name, parent)
+        try:
+            move_if_free(slot.name, slot.fd, name, parent)
+        except OSError:
+            # Its place is empty, unless somebody was faster: then that is theirs.
+            self.rubbish.give_back()
+            with suppress(FileExistsError):
+                move_if_free(aside.name, aside.fd, name, parent)
+            raise
 
     def _set_mode(self, change: Change) -> None:
         assert change.after is not None
@@ -437,7 +454,12 @@ class _Work:
                 raise
             self.freeing.hold(fd)
             self.places.append(place)
-            self.stage.remove(place)
+            try:
+                self.stage.remove(place)
+            except OSError:
+                # Some file systems keep a name for what is deleted while it is open.
+                self.freeing.finish()
+                self.stage.remove(place)
             self.synced.add(place)
 
 

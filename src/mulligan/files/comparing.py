@@ -54,8 +54,13 @@ class Comparing:
                 except OSError as problem:
                     different.append((name, seen, problem))
                     continue
-                # Whatever changes a file changes this time, and nobody can set it back.
-                if status.st_ctime_ns != seen[4] or status.st_ino != seen[5]:
+                # Whatever changes a file changes this time, and nobody can set it back. But a power
+                # loss can take bytes that were written at that time, and then the size tells.
+                if (
+                    status.st_ctime_ns != seen[4]
+                    or status.st_ino != seen[5]
+                    or status.st_size != seen[2]
+                ):
                     different.append((name, seen, status))
             for name, seen, found in different:
                 if isinstance(found, FileNotFoundError):

@@ -70,6 +70,11 @@ class Freeing:
             self._let_go()
         self._held.append(fd)
 
+    def finish(self) -> None:
+        """Lets go of all that is held, and returns when that is gone."""
+        self._let_go()
+        finish()
+
     def _let_go(self) -> None:
         held, self._held = self._held, []
         finish()

@@ -1,7 +1,7 @@
 """The stat cache: what every directory looked like when it was last looked at.
 
 Derived, and safe to lose: each remembered file stands for itself. A file is taken as unchanged
-only if its size, modification and change time, inode and mode are those remembered, and it was
+only if its size, change time and inode are those remembered, and it was
 not changed so shortly before it was read that a further change could carry the same time ("racily
 clean"): such a file is remembered with a change time of -1, which nothing matches.
 

@@ -22,12 +22,12 @@ from mulligan.files.stage import Slot
 
 
 class Taken(NamedTuple):
-    """What was compared: its time of change by then, and, of a file, its descriptor if there was
-    room for one."""
+    """What was compared: how it stood by then, and, of a file, its descriptor if there was room for
+    one."""
 
     change: Change
     slot: Slot
-    changed: int
+    stood: tuple[int, int, int]
     fd: int | None
 
 
@@ -59,8 +59,14 @@ class Rubbish:
             os.close(fd)
             fd = None
         if is_same:
-            self._taken.append(Taken(change, slot, status.st_ctime_ns, fd))
+            self._taken.append(Taken(change, slot, _standing(status), fd))
         return is_same
+
+    def give_back(self) -> None:
+        """What was taken last is not to be deleted after all."""
+        fd = self._taken.pop().fd
+        if fd is not None:
+            os.close(fd)
 
     def drop(self) -> Iterator[Change]:
         """Deletes it; gives those changes that somebody has written to since, and which stay."""
@@ -75,7 +81,7 @@ class Rubbish:
                     os.close(each.fd)
 
     def _delete(self, taken: Taken) -> bool:
-        change, slot, changed, fd = taken
+        change, slot, stood, fd = taken
         assert change.before is not None
         if fd is not None:
             self._freeing.hold(fd)
@@ -83,10 +89,16 @@ class Rubbish:
         else:
             now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
         # Another name of the same file, changed in the same restore, moves this time too.
-        if now.st_ctime_ns != changed and not surely_is(slot.fd, slot.name, change.before):
+        if _standing(now) != stood and not surely_is(slot.fd, slot.name, change.before):
             return False
         if fd is not None:
             os.unlink(slot.name, dir_fd=slot.fd)
         else:
             self._freeing.unlink(slot.name, slot.fd)
         return True
+
+
+def _standing(status: os.stat_result) -> tuple[int, int, int]:
+    """Changes with whatever is written. The time of change alone would not tell of a write in the
+    moment of the rename, which sets it; the other time is as old as the content."""
+    return status.st_ctime_ns, status.st_mtime_ns, status.st_size

@@ -20,6 +20,8 @@ from mulligan.files.reach import OUT_OF_MEANS, Directories, looks_like, surely_i
 from mulligan.files.swap import exchange, move_if_free
 
 PAGE = 4096
+STILL_OPEN = (".nfs", ".fuse_hidden")
+"""What some file systems call a file that was deleted while it is open; it goes by itself."""
 Read = Callable[[bytes], Iterator[bytes]]
 
 
@@ -50,6 +52,8 @@ def clear(directories: Directories, fd: int, changes: Sequence[Change], read: Re
     """Empties a staging folder without losing anything; gives new names, as `rescue` does."""
     stray = []
     for name in sorted(os.listdir(fd)):
+        if name.startswith(STILL_OPEN):
+            continue
         slot = os.fsencode(name)
         index = int(slot[1:]) if slot[1:].isdigit() else -1
         if 0 <= index < len(changes):

@@ -1,7 +1,8 @@
 """Renames that cannot overwrite: exchange two names, or move only where nothing is.
 
 Linux and macOS have both as one system call; where a file system does not know it, a hard link
-serves to move without overwriting, and there is no exchange.
+serves to move without overwriting, and there is no exchange. Where there are no hard links either,
+the target is looked at first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from functools import cache
 
 NOREPLACE, EXCHANGE = 1, 2
 _UNKNOWN = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+_NO_LINKS = (*_UNKNOWN, errno.EPERM, errno.EMLINK)
 
 
 class NoExchange(OSError):
@@ -45,8 +48,20 @@ def move_if_free(source: bytes, source_fd: int, target: bytes, target_fd: int) -
                 raise
         else:
             return
-    os.link(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
-    os.unlink(source, dir_fd=source_fd)
+    try:
+        os.link(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
+    except OSError as problem:
+        if problem.errno not in _NO_LINKS:
+            raise
+        # Nothing is left here but to look first, and to be quick.
+        try:
+            os.stat(target, dir_fd=target_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            os.rename(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd)
+        else:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
+    else:
+        os.unlink(source, dir_fd=source_fd)
 
 
 @cache

@@ -407,4 +407,8 @@ def _are_same(fd: int, files: Mapping[bytes, Seen]) -> Iterator[bool]:
         except OSError:
             yield False
         else:
-            yield status.st_ctime_ns == seen[4] and status.st_ino == seen[5]
+            yield (
+                status.st_ctime_ns == seen[4]
+                and status.st_ino == seen[5]
+                and status.st_size == seen[2]
+            )

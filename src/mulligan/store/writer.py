@@ -197,16 +197,22 @@ class Writer:
             if not self._pending:
                 self._believers.clear()
                 return 0
-            self._sync()
+            self._sync_for_good()
             self.store.index.add(self._pending.values(), self._changed, replacing=replacing)
             return self._done()
 
     def commit_moves(self, old: int) -> None:
         """Syncs what was copied out of a pack, then lets it take the old one's place."""
         with self._lock:
-            self._sync()
+            self._sync_for_good()
             self.store.index.replace_pack(old, self._pending.values(), self._changed)
             self._done()
+
+    def _sync_for_good(self) -> None:
+        """From here on nothing is given back: an interrupt while it is being listed cannot tell
+        whether it is. What is not will be listed by the next writer, as any stray record is."""
+        self._sync()
+        self._begun = []
 
     def _done(self) -> int:
         count = len(self._pending)

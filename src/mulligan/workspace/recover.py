@@ -3,11 +3,13 @@
 An operation that is planned, while nobody holds the project's lock, was interrupted. If none of
 its paths has arrived yet, it is abandoned: the disk is as it was. Otherwise it is finished. Paths
 that match neither side are the user's: they stay as they are, and what was there before is in the
-operation's safety checkpoint.
+operation's safety checkpoint. One whose trees are damaged in the store is abandoned, too: nobody
+can tell any more what it was about, and everything else must go on.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from mulligan.core.tree import LINK, Change, Entry
@@ -21,11 +23,13 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.arriving import complete
 from mulligan.workspace.checkpoints import operation
 from mulligan.workspace.move import between
-from mulligan.workspace.restore import NOT_SAFE, loses_content
+from mulligan.workspace.restore import NOT_SAFE, NOTHING_YET, loses_content
 from mulligan.workspace.results import Operation
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
+
+UNREADABLE = "what it was about cannot be read any more"
 
 
 def if_needed(workspace: Workspace) -> tuple[Operation, ...]:
@@ -56,11 +60,16 @@ def _end(workspace: Workspace, row: OperationRow) -> None:
         _abandon(workspace, row, "what it was about is not in the journal any more")
         return
     before = (safety.tree, safety.guarded)
-    move = between(workspace, before, (row.plan_tree, row.plan_guarded))
+    try:
+        move = between(workspace, before, (row.plan_tree, row.plan_guarded))
+    except Corrupt as problem:
+        # Nothing can be done about it, and nothing else must be kept waiting for it.
+        _abandon(workspace, row, f"{UNREADABLE}: {problem}")
+        return
     root, tag, changes = workspace.project.root, str(row.number), move.changes
     rescued = staging.rescue(root, tag, changes, workspace.store.stream)
     if not rescued and not _has_begun(root, changes):
-        _abandon(workspace, row, "it was interrupted before it changed anything")
+        _abandon(workspace, row, NOTHING_YET)
         return
     _keep_safe(workspace, changes)
     applied = apply.apply(root, tag, changes, workspace.store.stream)
@@ -106,15 +115,17 @@ def _abandon(workspace: Workspace, row: OperationRow, reason: str) -> None:
 
 
 def _has_begun(root: bytes, changes: list[Change]) -> bool:
-    """Whether any path differs from what was there before the operation."""
+    """Whether any path has arrived at what it should be, or is on the way there: gone. One that is
+    neither as before nor as it should be was changed by somebody else since."""
     with Directories(root) as directories:
         for path, before, after in changes:
             directory, _slash, name = path.rpartition(b"/")
             parent = directories.open_if_there(directory)
-            if before is None:
-                if parent is not None and after is not None and looks_like(parent, name, after):
+            status = status_of(parent, name) if parent is not None else None
+            if status is None or parent is None:
+                if before is not None:
                     return True
-            elif parent is None or not _is_untouched(parent, name, before):
+            elif after is not None and _is_as(parent, name, after, status):
                 return True
     return False
 
@@ -126,8 +137,7 @@ def _is_there(directories: Directories, change: Change) -> bool:
     return parent is not None and before is not None and looks_like(parent, name, before)
 
 
-def _is_untouched(parent: int, name: bytes, before: Entry) -> bool:
-    status = status_of(parent, name)
-    if status is None or not looks_like(parent, name, before, status):
+def _is_as(parent: int, name: bytes, entry: Entry, status: os.stat_result) -> bool:
+    if not looks_like(parent, name, entry, status):
         return False
-    return before.kind == LINK or status.st_mode & 0o7777 == before.mode
+    return entry.kind == LINK or status.st_mode & 0o7777 == entry.mode

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -47,6 +48,7 @@ NOT_SAFE = (
     "What is on the disk cannot be kept safe: the store gives back something else than was put "
     "in. Nothing was overwritten; the disk under the store may be failing."
 )
+NOTHING_YET = "it was interrupted before it changed anything"
 Planned = Callable[[apsw.Connection, Observation, Move], dict[str, Any]]
 
 
@@ -176,6 +178,11 @@ def perform(
     operation = operations.by_number(workspace.journal, number)
     assert operation is not None
 
+    def given_up(problem: BaseException) -> None:
+        # If even that cannot be written down, the next who opens the project finds nothing begun.
+        with suppress(MulliganError), workspace.journal.writing() as db:
+            operations.abandon(db, number, str(problem) or NOTHING_YET)
+
     with Freeing() as freeing:
         try:
             applied = apply.apply(
@@ -186,12 +193,9 @@ def perform(
                 lambda done, total: workspace.progress("restoring", done, total),
                 freeing,
                 check=lambda: _read_back(workspace, changes, roots, records),
+                given_up=given_up,
             )
-        except (MulliganError, _Damaged) as problem:
-            with workspace.journal.writing() as db:
-                operations.abandon(db, number, str(problem))
-            if not isinstance(problem, _Damaged):
-                raise
+        except _Damaged as problem:
             if mended:
                 raise Corrupt(NOT_SAFE) from problem
             # The disk has the only good copies: the look that now follows stores them anew.

@@ -1,0 +1,338 @@
+"""Interrupts and failures between any two steps: all old or all new, and nothing that is listed is
+gone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import mulligan
+from mulligan.core.tree import Change, file_entry
+from mulligan.errors import Busy, Corrupt, MulliganError
+from mulligan.files import apply, rubbish, staging, swap
+from mulligan.files.freeing import Freeing
+from mulligan.files.reach import Directories
+from mulligan.files.rubbish import Rubbish
+from mulligan.files.stage import Slot, Stage
+from mulligan.journal import operations
+from mulligan.store.index import PackIndex
+from mulligan.store.writer import Writer
+from mulligan.workspace import restore
+
+NAMES = [f"f{number}" for number in range(10)]
+
+
+def write(project: Path, word: str) -> None:
+    for name in NAMES:
+        (project / name).write_text(f"{word} {name}")
+
+
+def read(project: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted(project.iterdir())}
+
+
+def told(word: str) -> dict[str, str]:
+    return {name: f"{word} {name}" for name in sorted(NAMES)}
+
+
+@pytest.fixture
+def changed(project: Path) -> str:
+    """A project that was `old` at a checkpoint and is `new` now; gives that checkpoint."""
+    write(project, "old")
+    with mulligan.open(project) as workspace:
+        taken = workspace.checkpoint()
+    write(project, "new")
+    return taken.id
+
+
+@pytest.fixture(autouse=True)
+def everything_is_sound_in_the_end(project: Path) -> Iterator[None]:
+    yield
+    with mulligan.open(project) as workspace:
+        assert workspace.verify().problems == ()
+
+
+# The store
+
+
+@pytest.mark.parametrize("moment", ["listed", "noted"])
+def test_an_interrupt_while_objects_are_listed_takes_nothing_back(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    with monkeypatch.context() as patch:
+        if moment == "listed":
+            interrupt_after(patch, PackIndex, "add")
+        else:
+            interrupt_before(patch, Writer, "_done")
+        with mulligan.open(project) as workspace, pytest.raises(KeyboardInterrupt):
+            workspace.checkpoint()
+    with mulligan.open(project) as workspace:
+        assert workspace.verify().problems == ()
+        workspace.checkpoint()
+        assert workspace.verify().problems == ()
+        workspace.restore(changed)
+    assert read(project) == told("old")
+
+
+@pytest.mark.parametrize("moment", ["before", "listed", "noted"])
+def test_an_interrupted_garbage_collection_loses_nothing(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    (project / "waste").write_bytes(os.urandom(5000))
+    with mulligan.open(project) as workspace:
+        workspace.checkpoint()
+        (project / "waste").unlink()
+        kept = workspace.checkpoint()
+        workspace.forget(keep_last=1)
+    with monkeypatch.context() as patch:
+        if moment == "before":
+            interrupt_before(patch, PackIndex, "replace_pack")
+        elif moment == "listed":
+            interrupt_after(patch, PackIndex, "replace_pack")
+        else:
+            interrupt_before(patch, Writer, "_done")
+        with mulligan.open(project) as workspace, pytest.raises(KeyboardInterrupt):
+            workspace.gc()
+    with mulligan.open(project) as workspace:
+        workspace.gc()
+        assert workspace.verify().problems == ()
+        write(project, "other")
+        workspace.restore(kept.id)
+    assert read(project) == told("new")
+
+
+def interrupt_after(patch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+    real = getattr(owner, name)
+
+    def interrupted(*given: Any, **more: Any) -> None:
+        real(*given, **more)
+        raise KeyboardInterrupt
+
+    patch.setattr(owner, name, interrupted)
+
+
+def interrupt_before(patch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+    def interrupted(*_given: Any, **_more: Any) -> None:
+        raise KeyboardInterrupt
+
+    patch.setattr(owner, name, interrupted)
+
+
+# A restore
+
+
+@pytest.mark.parametrize(
+    "problem", [Busy("It ends."), OSError(errno.EIO, "no"), KeyboardInterrupt()]
+)
+def test_what_ends_a_restore_in_the_middle_does_not_make_it_forgotten(
+    project: Path, changed: str, problem: BaseException
+) -> None:
+    def end(stage: str, done: int, total: int | None) -> None:
+        if stage == "restoring" and done == 4:
+            raise problem
+
+    with mulligan.open(project, progress=end) as workspace, pytest.raises(type(problem)):
+        workspace.restore(changed)
+    assert read(project) not in (told("old"), told("new"))
+    with mulligan.open(project) as workspace:
+        assert [(each.kind, each.state) for each in workspace.recovered] == [("restore", "applied")]
+        assert read(project) == told("old")
+        workspace.undo()
+    assert read(project) == told("new")
+
+
+@pytest.mark.parametrize("written_down", [True, False])
+def test_a_restore_that_was_interrupted_before_it_changed_anything_stays_undone(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch, written_down: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise MulliganError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(restore, "_read_back", lambda *_: signal.raise_signal(signal.SIGINT))
+        if not written_down:
+            patch.setattr(operations, "abandon", fail)
+        with mulligan.open(project) as workspace, pytest.raises(KeyboardInterrupt):
+            workspace.restore(changed)
+    assert read(project) == told("new")
+    (project / "f0").write_text("edited since")
+    with mulligan.open(project) as workspace:
+        assert len(workspace.recovered) == (0 if written_down else 1)
+        [last] = workspace.operations(limit=1)
+        assert (last.kind, last.state) == ("restore", "abandoned")
+        assert "before it changed anything" in last.summary["reason"]
+    assert read(project) == told("new") | {"f0": "edited since"}
+
+
+def test_an_interrupted_restore_whose_plan_is_damaged_keeps_nobody_waiting(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(stage: str, done: int, total: int | None) -> None:
+        if stage == "restoring" and done == 4:
+            raise KeyboardInterrupt
+
+    def damaged(*_: object) -> None:
+        raise Corrupt("A tree cannot be decompressed.")
+
+    with mulligan.open(project, progress=end) as workspace, pytest.raises(KeyboardInterrupt):
+        workspace.restore(changed)
+    half = read(project)
+    with monkeypatch.context() as patch:
+        patch.setattr("mulligan.workspace.recover.between", damaged)
+        with mulligan.open(project) as workspace:
+            [given_up] = workspace.recovered
+            assert given_up.state == "abandoned"
+            assert "cannot be decompressed" in given_up.summary["reason"]
+            assert workspace.verify(repair=True).problems == ()
+    assert read(project) == half
+
+
+@pytest.fixture
+def poor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system without exchange, and without hard links."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(swap, "_system_call", lambda: None)
+    monkeypatch.setattr(os, "link", refuse)
+
+
+@pytest.mark.usefixtures("poor")
+def test_a_restore_works_where_there_is_neither_exchange_nor_a_second_name(
+    project: Path, changed: str
+) -> None:
+    (project / "more").write_text("more")
+    with mulligan.open(project) as workspace:
+        done = workspace.restore(changed)
+        assert (done.skipped, done.verified) == ((), True)
+        assert read(project) == told("old")
+        workspace.undo()
+    assert read(project) == told("new") | {"more": "more"}
+
+
+@pytest.mark.usefixtures("poor")
+def test_nothing_is_overwritten_where_there_is_no_way_to_move_but_to_look_first(
+    project: Path,
+) -> None:
+    write(project, "mine")
+    fd = os.open(project, os.O_RDONLY)
+    try:
+        with pytest.raises(FileExistsError):
+            swap.move_if_free(b"f0", fd, b"f1", fd)
+    finally:
+        os.close(fd)
+    assert read(project) == told("mine")
+
+
+@pytest.mark.usefixtures("poor")
+def test_a_file_that_cannot_be_replaced_is_still_there(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = apply.move_if_free
+
+    def failing(source: bytes, source_fd: int, target: bytes, target_fd: int) -> None:
+        if source.startswith(b"w") and target == b"f3":
+            raise OSError(errno.EIO, "the disk is failing")
+        move(source, source_fd, target, target_fd)
+
+    monkeypatch.setattr(apply, "move_if_free", failing)
+    with mulligan.open(project) as workspace:
+        done = workspace.restore(changed)
+        assert [each.path for each in done.skipped] == ["f3"]
+        assert not done.verified
+    assert read(project) == told("old") | {"f3": "new f3"}
+
+
+# Odd file systems
+
+
+def test_names_that_a_file_system_keeps_for_deleted_files_are_not_rescued(project: Path) -> None:
+    (project / ".nfs0001").write_text("x")
+    (project / ".fuse_hidden7").write_text("x")
+    fd = os.open(project, os.O_RDONLY)
+    try:
+        with Directories(os.fsencode(project)) as directories:
+            assert staging.clear(directories, fd, [], lambda _id: iter(())) == []
+    finally:
+        os.close(fd)
+
+
+def test_a_staging_folder_that_is_not_empty_yet_is_removed_when_all_is_let_go(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove, tries = Stage.remove, []
+
+    def removing(stage: Stage, place: bytes) -> None:
+        tries.append(place)
+        if len(tries) == 1:
+            raise OSError(errno.ENOTEMPTY, "not empty")
+        remove(stage, place)
+
+    monkeypatch.setattr(Stage, "remove", removing)
+    with mulligan.open(project) as workspace:
+        assert workspace.restore(changed).verified
+    assert len(tries) == 2
+    assert read(project) == told("old")
+
+
+def test_a_write_in_the_moment_of_the_rename_is_noticed(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = b"as it was"
+    (project / "r0").write_bytes(content)
+    before = file_entry(b"", 0o644, len(content), rubbish_id(content))
+    real = os.fstat
+
+    def coarse(fd: int) -> Any:
+        # The clock of this file system has not moved on.
+        found = real(fd)
+        return SimpleNamespace(
+            st_mode=found.st_mode, st_size=found.st_size, st_mtime_ns=found.st_mtime_ns,
+            st_ctime_ns=1, st_ino=found.st_ino, st_dev=found.st_dev,
+        )  # fmt: skip
+
+    parent = os.open(project, os.O_RDONLY)
+    try:
+        monkeypatch.setattr(rubbish.os, "fstat", coarse)
+        with Freeing() as freeing:
+            heap = Rubbish(freeing)
+            change = Change(b"f", before, None)
+            assert heap.takes(change, Slot(parent, b"r0"))
+            (project / "r0").write_bytes(b"it is new")
+            assert list(heap.drop()) == [change]
+    finally:
+        monkeypatch.undo()
+        os.close(parent)
+    assert (project / "r0").read_bytes() == b"it is new"
+
+
+def rubbish_id(content: bytes) -> bytes:
+    from hashlib import sha256
+
+    return sha256(content).digest()
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_file_of_another_size_is_read_whatever_its_times_say(project: Path, many: bool) -> None:
+    """As after a power loss, which can leave a file empty that was just written."""
+    write(project, "old")
+    if many:
+        for number in range(3000):
+            (project / f"more {number}").write_text(f"{number}")
+    with mulligan.open(project) as workspace:
+        workspace.checkpoint()
+        root = workspace.cache().root
+        assert root is not None
+        kind, mode, size, modified, at, inode, _id = root.files[b"f0"]
+        root.files[b"f0"] = (kind, mode, size + 1, modified, at, inode, root.files[b"f1"][6])
+        root.changed(b"f0")
+        taken = workspace.checkpoint()
+        assert workspace.read(taken.id, "f0") == b"old f0"
