@@ -171,6 +171,47 @@ def test_a_restore_that_was_interrupted_before_it_changed_anything_stays_undone(
     assert read(project) == told("new") | {"f0": "edited since"}
 
 
+def test_a_staging_folder_that_could_not_be_opened_does_not_stay(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def failing(path: bytes | str, *given: Any, **more: Any) -> int:
+        if os.fsencode(path).startswith(b".mulligan-tmp-"):
+            raise OSError(errno.EMFILE, "too many open files")
+        return real(path, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", failing)
+        with mulligan.open(project) as workspace, pytest.raises(OSError, match="too many"):
+            workspace.restore(changed)
+    with mulligan.open(project) as workspace:
+        assert [each.state for each in workspace.recovered] == ["abandoned"]
+    assert read(project) == told("new")
+
+
+def test_two_homes_do_not_share_a_staging_folder(
+    project: Path, changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags: list[str] = []
+    real = apply.apply
+
+    def noting(root: bytes, tag: str, *given: Any, **more: Any) -> apply.Applied:
+        tags.append(tag)
+        return real(root, tag, *given, **more)
+
+    monkeypatch.setattr(apply, "apply", noting)
+    with mulligan.open(project) as workspace:
+        workspace.restore(changed)
+    with mulligan.open(project, home=str(tmp_path / "other home")) as workspace:
+        first = workspace.checkpoint()
+        write(project, "newer")
+        workspace.restore(first.id)
+    # The same number in both, but for what follows it.
+    assert len(tags) == len(set(tags)) == 2
+    assert len({len(tag.partition("-")[2]) for tag in tags}) == 1
+
+
 def test_an_interrupted_restore_whose_plan_is_damaged_keeps_nobody_waiting(
     project: Path, changed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

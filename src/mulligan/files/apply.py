@@ -97,7 +97,7 @@ def apply(
         try:
             return work.run(check)
         except BaseException as problem:
-            if not work.has_begun and not work.stage.folders:
+            if not work.has_begun and not work.stage.places:
                 given_up(problem)
             raise
 

@@ -40,9 +40,11 @@ def child(work: Callable[[], None], keep: Collection[int]) -> Iterator[int | Non
     """
     pid = None
     # Nothing of what this process does on a signal is for the child to do.
-    mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         try:
+            # One that came before may be raised by this very call.
+            signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
             pid = _fork(work, keep)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)

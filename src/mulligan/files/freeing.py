@@ -77,10 +77,12 @@ class Freeing:
 
     def _let_go(self) -> None:
         held, self._held = self._held, []
-        finish()
-        if held:
-            # One thread, which has others help it: the caller has only that one to begin.
-            _running.append(_started(_close_all, held))
+        try:
+            finish()
+        finally:
+            if held:
+                # One thread, which has others help it: the caller has only that one to begin.
+                _running.append(_started(_close_all, held))
 
 
 def _close_all(descriptors: list[int]) -> None:

@@ -33,6 +33,8 @@ class Stage:
 
     def __init__(self, directories: Directories, tag: str) -> None:
         self.folders: dict[bytes, int] = {}
+        # Where there may be one, be it open or not.
+        self.places: set[bytes] = set()
         self._directories = directories
         self._tag = tag
         self._is_resumed = False
@@ -123,13 +125,18 @@ class Stage:
         """Removes a folder that is empty again. Whoever holds it open closes it."""
         os.rmdir(folder(self._tag), dir_fd=self._directories.open(place))
         del self.folders[place]
+        self.places.discard(place)
 
     def _make(self, place: bytes) -> None:
         parent = self._directories.open(place)
+        self.places.add(place)
         try:
             os.mkdir(folder(self._tag), 0o700, dir_fd=parent)
         except FileExistsError:
             self._is_resumed = True
+        except OSError:
+            self.places.discard(place)
+            raise
         self.folders[place] = os.open(folder(self._tag), OPEN_DIRECTORY, dir_fd=parent)
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from mulligan.files.reach import Directories
+from mulligan.files.reach import OUT_OF_MEANS, Directories
 from mulligan.files.threads import Beside
 
 FEW = 8
@@ -31,7 +31,9 @@ def sync_folders(root: bytes, folders: Iterable[bytes]) -> None:
         for folder in sorted(folders):
             try:
                 fd = directories.open(folder)
-            except OSError:
+            except OSError as problem:
+                if problem.errno in OUT_OF_MEANS:
+                    raise
                 # One that is gone again took with it what was made durable in it.
                 continue
             try:

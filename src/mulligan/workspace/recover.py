@@ -23,7 +23,7 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.arriving import complete
 from mulligan.workspace.checkpoints import operation
 from mulligan.workspace.move import between
-from mulligan.workspace.restore import NOT_SAFE, NOTHING_YET, loses_content
+from mulligan.workspace.restore import NOT_SAFE, NOTHING_YET, loses_content, staged_as
 from mulligan.workspace.results import Operation
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _end(workspace: Workspace, row: OperationRow) -> None:
         # Nothing can be done about it, and nothing else must be kept waiting for it.
         _abandon(workspace, row, f"{UNREADABLE}: {problem}")
         return
-    root, tag, changes = workspace.project.root, str(row.number), move.changes
+    root, tag, changes = workspace.project.root, staged_as(row), move.changes
     rescued = staging.rescue(root, tag, changes, workspace.store.stream)
     if not rescued and not _has_begun(root, changes):
         _abandon(workspace, row, NOTHING_YET)

@@ -29,6 +29,7 @@ from mulligan.files import apply
 from mulligan.files.freeing import Freeing
 from mulligan.files.wanted import directories_above
 from mulligan.journal import checkpoints, operations, sessions
+from mulligan.journal.operations import OperationRow
 from mulligan.store.packs import Record
 from mulligan.store.writer import Writer
 from mulligan.workspace.arriving import complete, named, root_of
@@ -187,7 +188,7 @@ def perform(
         try:
             applied = apply.apply(
                 workspace.project.root,
-                str(number),
+                staged_as(operation),
                 changes,
                 workspace.store.stream,
                 lambda done, total: workspace.progress("restoring", done, total),
@@ -217,6 +218,12 @@ def perform(
             ) from problem
         finally:
             applied.settle()
+
+
+def staged_as(operation: OperationRow) -> str:
+    """What the folder is named after in which its new contents wait: nobody else's operation, be it
+    one that has the same number in another home, may take it for its own."""
+    return f"{operation.number}-{operation.before}"
 
 
 def _stop_at_an_idle_turn(workspace: Workspace, number: int) -> None:
