@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +16,12 @@ import pytest
 import mulligan
 from mulligan.core.tree import Change, file_entry
 from mulligan.errors import Busy, Corrupt, MulliganError
-from mulligan.files import apply, rubbish, staging, swap
+from mulligan.files import apply, index, rubbish, staging, swap
 from mulligan.files.freeing import Freeing
 from mulligan.files.reach import Directories
 from mulligan.files.rubbish import Rubbish
 from mulligan.files.stage import Slot, Stage
+from mulligan.files.watch import Watcher
 from mulligan.journal import operations
 from mulligan.store.index import PackIndex
 from mulligan.store.writer import Writer
@@ -235,6 +236,34 @@ def test_an_interrupted_restore_whose_plan_is_damaged_keeps_nobody_waiting(
     assert read(project) == half
 
 
+def test_an_interrupted_restore_that_cannot_be_finished_keeps_nobody_from_reading(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(stage: str, done: int, total: int | None) -> None:
+        if stage == "restoring" and done == 4:
+            raise KeyboardInterrupt
+
+    def refuse(*_: object) -> list[bytes]:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with mulligan.open(project, progress=end) as workspace, pytest.raises(KeyboardInterrupt):
+        workspace.restore(changed)
+    half = read(project)
+    with monkeypatch.context() as patch:
+        patch.setattr(staging, "rescue", refuse)
+        with mulligan.open(project) as workspace:
+            assert workspace.read(changed, "f0") == b"old f0"
+            assert workspace.log()
+            assert workspace.verify().problems == ()
+            assert workspace.doctor()
+            with pytest.raises(MulliganError, match=r"cannot be finished.*Read-only"):
+                workspace.checkpoint()
+    assert read(project) == half
+    with mulligan.open(project) as workspace:
+        assert [each.state for each in workspace.recovered] == ["applied"]
+    assert read(project) == told("old")
+
+
 @pytest.fixture
 def poor(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system without exchange, and without hard links."""
@@ -290,6 +319,101 @@ def test_a_file_that_cannot_be_replaced_is_still_there(
         assert [each.path for each in done.skipped] == ["f3"]
         assert not done.verified
     assert read(project) == told("old") | {"f3": "new f3"}
+
+
+# Watching, forking, a full disk
+
+
+def test_an_interrupt_while_events_are_taken_in_loses_none(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mulligan.open(project, watch=True) as workspace:
+        workspace.checkpoint()
+        assert workspace.ahead is not None
+        workspace.ahead.close()
+        workspace.ahead = None
+        workspace.save_cache(now=True)
+        (project / "f1").write_text("newest")
+        with monkeypatch.context() as patch:
+            interrupt_before(patch, Watcher, "_take")
+            with pytest.raises(KeyboardInterrupt):
+                workspace.checkpoint()
+        taken = workspace.checkpoint()
+        assert workspace.read(taken.id, "f1") == b"newest"
+
+
+def in_a_child(work: Callable[[], None]) -> int:
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        try:
+            work()
+            os._exit(0)
+        except mulligan.UsageError:
+            os._exit(7)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_forked_process_cannot_write_by_way_of_its_parents_workspace(
+    project: Path, changed: str
+) -> None:
+    def anew() -> None:
+        with mulligan.open(project) as own:
+            own.checkpoint("by a child")
+
+    with mulligan.open(project) as workspace:
+        assert in_a_child(lambda: workspace.checkpoint() and None) == 7
+        assert in_a_child(lambda: bool(workspace.log()) and None) == 0
+        assert in_a_child(workspace.close) == 0
+        assert in_a_child(anew) == 0
+        assert workspace.log()[0].message == "by a child"
+        workspace.checkpoint()
+
+
+def test_a_child_that_lives_on_does_not_hold_the_project(project: Path, changed: str) -> None:
+    children = []
+
+    def fork(stage: str, done: int, total: int | None) -> None:
+        if stage == "restoring" and not children:
+            children.append(os.fork())
+            if not children[0]:
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(60)
+                while True:
+                    signal.pause()
+
+    try:
+        with mulligan.open(project, progress=fork) as workspace:
+            workspace.restore(changed)
+        assert children
+        with mulligan.open(project, wait=0) as workspace:
+            workspace.checkpoint()
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def test_no_room_for_what_can_be_lost_does_not_make_a_failure_of_what_is_done(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with mulligan.open(project) as workspace:
+        directory = Path(workspace.project.directory)
+        with monkeypatch.context() as patch:
+            patch.setattr(index.os, "replace", full)
+            workspace.drop_cache()
+            (directory / "index").unlink()
+            workspace._saved_at = 0.0
+            assert workspace.checkpoint().id
+            assert workspace.restore(changed).verified
+        assert not list(directory.glob("index.*tmp"))
+    assert read(project) == told("old")
 
 
 # Odd file systems

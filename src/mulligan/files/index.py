@@ -17,6 +17,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from threading import get_ident
 from typing import Any
 from zlib import crc32
@@ -196,9 +197,14 @@ def save(path: str, root: bytes, cache: Cache) -> None:
     record = RECORD.pack(len(payload), crc32(payload)) + payload
     if whole:
         temporary = f"{path}.{os.getpid()}.{get_ident()}.tmp"
-        with open(temporary, "wb") as file:
-            file.write(HEADER + record)
-        os.replace(temporary, path)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(HEADER + record)
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
     else:
         with open(path, "ab") as file:
             file.write(record)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from mulligan.core.tree import LINK, Change, Entry
-from mulligan.files.reach import OPEN_FILE, Directories, digest, looks_like, status_of
+from mulligan.files.reach import OPEN_FILE, Directories, digest, looks_like, may_be_like, status_of
 from mulligan.files.stage import Slot
 
 NOTHING: Mapping[bytes, os.stat_result] = MappingProxyType({})
@@ -73,7 +73,11 @@ def _is_right(
         return after is None and status is None
     if after.kind != LINK and status.st_mode & 0o7777 != after.mode:
         return False
-    return _is_untouched(status, known) or looks_like(parent, name, after, status)
+    try:
+        return _is_untouched(status, known) or looks_like(parent, name, after, status)
+    except PermissionError:
+        # It has a mode that keeps us from reading it, too.
+        return may_be_like(status, after)
 
 
 def _is_untouched(status: os.stat_result, known: os.stat_result | None) -> bool:

@@ -8,8 +8,8 @@ reads or writes a user's file.
 Always true:
 
 - A path that changed in a watched directory is reported, or `lost` is. What events cannot tell
-  (writes through `mmap` until the file is closed, through a hard link elsewhere, on the far
-  side of a network mount, a new mount over a directory) is why a full scan runs now and then.
+  (writes through `mmap`, through a hard link elsewhere, on the far side of a network mount, a
+  new mount over a directory) is why a full scan runs now and then.
 - A reported directory stands for everything below it: whoever asked lists it again, recursively,
   and adds what it lists. That is how `mkdir -p a/b/c` is seen whole although nobody watched
   `a` when `b` appeared, and why a watch may be dropped whenever its directory is reported.
@@ -254,7 +254,12 @@ class Watcher:
             except BlockingIOError:
                 return
             left -= len(data)
-            self._take(data)
+            try:
+                self._take(data)
+            except BaseException:
+                # An interrupt: the kernel does not tell it again.
+                self._lose()
+                raise
 
     def _available(self) -> int:
         available = array.array("i", [0])

@@ -31,6 +31,8 @@ def locked(
             os.pwrite(fd, mine, 0)
         yield
     finally:
+        # A child that somebody forked meanwhile has it open, too: to close it would not do.
+        fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)
 
 

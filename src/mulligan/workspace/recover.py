@@ -13,9 +13,9 @@ import os
 from typing import TYPE_CHECKING
 
 from mulligan.core.tree import LINK, Change, Entry
-from mulligan.errors import Busy, Corrupt
+from mulligan.errors import Corrupt, MulliganError
 from mulligan.files import apply, staging
-from mulligan.files.reach import Directories, looks_like, status_of
+from mulligan.files.reach import Directories, looks_like, may_be_like, status_of, surely_is
 from mulligan.files.single import entry_at
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.operations import OperationRow
@@ -33,13 +33,17 @@ UNREADABLE = "what it was about cannot be read any more"
 
 
 def if_needed(workspace: Workspace) -> tuple[Operation, ...]:
-    """On opening: finishes what was interrupted; leaves alone what another is working on."""
+    """On opening: finishes what was interrupted; leaves alone what another is working on.
+
+    What cannot be finished now keeps nobody from reading: the first verb that would change
+    something says why.
+    """
     if not operations.unfinished(workspace.journal):
         return ()
     try:
         with workspace.locked(wait=0, recovering=True):
             return unfinished(workspace)
-    except Busy:
+    except MulliganError:
         return ()
 
 
@@ -47,7 +51,13 @@ def unfinished(workspace: Workspace) -> tuple[Operation, ...]:
     """Finishes or abandons every planned operation. The caller holds the lock."""
     ended = []
     for row in operations.unfinished(workspace.journal):
-        _end(workspace, row)
+        try:
+            _end(workspace, row)
+        except OSError as problem:
+            raise MulliganError(
+                f"A {row.kind} was interrupted, and cannot be finished: {problem}. See to that and "
+                "try again; until then, what is stored can be read, and nothing is changed."
+            ) from problem
         now = operations.by_number(workspace.journal, row.number)
         if now is not None:
             ended.append(operation(now))
@@ -138,6 +148,6 @@ def _is_there(directories: Directories, change: Change) -> bool:
 
 
 def _is_as(parent: int, name: bytes, entry: Entry, status: os.stat_result) -> bool:
-    if not looks_like(parent, name, entry, status):
+    if not may_be_like(status, entry) or not surely_is(parent, name, entry):
         return False
     return entry.kind == LINK or status.st_mode & 0o7777 == entry.mode

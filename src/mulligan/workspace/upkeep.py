@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 def verify(workspace: Workspace, *, repair: bool = False) -> Verified:
     """Reads everything. With `repair`, damaged objects are struck from the index, so that the
     next checkpoint stores their content anew if it is still on the disk."""
-    with workspace.locked():
+    # Whatever else is wrong here, it can be told what the store is like.
+    with workspace.locked(recovering=True):
         if workspace.store.index.is_damaged():
             if not repair:
                 raise Corrupt(

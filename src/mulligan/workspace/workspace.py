@@ -96,6 +96,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         register(project, imported=imported)
         self.journal, self.store = _open_files(project, wait)
         self.recovered: tuple[Operation, ...] = ()
+        self._process = os.getpid()
         self._guard = RLock()
         self._cache: Cache | None = None
         self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
@@ -230,6 +231,11 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
     @contextmanager
     def locked(self, *, wait: float | None = None, recovering: bool = False) -> Iterator[None]:
         """The project is this caller's alone, and nothing is half done in it."""
+        if self._process != os.getpid():
+            raise UsageError(
+                "This workspace was opened by the process that this one was forked from; what is "
+                "written by way of it could be lost. Open one here."
+            )
         with self._guard:
             if self._depth:
                 yield
@@ -318,13 +324,15 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         if self._cache is None:
             return
         if now or moment - self._saved_at > SAVE_SECONDS:
-            index.save(self.project.path("index"), self.project.root, self._cache)
+            # It can be lost at any time: a full disk must not make a failure of what is done.
+            with suppress(OSError):
+                index.save(self.project.path("index"), self.project.root, self._cache)
             self._saved_at = moment
 
     def _save_at_the_end(self) -> None:
         """Saves what is not saved yet, unless somebody else has saved since or is just at work:
         then theirs is newer."""
-        if self._cache is None or self._depth:
+        if self._cache is None or self._depth or self._process != os.getpid():
             return
         with suppress(Busy, OSError), self.locked(wait=0, recovering=True):
             if self._cache.stamp == index.stamp(self.project.path("index")):
