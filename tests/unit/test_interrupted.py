@@ -20,7 +20,7 @@ from mulligan.files import apply, index, rubbish, staging, swap
 from mulligan.files.freeing import Freeing
 from mulligan.files.reach import Directories
 from mulligan.files.rubbish import Rubbish
-from mulligan.files.stage import Slot, Stage
+from mulligan.files.stage import Slot
 from mulligan.files.watch import Watcher
 from mulligan.journal import operations
 from mulligan.store.index import PackIndex
@@ -430,21 +430,29 @@ def test_names_that_a_file_system_keeps_for_deleted_files_are_not_rescued(projec
         os.close(fd)
 
 
-def test_a_staging_folder_that_is_not_empty_yet_is_removed_when_all_is_let_go(
-    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("times", [1, 1000], ids=["by us", "by others"])
+def test_a_staging_folder_in_which_something_is_still_open_does_no_harm(
+    project: Path, changed: str, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    remove, tries = Stage.remove, []
+    real, tries = os.rmdir, []
 
-    def removing(stage: Stage, place: bytes) -> None:
-        tries.append(place)
-        if len(tries) == 1:
-            raise OSError(errno.ENOTEMPTY, "not empty")
-        remove(stage, place)
+    def refusing(path: bytes, *, dir_fd: int | None = None) -> None:
+        tries.append(path)
+        if len(tries) <= times:
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        real(path, dir_fd=dir_fd)
 
-    monkeypatch.setattr(Stage, "remove", removing)
-    with mulligan.open(project) as workspace:
-        assert workspace.restore(changed).verified
-    assert len(tries) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", refusing)
+        with mulligan.open(project) as workspace:
+            assert workspace.restore(changed).verified
+            assert len(tries) == 2
+            workspace.undo()
+            workspace.redo()
+    left = list(project.glob(".mulligan-tmp-*"))
+    assert bool(left) == (times > 1)
+    for each in left:
+        each.rmdir()
     assert read(project) == told("old")
 
 

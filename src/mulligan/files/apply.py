@@ -454,10 +454,9 @@ class _Work:
                 raise
             self.freeing.hold(fd)
             self.places.append(place)
-            try:
-                self.stage.remove(place)
-            except OSError:
-                # Some file systems keep a name for what is deleted while it is open.
+            if not self.stage.remove(place):
+                # Some file systems keep a name for what is deleted while it is open: by us, or by
+                # somebody else. Then the folder stays, and nothing of ours is in it.
                 self.freeing.finish()
                 self.stage.remove(place)
             self.synced.add(place)

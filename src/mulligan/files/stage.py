@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mulligan.core.tree import LINK, Entry
 from mulligan.files.making import NAMELESS_FILE, Made
 from mulligan.files.reach import OPEN_DIRECTORY, OPEN_FILE, Directories
-from mulligan.files.staging import Read, folder
+from mulligan.files.staging import Read, folder, remove
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -121,11 +121,13 @@ class Stage:
             return False
         return True
 
-    def remove(self, place: bytes) -> None:
-        """Removes a folder that is empty again. Whoever holds it open closes it."""
-        os.rmdir(folder(self._tag), dir_fd=self._directories.open(place))
-        del self.folders[place]
+    def remove(self, place: bytes) -> bool:
+        """Removes a folder that is empty again; `False` if it is not quite. Whoever holds it open
+        closes it."""
+        self.folders.pop(place, None)
+        is_gone = remove(self._tag, self._directories.open(place))
         self.places.discard(place)
+        return is_gone
 
     def _make(self, place: bytes) -> None:
         parent = self._directories.open(place)

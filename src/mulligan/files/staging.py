@@ -43,9 +43,21 @@ def rescue(root: bytes, tag: str, changes: Sequence[Change], read: Read) -> list
                 finally:
                     os.close(fd)
                 parent = directories.open(place)
-                os.rmdir(folder(tag), dir_fd=parent)
+                remove(tag, parent)
                 os.fsync(parent)
         return stray
+
+
+def remove(tag: str, parent: int) -> bool:
+    """Removes a staging folder that was cleared; `False` while names are in it that the file system
+    keeps for what is still open."""
+    try:
+        os.rmdir(folder(tag), dir_fd=parent)
+    except OSError as problem:
+        if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
+            raise
+        return False
+    return True
 
 
 def clear(directories: Directories, fd: int, changes: Sequence[Change], read: Read) -> list[bytes]:
