@@ -153,11 +153,13 @@ def test_a_file_that_is_too_large_for_a_patch_is_named_and_the_rest_applies(
 
 
 def test_on_a_terminal_binary_files_are_named_and_nothing_disturbs_it(project: Path) -> None:
-    write(project, {"bin": b"\0old", "text": "old\n"})
+    write(project, {"bin": b"\0old", "large": "old\n" * (1 << 18), "text": "old\n"})
     quick("checkpoint", project=project)
+    write(project, {"large": "old\n" * (1 << 18) + "new\n"})
     write(project, {"bin": b"\0new", "text": "\x1b]0;title\x07 \u202e\tnew\n"})
     seen = on_a_terminal(project, "diff")
     assert "Binary files a/bin and b/bin differ" in seen
+    assert "Large files a/large and b/large differ" in seen
     assert "\\x1b]0;title\\x07 \\xe2\\x80\\xae\tnew" in seen
     assert not re.search(r"\x1b[^\[]|\x07|\u202e", seen)
 

@@ -33,6 +33,10 @@ def verify(out: Output, repair: bool) -> int:
             out.say(f"{plural(len(found.problems), 'problem')} in {looked}.")
             if repair:
                 out.say("Now run `mulligan checkpoint`: what is still on the disk is stored anew.")
+                out.say(
+                    "What is not is lost; `mulligan forget --keep-last N` lets go of the old "
+                    "checkpoints that miss it."
+                )
             else:
                 out.say("`mulligan verify --repair` lets damaged contents be stored anew.")
     return 0 if found.clean else 1

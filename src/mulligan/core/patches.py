@@ -18,8 +18,11 @@ LINE_BYTES = 52
 LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def patch(change: Change, old_path: bytes | None, body: bytes | None) -> bytes:
-    """The difference of two texts with git's headers; a file without one is only named."""
+def patch(
+    change: Change, old_path: bytes | None, body: bytes | None, *, what: bytes = b"Binary"
+) -> bytes:
+    """The difference of two texts with git's headers; a file without one is only named, as `what`
+    it is."""
     path, before, after = change
     source = old_path or path
     lines = [b"diff --git %b %b" % (quoted(b"a/" + source), quoted(b"b/" + path))]
@@ -38,7 +41,7 @@ def patch(change: Change, old_path: bytes | None, body: bytes | None) -> bytes:
             quoted(side + name) if entry is not None else b"/dev/null"
             for side, name, entry in ((b"a/", source, before), (b"b/", path, after))
         ]
-        lines.append(b"Binary files %b and %b differ" % tuple(sides))
+        lines.append(b"%b files %b and %b differ" % (what, *sides))
     if len(lines) == 1:
         # A mode that git does not know: there is nothing that a patch could say.
         return b""

@@ -324,6 +324,7 @@ def _describe(
             )
         else:
             additions, deletions = len(split_lines(new)), len(split_lines(old))
+    what = b"Large" if too_large else b"Binary"
     return FileChange(
         path=text(path),
         status=state,
@@ -336,7 +337,7 @@ def _describe(
         old_path=text(old_path) if old_path is not None else None,
         old_mode=_mode(before),
         new_mode=_mode(after),
-        patch=patches.patch(change, old_path, shown) if whole else b"",
+        patch=patches.patch(change, old_path, shown, what=what) if whole else b"",
     )
 
 
