@@ -231,6 +231,8 @@ class Writer:
         """Writes what has an earlier version. The index is asked about all of them at once."""
         with self._lock:
             waiting, self._waiting, self._waiting_bytes = self._waiting, {}, 0
+        if not waiting:
+            return
         known = self.store.index.find_many(
             {*waiting, *(base for _content, base in waiting.values())}
         )
