@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 
-from mulligan.core.tree import LINK, Change, Entry
+from mulligan.core.tree import Change
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.files.freeing import Freeing
 from mulligan.files.making import Made, made_for
@@ -40,6 +39,7 @@ from mulligan.files.reach import (
 from mulligan.files.rubbish import Rubbish
 from mulligan.files.stage import Slot, Stage, sync_file, unlink_if_there
 from mulligan.files.staging import Read, clear
+from mulligan.files.steps import is_folder, is_removal, is_write, names_of, wants_mode
 from mulligan.files.swap import NoExchange, exchange, move_if_free
 from mulligan.files.sync import FEW, Syncing, sync_folders
 from mulligan.files.verify import read_back, verify
@@ -132,14 +132,14 @@ class _Work:
 
     def run(self, check: Callable[[], None]) -> Applied:
         for change in self.changes:
-            names = _names(change.path)
+            names = names_of(change.path)
             if b".git" in names:
                 self._skip(change, "it is git's own")
             elif not NO_NAMES.isdisjoint(names):
                 self._skip(change, "it is no path below the project")
         mine = [each for each in self.changes if each.path not in self.result.skipped]
-        writes = [each for each in mine if _is_write(each)]
-        removals = [each for each in mine if _is_removal(each)]
+        writes = [each for each in mine if is_write(each)]
+        removals = [each for each in mine if is_removal(each)]
         try:
             try:
                 self._stage(writes, removals, check)
@@ -150,17 +150,17 @@ class _Work:
             for change in removals:
                 self._attempt(change, self._remove)
             for change in reversed(self.changes):
-                if _is_folder(change.before) and not _is_folder(change.after):
+                if is_folder(change.before) and not is_folder(change.after):
                     self._attempt(change, self._remove_folder)
             for change in self.changes:
-                if _is_folder(change.after) and not _is_folder(change.before):
+                if is_folder(change.after) and not is_folder(change.before):
                     self._attempt(change, self._make_folder)
             for index, change in enumerate(writes):
                 if change.path in self.slots:
                     self._attempt(change, self._place)
                     self.progress(index + 1, len(writes))
             for change in reversed(self.changes):
-                if _wants_mode(change):
+                if wants_mode(change):
                     self._attempt(change, self._set_mode)
         finally:
             self._unstage()
@@ -187,7 +187,7 @@ class _Work:
             return True
         while isinstance(problem, NotADirectoryError) and path:
             path = path.rpartition(b"/")[0]
-            if path in self.number and not _is_folder(self.changes[self.number[path]].after):
+            if path in self.number and not is_folder(self.changes[self.number[path]].after):
                 return True
         return False
 
@@ -343,7 +343,7 @@ class _Work:
         assert change.after is not None
         parent, name = self._parent(change.path)
         slot = self.slots[change.path]
-        if change.before is None or _is_folder(change.before):
+        if change.before is None or is_folder(change.before):
             try:
                 move_if_free(slot.name, slot.fd, name, parent)
             except FileExistsError:
@@ -460,33 +460,3 @@ class _Work:
                 self.freeing.finish()
                 self.stage.remove(place)
             self.synced.add(place)
-
-
-def _names(path: bytes) -> list[bytes]:
-    """The names in a path, as the system tells them apart."""
-    return (path.lower() if sys.platform in ("darwin", "win32") else path).split(b"/")
-
-
-def _is_folder(entry: Entry | None) -> bool:
-    return entry is not None and entry.is_directory
-
-
-def _is_write(change: Change) -> bool:
-    """Whether new bytes go to this path."""
-    after = change.after
-    return after is not None and not after.is_directory and not after.same_content(change.before)
-
-
-def _is_removal(change: Change) -> bool:
-    """Whether a file goes away, leaving nothing or making room for a folder."""
-    before, after = change.before, change.after
-    return before is not None and not before.is_directory and (after is None or after.is_directory)
-
-
-def _wants_mode(change: Change) -> bool:
-    before, after = change.before, change.after
-    if after is None or after.kind == LINK:
-        return False
-    if after.is_directory:
-        return before is None or not before.is_directory or before.mode != after.mode
-    return after.same_content(before) and before is not None and before.mode != after.mode
