@@ -75,8 +75,9 @@ def test_ya_1_another_status_is_refused_and_nothing_changes(
 def test_ya_1_sessions_are_listed_by_their_last_change_newest_first(workspace: Workspace) -> None:
     made = [workspace.new_session(checkpoint=False).id for _ in range(4)]
     assert [each.id for each in workspace.sessions().sessions] == made[::-1]
-    say(workspace, made[1], 1)
     time.sleep(0.002)  # times count in milliseconds
+    say(workspace, made[1], 1)
+    time.sleep(0.002)
     workspace.change_session(made[0], title="now")
     found = [each.id for each in workspace.sessions().sessions]
     assert found == [made[0], made[1], made[3], made[2]]
