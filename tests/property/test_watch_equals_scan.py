@@ -1,8 +1,7 @@
 """A look that follows a watcher finds what a look at everything finds.
 
 One project and two histories of it: one is asked with a watcher, the other, with a home of its
-own, looks at every file each time, half of them through a child process. Trees and coverage must
-be the same after every change.
+own, looks at every file each time. Trees and coverage must be the same after every change.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import pytest
 
 import mulligan
 from mulligan.core.coverage import Coverage
-from mulligan.files import scan, twin
+from mulligan.files import scan
 from mulligan.files.watch_socket import RemoteWatcher, connect
 from mulligan.workspace.results import Checkpoint
 
@@ -104,14 +103,7 @@ class _counting:  # noqa: N801
 
 
 @pytest.fixture
-def pair(
-    project: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Pair]:
-    monkeypatch.setattr(twin, "MANY", 0)
-    monkeypatch.setattr(twin, "ENOUGH", 0)
-    monkeypatch.setattr(twin, "can_fork", lambda: True)
+def pair(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     pair = Pair(project, tmp_path_factory.mktemp("homes"))
     yield pair
     pair.watching.close()

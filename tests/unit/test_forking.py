@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mulligan.files import forking
-from mulligan.files.forking import can_fork, child, has_ended, keep_apart
+from mulligan.files.forking import can_fork, child, has_ended
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no child elsewhere")
 
@@ -188,28 +188,3 @@ def test_an_interrupt_at_its_end_leaves_nothing_of_a_child(
     monkeypatch.undo()
     assert is_gone(begun[0])
     assert has_ended(begun[0])
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="only one processor")
-def test_a_child_is_kept_off_the_processor_of_who_calls_it() -> None:
-    allowed = os.sched_getaffinity(0)
-    with child(lambda: time.sleep(60), ()) as pid:
-        assert pid is not None
-        keep_apart(pid)
-        left = os.sched_getaffinity(pid)
-    assert len(left) == len(allowed) - 1
-    assert left < allowed
-    assert os.sched_getaffinity(0) == allowed
-
-
-def test_who_has_one_processor_shares_it_and_a_child_that_is_gone_is_not_missed() -> None:
-    allowed = os.sched_getaffinity(0)
-    with child(lambda: time.sleep(60), ()) as pid:
-        assert pid is not None
-        try:
-            os.sched_setaffinity(0, {min(allowed)})
-            keep_apart(pid)
-        finally:
-            os.sched_setaffinity(0, allowed)
-        assert os.sched_getaffinity(pid) == allowed
-    keep_apart(pid)

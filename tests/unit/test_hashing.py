@@ -10,7 +10,7 @@ from io import BytesIO
 
 import pytest
 
-from mulligan.store.hashing import AHEAD, Hashing
+from mulligan.store.hashing import QUEUED_PIECES, Hashing
 
 CONTENT = os.urandom(300_000)
 
@@ -50,28 +50,10 @@ def test_a_failure_in_the_middle_leaves_no_thread_behind() -> None:
 
     def fail() -> None:
         with closing(Hashing(BytesIO(CONTENT).read)) as source:
-            for _ in range(3 * AHEAD):
+            for _ in range(3 * QUEUED_PIECES):
                 source.read(1_000)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
     assert threading.active_count() == before
-
-
-@pytest.mark.parametrize("has_thread", [True, False])
-def test_parts_are_hashed_beside_the_whole(
-    has_thread: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    if not has_thread:
-        monkeypatch.setattr(threading.Thread, "start", refuse)
-    parts = []
-    with closing(Hashing(BytesIO(CONTENT).read)) as source:
-        while piece := source.read(10_000):
-            parts += [source.part(piece[:100]), source.part(piece[100:])]
-    assert source.digest == sha256(CONTENT).digest()
-    assert b"".join(part.content for part in parts) == CONTENT
-    assert [part.found for part in parts] == [[sha256(part.content).digest()] for part in parts]

@@ -6,8 +6,12 @@ every tool call.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+
+SWITCH_INTERVAL_S = 0.0005
+GC_THRESHOLD_OBJECTS = 100_000
 
 
 def main() -> None:
@@ -24,9 +28,19 @@ def main() -> None:
         from mulligan.protocols.hooks.run import process
 
         process(sys.argv[2:])
+    _tune_interpreter()
     from mulligan.cli.group import mulligan
 
     mulligan(prog_name="mulligan")
+
+
+def _tune_interpreter() -> None:
+    """Let threads take turns sooner and collect garbage less often; this process is ours.
+
+    The objects of a scan all stay: looking for garbage among them takes a tenth of its time.
+    """
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(GC_THRESHOLD_OBJECTS)
 
 
 def _have_three() -> None:

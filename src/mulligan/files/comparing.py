@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from mulligan.core.tree import LINK
 from mulligan.files.contents import UNKNOWN, Contents, Job, Sink, too_large
@@ -34,19 +34,14 @@ class Comparing:
         self._sink = sink
         self._limits = limits
 
-    def compare(
-        self, fd: int, path: bytes, node: Node, unsure: Collection[bytes] | None = None
-    ) -> bool:
-        """Compares the files with the cache, all or those that are `unsure`; `True` if one became a
-        directory."""
+    def compare(self, fd: int, path: bytes, node: Node) -> bool:
+        """Compare the directory's files with the cache; `True` if one became a directory."""
         again = False
         lstat = os.stat
         for known, guard in ((node.files, False), (node.guards, True)):
             different: list[tuple[bytes, Seen, os.stat_result | OSError]] = []
             files: Iterable[tuple[bytes, Seen]] = known.items()
-            if unsure is not None:
-                files = [(name, known[name]) for name in unsure if name in known]
-            elif self._contents.is_prepared:
+            if self._contents.is_prepared:
                 files = self._read_at_once(path, node, files)
             for name, seen in files:
                 try:

@@ -22,7 +22,7 @@ from mulligan.files.forking import can_fork
 from mulligan.files.index import Node, Seen
 from mulligan.files.reach import OPEN_FILE, OUT_OF_MEANS, Directories
 from mulligan.files.settled import is_racy, settled
-from mulligan.files.threads import WORKERS, quick_turns
+from mulligan.files.threads import WORKERS
 
 LARGE = 1 << 20
 MUCH = 24 << 20
@@ -197,10 +197,7 @@ class Contents:
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        with (
-            quick_turns(),
-            ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool,
-        ):
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool:
             try:
                 for found in pool.map(lambda job: list(self.read_here([job])), jobs):
                     self._note(found)

@@ -54,18 +54,6 @@ def child(work: Callable[[], None], keep: Collection[int]) -> Iterator[int | Non
             _end(pid)
 
 
-def keep_apart(pid: int) -> None:
-    """Keeps a child off the processor that this thread is on: one that is called is often given
-    the caller's, and then it is some time before either is given another."""
-    with suppress(OSError, ValueError, IndexError):
-        with open("/proc/thread-self/stat", "rb") as file:
-            # The name of the program comes second, in brackets, and may hold anything.
-            here = int(file.read().rpartition(b")")[2].split()[36])
-        others = os.sched_getaffinity(0) - {here}
-        if others:
-            os.sched_setaffinity(pid, others)
-
-
 def has_ended(pid: int) -> bool:
     """Whether a child of this process is no more, as far as that can be told."""
     if not hasattr(os, "waitid"):

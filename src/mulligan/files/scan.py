@@ -13,8 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from mulligan.core.tree import join
@@ -22,14 +21,13 @@ from mulligan.files import gitfiles
 from mulligan.files.comparing import Comparing
 from mulligan.files.contents import Contents, Hands, Sink
 from mulligan.files.ignore import Reason, Scope, root_scope
-from mulligan.files.index import Cache, Node, Seen, signature
+from mulligan.files.index import Cache, Node, signature
 from mulligan.files.names import DEEPEST, Limits, Names
 from mulligan.files.reach import OPEN_DIRECTORY, OUT_OF_MEANS, opened
-from mulligan.files.scopes import IGNORE_FILES, has_rules, scope_of_child, scope_of_root
+from mulligan.files.scopes import IGNORE_FILES, scope_of_child, scope_of_root
 from mulligan.files.settled import is_racy, settled
-from mulligan.files.twin import Said, Twin
 from mulligan.files.wanted import Wanted, tracked_but_left_out
-from mulligan.files.way import Folder, Place, Way, opened_below
+from mulligan.files.way import Place, Way
 
 
 class Watch(Protocol):
@@ -53,7 +51,6 @@ class Scan:
         watch: Watch | None = None,
         progress: Callable[[int, int], None] | None = None,
         hands: Callable[[], Hands] | None = None,
-        twin: Twin | None = None,
     ) -> None:
         self._root = root
         self._cache = cache
@@ -67,9 +64,6 @@ class Scan:
         self._files = Comparing(self._names, self._contents, sink, limits)
         self._sources = gitfiles.git_sources(root)
         self._rules_changed = cache.root is None
-        # What is yet to be watched must be looked at when it is watched, not before.
-        self._twin = twin if watch is None else None
-        self._said: Said | None = None
         self._why: dict[bytes, Reason] = {}
 
     @property
@@ -141,12 +135,8 @@ class Scan:
         is_new = not (root.files or root.guards or root.dirs)
         with opened(self._root) as fd, self._contents.prepared(for_much=is_new):
             scope = scope_of_root(fd, self._sources)
-            with self._helped(fd, root) as self._said:
-                self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
+            self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
             self._files.settle()
-
-    def _helped(self, fd: int, root: Node) -> AbstractContextManager[Said | None]:
-        return self._twin.looking(self._root, fd, root) if self._twin else nullcontext()
 
     def _look(
         self,
@@ -165,37 +155,22 @@ class Scan:
             # What changed between the first look at it and its being watched is told by nobody.
             status = os.fstat(fd)
         self._set_mode(node, status)
-        unsure = self._unsure(fd, path, node, status)
-        sort = node.signature != signature(status) or node.rules != scope.key
-        if sort:
+        if node.signature != signature(status) or node.rules != scope.key:
             before = settled(status.st_dev)
             self._names.sort_all(fd, path, node, scope, whole)
             if node.rules != scope.key:
                 node.rules = scope.key
                 node.touched = self._rules_changed = True
-                unsure = None
-            if unsure is not None:
-                unsure = {*unsure, *_never_seen(node.files), *_never_seen(node.guards)}
             racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), before)
             found = None if racy else signature(status)
             if node.signature != found:
                 node.signature = found
                 node.touched = True
-        compare = sort or unsure is None or unsure
-        if compare and self._files.compare(fd, path, node, unsure):
-            # A name turned into a directory behind our back: sort the names again.
+        if self._files.compare(fd, path, node):
+            # A file turned into a directory after the listing: classify the names again.
             self._names.sort_all(fd, path, node, scope, whole, anew=True)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
-
-    def _unsure(
-        self, fd: int, path: bytes, node: Node, status: os.stat_result
-    ) -> Collection[bytes] | None:
-        """The files that need comparing, if somebody has compared the others: else `None`."""
-        known = node.signature
-        if self._said is None or known is None or known[2:] != signature(status)[2:]:
-            return None
-        return self._said.unsure(path, node, fd, status)
 
     def _set_mode(self, node: Node, status: os.stat_result) -> None:
         mode = status.st_mode & 0o7777
@@ -205,7 +180,7 @@ class Scan:
 
     def _descend(
         self,
-        above: int | Folder,
+        above: int,
         path: bytes,
         node: Node,
         name: bytes,
@@ -218,34 +193,23 @@ class Scan:
         child = node.dirs[name]
         below = join(path, name)
         mode = child.mode
-        if not self._is_unchanged(below, child, name, scope):
-            try:
-                if depth >= DEEPEST:
-                    raise OSError(errno.ELOOP, f"more than {DEEPEST} directories deep")
-                fd = opened_below(above, name)
-            except OSError as problem:
-                if problem.errno in OUT_OF_MEANS:
-                    raise
-                self._names.gone(node, name)
-                node.signature = None
-                if not isinstance(problem, FileNotFoundError | NotADirectoryError):
-                    self._names.odd(node, name, f"cannot be opened: {problem.strerror}")
-                return
-            try:
-                self._look_into(fd, below, child, name, scope, depth=depth + 1, whole=whole)
-            finally:
-                os.close(fd)
-            self._names.not_odd(node, name)
-        elif child.dirs:
-            # Only those below are of interest: it need not be opened unless one of them is.
-            folder = Folder(above, name)
-            inner = scope.enter(name)
-            whole = whole or below in self._names.wanted.forced
-            try:
-                for each in list(child.dirs):
-                    self._descend(folder, below, child, each, inner, depth=depth + 1, whole=whole)
-            finally:
-                folder.close()
+        try:
+            if depth >= DEEPEST:
+                raise OSError(errno.ELOOP, f"more than {DEEPEST} directories deep")
+            fd = os.open(name, OPEN_DIRECTORY, dir_fd=above)
+        except OSError as problem:
+            if problem.errno in OUT_OF_MEANS:
+                raise
+            self._names.gone(node, name)
+            node.signature = None
+            if not isinstance(problem, FileNotFoundError | NotADirectoryError):
+                self._names.odd(node, name, f"cannot be opened: {problem.strerror}")
+            return
+        try:
+            self._look_into(fd, below, child, name, scope, depth=depth + 1, whole=whole)
+        finally:
+            os.close(fd)
+        self._names.not_odd(node, name)
         if child.made is None or child.made_guards is None or mode != child.mode:
             node.changed(name)
 
@@ -269,18 +233,6 @@ class Scan:
         inner = scope_of_child(fd, status, (self._root, path), node, name, scope)
         whole = whole or path in self._names.wanted.forced
         self._look(fd, status, path, node, inner, depth=depth, whole=whole)
-
-    def _is_unchanged(self, path: bytes, node: Node, name: bytes, scope: Scope) -> bool:
-        """Whether somebody has looked at all that lies in a directory, but for what lies in those
-        below, and found nothing new."""
-        return (
-            self._said is not None
-            and self._said.is_unchanged(path, node)
-            and not (node.repository or node.partial or has_rules(node))
-            and node.rules == scope.enter(name).key
-            and node.made is not None
-            and node.made_guards is not None
-        )
 
     def _look_for_wanted(
         self, fd: int, path: bytes, node: Node, reason: Reason, *, depth: int
@@ -388,10 +340,6 @@ class Scan:
         git = (status.st_mtime_ns, status.st_size, status.st_ino) if status is not None else None
         wanted = self._names.wanted
         return (git, tuple(sorted(wanted.forced)), tuple(sorted(wanted.hidden)))
-
-
-def _never_seen(known: Mapping[bytes, Seen]) -> list[bytes]:
-    return [name for name, seen in known.items() if seen[4] < 0]
 
 
 class _RulesChanged(Exception):

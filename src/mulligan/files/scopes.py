@@ -19,11 +19,6 @@ def scope_of_root(fd: int, sources: GitSources) -> Scope:
     return project_scope(sources, gitignore, mulliganignore)
 
 
-def has_rules(node: Node) -> bool:
-    """Whether ignore files lie in a directory, by the names that are known of it."""
-    return any(_is_known(node, each) for each in IGNORE_FILES)
-
-
 def _is_known(node: Node, name: bytes) -> bool:
     return name in node.files or name in node.guards or name in node.left
 

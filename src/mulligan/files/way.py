@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from mulligan.files.ignore import Scope
 from mulligan.files.index import Node
-from mulligan.files.reach import OPEN_DIRECTORY
 
 
 class Place(NamedTuple):
@@ -17,34 +16,6 @@ class Place(NamedTuple):
     path: bytes
     node: Node
     scope: Scope
-
-
-class Folder:
-    """A directory that is opened once it is needed. Whoever makes one closes it."""
-
-    __slots__ = ("_above", "_fd", "_name")
-
-    def __init__(self, above: int | Folder, name: bytes) -> None:
-        self._above = above
-        self._name = name
-        self._fd: int | None = None
-
-    def open(self) -> int:
-        """Raises `OSError` if it is not there any more, or is no directory."""
-        if self._fd is None:
-            self._fd = opened_below(self._above, self._name)
-        return self._fd
-
-    def close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
-def opened_below(above: int | Folder, name: bytes) -> int:
-    """A directory in one that is open, or will be. Never through a link."""
-    fd = above if isinstance(above, int) else above.open()
-    return os.open(name, OPEN_DIRECTORY, dir_fd=fd)
 
 
 class Way:

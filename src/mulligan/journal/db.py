@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
@@ -15,8 +15,6 @@ from mulligan.errors import Busy, Corrupt, NewerFormat, out_of_space_or_failed
 BUSY_MILLISECONDS = 10_000
 PAGE_BYTES = 1024
 """Of a new file: a checkpoint adds a few small rows, and each page of them is logged."""
-LOG_HEAD = 24
-"""Before each page in the log."""
 LOG_PAGES = 500
 """So many are logged before they are carried over into the file, and the log begins anew."""
 
@@ -50,19 +48,6 @@ class Database:
         """
         with self._lock:
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-
-    def make_room_in_log(self) -> None:
-        """Lets the log have at once the size that it will come to: to write where there is room
-        already takes a quarter less of the time of a commit. For whoever stays.
-
-        What follows the last commit in a log is of no account, zeros least of all.
-        """
-        size = LOG_PAGES * (PAGE_BYTES + LOG_HEAD)
-        # While nobody can write there, and only at the end: never zeros over a commit.
-        with self.writing(), suppress(OSError), open(f"{self.path}-wal", "ab") as log:
-            log.write(bytes(max(0, size - log.tell())))
-            log.flush()
-            os.fsync(log.fileno())
 
     def close(self) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""The identity of a large content, worked out by a thread of its own while others cut it up."""
+"""SHA-256 of a stream, computed by a worker thread while the caller cuts the stream into chunks."""
 
 from __future__ import annotations
 
@@ -6,36 +6,28 @@ from collections.abc import Callable
 from hashlib import sha256
 from queue import Queue
 from threading import Thread
-from typing import NamedTuple
 
-AHEAD = 8
-
-
-class Part(NamedTuple):
-    """A part of the content, and its identity as soon as that is known: then it is in the list."""
-
-    content: bytes
-    found: list[bytes]
+QUEUED_PIECES = 8
 
 
 class Hashing:
-    """Something to read from; `digest` is the SHA-256 of all that was read, once it is closed."""
+    """A reader; after `close`, `digest` is the SHA-256 of everything that was read."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
         self._hash = sha256()
-        self._pieces: Queue[bytes | Part] = Queue(AHEAD)
+        self._pieces: Queue[bytes] = Queue(QUEUED_PIECES)
         self.digest = b""
-        # An interrupt may come before it is told the end: it must not keep the process from its.
+        # A daemon: an interrupt before `close` must not keep the process from exiting.
         self._thread: Thread | None = Thread(target=self._work, daemon=True)
         try:
             self._thread.start()
         except RuntimeError:
-            # No thread is to be had: then each piece is hashed where it is read.
+            # The system has no thread left: `read` hashes each piece itself.
             self._thread = None
 
     def close(self) -> None:
-        """Returns when all is known."""
+        """Wait for the worker and set `digest`."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._pieces.put(b"")
@@ -50,18 +42,6 @@ class Hashing:
             self._pieces.put(piece)
         return piece
 
-    def part(self, content: bytes) -> Part:
-        """Has the identity of a part worked out by the thread, behind what was read before."""
-        part = Part(content, [])
-        if self._thread is None:
-            part.found.append(sha256(content).digest())
-        else:
-            self._pieces.put(part)
-        return part
-
     def _work(self) -> None:
         while piece := self._pieces.get():
-            if isinstance(piece, Part):
-                piece.found.append(sha256(piece.content).digest())
-            else:
-                self._hash.update(piece)
+            self._hash.update(piece)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from hashlib import sha256
@@ -39,9 +38,6 @@ PACK_LIMIT = 64 << 20
 BUFFER = 1 << 20
 WAITING = 4 << 20
 DELTA_FROM, DELTA_UP_TO = 64, 512 << 10
-OTHERS = 3
-"""One in so many chunks is hashed by the thread that hashes the whole."""
-Buffer = bytes | memoryview
 
 
 class Writer:
@@ -136,43 +132,28 @@ class Writer:
         """Stores a large content cut into chunks; gives its identity and length."""
         from pyfastcdc import FastCDC
 
-        from mulligan.store.hashing import Hashing, Part
+        from mulligan.store.hashing import Hashing
 
         chunks = self._earlier_chunks(base)
         listed = self.store.index.find_many({id for id, _length in chunks})
         earlier = _chunk_at(chunks)
         cutter = FastCDC(avg_size=64 << 10, min_size=16 << 10, max_size=256 << 10)
-        found: list[tuple[bytes, int]] = []
+        listing = bytearray()
         size = 0
-
-        def note(number: int, start: int, id: bytes, content: Buffer) -> None:
-            found[number] = (id, len(content))
-            if id not in listed:
-                self.put(bytes(content), base=earlier(start))
-
-        late: deque[tuple[int, int, Part]] = deque()
         with closing(Hashing(read)) as whole:
-            for number, cut in enumerate(cutter.cut_stream(whole)):
-                found.append((b"", 0))
-                if number % OTHERS == 0:
-                    # To hash them takes longer than all else: the thread has time for some.
-                    late.append((number, size, whole.part(bytes(cut.data))))
-                else:
-                    note(number, size, sha256(cut.data).digest(), cut.data)
+            for cut in cutter.cut_stream(whole):
+                id = sha256(cut.data).digest()
+                if id not in listed:
+                    self.put(bytes(cut.data), base=earlier(size))
+                listing += CHUNK.pack(id, len(cut.data))
                 size += len(cut.data)
-                while late and late[0][2].found:
-                    at, start, (content, (id,)) = late.popleft()
-                    note(at, start, id, content)
-        for at, start, (content, (id,)) in late:
-            note(at, start, id, content)
-        listing = b"".join([CHUNK.pack(*each) for each in found])
         id = whole.digest
         if not self.has(id):
             before = self._find(base) if base is not None else None
             old = None
             if before is not None and before.encoding == CHUNKS:
                 old = self.store.list_of(before) if self.store.has(before.id) else None
-            content = self.put(listing, base=old)
+            content = self.put(bytes(listing), base=old)
             # The chunks come first: whoever finds this in a pack finds them there, too.
             self._write_waiting()
             self._append(id, CHUNKS, size, content)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,7 +55,7 @@ def look(
     try:
         cache = workspace.cache()
         _check_generation(workspace, cache)
-        with workspace.watching() as watcher, _collecting(unless=cache.root is None):
+        with workspace.watching() as watcher:
             seen = _look(workspace, cache, writer, watcher, also, ahead=ahead)
             if watcher is not None and watcher.broken:
                 # A folder may have been listed without being watched: nothing follows from this.
@@ -67,20 +65,6 @@ def look(
         # The cache may now name contents that were never stored.
         workspace.drop_cache()
         raise
-
-
-@contextmanager
-def _collecting(*, unless: bool) -> Iterator[None]:
-    """Python looks for garbage as objects are made. Those of a new project all stay: nothing would
-    be found, and to look for it takes a tenth of the time of this process."""
-    pausing = unless and gc.isenabled()
-    if pausing:
-        gc.disable()
-    try:
-        yield
-    finally:
-        if pausing:
-            gc.enable()
 
 
 def look_only(workspace: Workspace) -> tuple[Look, dict[bytes, bytes]]:
@@ -122,7 +106,6 @@ def _look(
         watch=watcher,
         progress=lambda files, size: workspace.progress("reading", files, None),
         hands=_hands(workspace, sink) if isinstance(sink, Writer) else None,
-        twin=workspace.twin if isinstance(sink, Writer) else None,
     )
     asked = watcher.since if watcher is not None else None
     if ahead and workspace.watcher is not None:

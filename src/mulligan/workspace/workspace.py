@@ -18,7 +18,6 @@ from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Finder, Load, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, UsageError
 from mulligan.files import freeing, gitfiles, index
 from mulligan.files.index import Cache
-from mulligan.files.twin import Twin
 from mulligan.journal import operations, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
@@ -103,7 +102,6 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         self._trees_bytes = 0
         self._finders: dict[bytes, Finder] = {}
         self._differences: dict[tuple[bytes, bytes], list[Change]] = {}
-        self.twin = Twin()
         self.watcher: Watcher | None = None
         self.ahead: Ahead | None = None
         self.search_tools: list[Tools] = []
@@ -118,9 +116,6 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
                 from mulligan.workspace.ahead import Ahead
 
                 self.ahead = Ahead(self, self.watcher)
-                with suppress(Busy):
-                    # Somebody writes for long just now: it is a gain, and no need.
-                    self.journal.make_room_in_log()
             if self.store.is_unlisted():
                 self._list_packs()
             self._see_to_what_was_left()
@@ -171,7 +166,6 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
                 self.watcher = None
             while self.search_tools:
                 self.search_tools.pop().close()
-            self.twin.close()
             self.store.close()
             self.journal.close()
             freeing.finish()
