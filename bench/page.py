@@ -107,7 +107,7 @@ def sizes() -> dict[str, dict[str, int]]:
 
 def times(repeat: int) -> dict[str, dict[str, list[float]]]:
     """Milliseconds of each view, for each of so many fresh browsers' tabs."""
-    from mulligan.cli.demo import prepare
+    from mulligan.cli.demo.demo import prepare
 
     found: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         UsageError,
         WouldLoseWork,
     )
-    from mulligan.workspace.results import (
+    from mulligan.workspace.results.files import (
         Changes,
         Checkpoint,
         Collected,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         TreeEntry,
         Verified,
     )
-    from mulligan.workspace.review_results import (
+    from mulligan.workspace.results.review import (
         Approved,
         Discarded,
         Kept,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         TurnFile,
         TurnStatus,
     )
-    from mulligan.workspace.session_results import (
+    from mulligan.workspace.results.sessions import (
         Branch,
         Edit,
         Entry,
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         Session,
         SessionPage,
     )
-    from mulligan.workspace.turn_results import Step, Turn
+    from mulligan.workspace.results.turns import Step, Turn
     from mulligan.workspace.workspace import Workspace
     from mulligan.workspace.workspace import open_workspace as open
 
@@ -91,19 +91,19 @@ _HOMES = {
     ),
     "mulligan.core.coverage": ("Coverage",),
     "mulligan.core.entries": ("NewEntry",),
-    "mulligan.workspace.results": (
+    "mulligan.workspace.results.files": (
         "Changes", "Checkpoint", "Collected", "FileChange", "Finding", "Forgotten", "Operation",
         "RestorePlan", "RestoreResult", "Skip", "Status", "TreeEntry", "Verified",
     ),
-    "mulligan.workspace.review_results": (
+    "mulligan.workspace.results.review": (
         "Approved", "Discarded", "Kept", "PendingFile", "PendingHunk", "PendingStats",
         "Position", "Reset", "Review", "Round", "RoundStatus", "TurnFile", "TurnStatus",
     ),
-    "mulligan.workspace.session_results": (
+    "mulligan.workspace.results.sessions": (
         "Branch", "Edit", "Entry", "EntryPage", "FileDifference", "ModifiedFile", "Navigation",
         "Session", "SessionPage",
     ),
-    "mulligan.workspace.turn_results": ("Step", "Turn"),
+    "mulligan.workspace.results.turns": ("Step", "Turn"),
     "mulligan.workspace.workspace": ("Workspace",),
 }  # fmt: skip
 

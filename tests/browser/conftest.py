@@ -18,8 +18,8 @@ import pytest
 from browsing import SECONDS, Served
 from playwright import sync_api as playwright
 
-from mulligan.cli.demo import prepare
-from mulligan.cli.demo_script import make_project
+from mulligan.cli.demo.demo import prepare
+from mulligan.cli.demo.script import make_project
 from mulligan.workspace.workspace import open_workspace
 
 ROOT = Path(__file__).resolve().parents[2]

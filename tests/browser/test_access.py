@@ -12,7 +12,7 @@ from browsing import Served
 from playwright.sync_api import expect
 from test_views import READY, THEMES, paths, shoot
 
-from mulligan.cli.demo import prepare
+from mulligan.cli.demo.demo import prepare
 
 AXE = Path(__file__).resolve().parents[2] / "ui/node_modules/axe-core/axe.min.js"
 CHECK = """async () => {

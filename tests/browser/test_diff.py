@@ -9,7 +9,7 @@ import pytest
 from browsing import Served
 from playwright.sync_api import expect
 
-from mulligan.cli.demo_script import Agent
+from mulligan.cli.demo.script import Agent
 
 BEFORE = "".join(f"value_{number} = {number}\n" for number in range(1, 201))
 SELECTED = """(lines) => {

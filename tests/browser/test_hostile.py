@@ -8,7 +8,7 @@ from typing import Any
 from browsing import Served
 from playwright.sync_api import expect
 
-from mulligan.cli.demo_script import Agent
+from mulligan.cli.demo.script import Agent
 
 HOSTILE = (
     "<img src=x onerror=\"document.title='taken'\"> <script>document.title='taken'</script>\n\n"

@@ -10,7 +10,7 @@ from typing import Any
 from browsing import Served
 from playwright.sync_api import expect
 
-from mulligan.cli.demo_script import Agent, make_project
+from mulligan.cli.demo.script import Agent, make_project
 from mulligan.core.entries import ASSISTANT_OUTPUT, USER_INPUT, NewEntry
 from mulligan.workspace.workspace import open_workspace
 

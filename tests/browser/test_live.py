@@ -9,7 +9,7 @@ from typing import Any
 from browsing import Served
 from playwright.sync_api import expect
 
-from mulligan.cli.demo_script import Agent
+from mulligan.cli.demo.script import Agent
 
 LOADED = """() => performance.getEntriesByType("resource").filter(({name}) =>
     /assets\\/(review|session|checkpoints|search|statistics|settings)-/.test(name)).length"""

@@ -8,7 +8,7 @@ from typing import Any
 from browsing import Served
 from playwright.sync_api import expect
 
-from mulligan.cli.demo_script import Agent
+from mulligan.cli.demo.script import Agent
 
 OLD = 'task = {"number": len(tasks) + 1, "title": title, "done": False}'
 NEW = 'task = {"number": len(tasks) + 1, "title": title.strip(), "done": False}'

@@ -16,8 +16,8 @@ from typing import Any
 import httpx2
 from browsing import SECONDS
 
-from mulligan.files.watch_socket import connect
 from mulligan.workspace.workspace import open_workspace
+from mulligan.worktree.watch.remote import connect
 
 
 @contextmanager

@@ -184,7 +184,7 @@ def killed_in_the_middle(project: Path) -> None:
     """A restore that is killed once it has changed its first file."""
     script = (
         "import os, sys, mulligan\n"
-        "from mulligan.files import apply\n"
+        "from mulligan.worktree.restore import apply\n"
         "done = apply._Work._touched\n"
         "def touched(self, path):\n"
         "    done(self, path)\n"

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from screen import Screen, running
 
 import mulligan
-from mulligan.cli import review_place
-from mulligan.cli.review_colours import STYLES, highlight, language_of
-from mulligan.cli.review_page import Sight, rows
-from mulligan.cli.review_text import Span, clipped, marked, safe, width, width_of
-from mulligan.workspace.review_results import PendingFile, PendingHunk, Review
+from mulligan.cli.review import position
+from mulligan.cli.review.colours import STYLES, highlight, language_of
+from mulligan.cli.review.page import Sight, rows
+from mulligan.cli.review.text import Span, clipped, marked, safe, width, width_of
+from mulligan.workspace.results.review import PendingFile, PendingHunk, Review
 from run import quick, write
 
 BEFORE = "".join(f"line {number}\n" for number in range(1, 41))
@@ -83,9 +83,9 @@ def test_the_screen_says_where_the_reader_is_and_whose_work_it_is(
 
 
 def test_j_and_k_go_through_all_changes_and_around_the_end(screen: Screen) -> None:
-    for position in (2, 3, 4, 5, 1):
+    for change in (2, 3, 4, 5, 1):
         screen.press("j")
-        screen.until(f"Change {position} of 5")
+        screen.until(f"Change {change} of 5")
     screen.press("k")
     screen.until("Change 5 of 5")
     assert "▸D old.txt" in screen.text
@@ -94,9 +94,9 @@ def test_j_and_k_go_through_all_changes_and_around_the_end(screen: Screen) -> No
 
 
 def test_capital_j_and_k_go_from_file_to_file(screen: Screen) -> None:
-    for path, position in (("notes.txt", 3), ("old.txt", 5), ("app.py", 1)):
+    for path, change in (("notes.txt", 3), ("old.txt", 5), ("app.py", 1)):
         screen.press("J")
-        screen.until(f"Change {position} of 5")
+        screen.until(f"Change {change} of 5")
         assert re.search(rf"▸. {path}", screen.text)
     screen.press("K")
     screen.until("Change 5 of 5")
@@ -140,9 +140,9 @@ def test_a_and_d_decide_on_a_whole_file_and_the_last_decision_leaves_nothing(
     assert (worked / "notes.txt").read_text() == BEFORE
     assert (worked / "old.txt").read_text() == "old\n"
     screen.press("jyn/")
-    for position in ("1 of 1", "1 of 3", "1 of 5"):
+    for change in ("1 of 1", "1 of 3", "1 of 5"):
         screen.press("u")
-        screen.until(f"Change {position}")
+        screen.until(f"Change {change}")
     screen.press("u")
     screen.until("Nothing was decided here yet")
 
@@ -523,16 +523,16 @@ def test_a_place_is_kept_when_the_review_is_made_anew(
     wanted: str | None,
     seen: str,
 ) -> None:
-    place = review_place.first(review_of(*before))._replace(at=at)
-    assert review_place.rebuilt(place, review_of(*after), wanted).hunk.id == seen
+    place = position.first(review_of(*before))._replace(at=at)
+    assert position.rebuilt(place, review_of(*after), wanted).hunk.id == seen
 
 
 def test_a_place_in_an_empty_review_stays_one() -> None:
-    empty = review_place.first(Review(()))
-    assert review_place.stepped(empty, 1) == review_place.stepped_file(empty, 1) == empty
-    assert review_place.after(empty, ()) is None and review_place.found(empty, "x") is None
-    full = review_place.first(review_of(("a", 1)))
-    assert review_place.rebuilt(full, Review(())).total == 0
+    empty = position.first(Review(()))
+    assert position.stepped(empty, 1) == position.stepped_file(empty, 1) == empty
+    assert position.after(empty, ()) is None and position.found(empty, "x") is None
+    full = position.first(review_of(("a", 1)))
+    assert position.rebuilt(full, Review(())).total == 0
 
 
 TEXT = st.text(st.characters(codec=None), max_size=60)
@@ -605,7 +605,7 @@ def test_every_row_fits_at_every_size(
         PendingFile("s", path, "modified", False, False, "0644", "0755", (hunk, whole))
         for path in ("dir/ファイル.py", "b" * 200, "c")
     )
-    place = review_place.first(Review(files))._replace(at=at)
+    place = position.first(Review(files))._replace(at=at)
     names = {"s": "agent 标题"} if at % 2 else {}
     sight = Sight(
         "プロジェクト", place, "agent 标题", lines, needle="x", helping=helping, names=names

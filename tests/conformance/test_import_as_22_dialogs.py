@@ -19,8 +19,8 @@ import pytest
 from acts import picture, write
 
 import mulligan
-from mulligan.server import dialog_events, dialog_verbs
-from mulligan.workspace.importing import Imported, import_logs
+from mulligan.server.dialogs import actions, events
+from mulligan.workspace.transfer.import_logs import Imported, import_logs
 
 ID = "01JDIALOG"
 LARGE = os.urandom(1_500_000)
@@ -128,7 +128,7 @@ def test_as_22_every_old_checkpoint_is_there_with_its_id_and_can_be_returned_to(
     assert (done.sessions, done.checkpoints, done.problems) == (1, 3, ())
     assert picture(dialog.project) == before
     with mulligan.open(dialog.project) as workspace:
-        found = dialog_verbs.checkpoints(workspace, ID)
+        found = actions.checkpoints(workspace, ID)
         assert [each["commit_id"] for each in found["checkpoints"]] == commits
         assert found["initial_checkpoint"] == commits[0]
         assert found["checkpoints"][1]["message"] == "Before user message: Create a TODO app"
@@ -136,7 +136,7 @@ def test_as_22_every_old_checkpoint_is_there_with_its_id_and_can_be_returned_to(
         assert workspace.tree_entry(commits[2], "link").kind == "link"
         assert workspace.tree_entry(commits[2], "todo.py").mode == "0755"
         assert workspace.read(commits[0], "docs/read me.md") == b"hello\n"
-        restored = dialog_verbs.restore(workspace, ID, commits[1], force=False)
+        restored = actions.restore(workspace, ID, commits[1], force=False)
         assert restored["restored_to"] == commits[1]
         assert (dialog.project / "main.py").read_text() == "print(1)\n"
         # What AgentSmithy did not hold then may have been there, ignored: it stays.
@@ -151,19 +151,19 @@ def test_as_22_what_is_there_counts_as_approved_and_work_goes_on_in_session_1(
 ) -> None:
     dialog.take(mulligan_home)
     with mulligan.open(dialog.project) as workspace:
-        about = dialog_verbs.one(workspace, ID)
+        about = actions.one(workspace, ID)
         assert (about["active_session"], about["last_approved_at"]) == ("session_1", None)
         assert (about["title"], about["created_at"]) == ("A TODO app", "2025-10-23T15:00:00.000Z")
-        status = dialog_verbs.status(workspace, ID)
+        status = actions.status(workspace, ID)
         assert (status["has_unapproved"], status["changed_files"]) == (False, [])
         workspace.begin_turn(ID, "Go on")
         write(dialog.project, {"main.py": "print(3)\n"})
         workspace.end_turn(ID)
-        status = dialog_verbs.status(workspace, ID)
+        status = actions.status(workspace, ID)
         assert status["active_session"] == "session_1"
         assert [each["path"] for each in status["changed_files"]] == ["main.py"]
-        assert dialog_verbs.approve(workspace, ID, "")["new_session"] == "session_2"
-        listed = dialog_verbs.checkpoints(workspace, ID)["checkpoints"]
+        assert actions.approve(workspace, ID, "")["new_session"] == "session_2"
+        listed = actions.checkpoints(workspace, ID)["checkpoints"]
         assert [each["commit_id"] for each in listed][:3] == commits
         assert workspace.verify().problems == ()
 
@@ -178,8 +178,8 @@ def test_as_22_the_history_names_the_checkpoint_of_each_message(
         )
     dialog.take(mulligan_home)
     with mulligan.open(dialog.project) as workspace:
-        events = dialog_events.history(workspace, ID, 20, None, None)["events"]
-        said = [(event["type"], event.get("content"), event.get("checkpoint")) for event in events]
+        history = events.history(workspace, ID, 20, None, None)["events"]
+        said = [(event["type"], event.get("content"), event.get("checkpoint")) for event in history]
         assert said == [
             ("user", "Create a TODO app", commits[1]),
             ("chat", "I write it.", None),
@@ -214,7 +214,7 @@ def test_as_22_a_dialog_of_many_rounds_keeps_the_checkpoints_of_all_of_its_branc
     dialog.git("checkout", "-q", "main")
     assert dialog.take(mulligan_home).checkpoints == 6
     with mulligan.open(dialog.project) as workspace:
-        listed = dialog_verbs.checkpoints(workspace, ID)["checkpoints"]
+        listed = actions.checkpoints(workspace, ID)["checkpoints"]
         assert [each["commit_id"] for each in listed] == [*commits, approved, merge, abandoned]
         assert workspace.read(abandoned, "main.py") == b"print('abandoned')\n"
 
@@ -230,7 +230,7 @@ def test_as_22_taking_it_in_twice_adds_only_what_is_new(
     assert (more.entries, more.checkpoints) == (1, 1)
     with mulligan.open(dialog.project) as workspace:
         assert workspace.count_entries(ID) == first.entries + 1
-        assert dialog_verbs.checkpoints(workspace, ID)["checkpoints"][-1]["commit_id"] == last
+        assert actions.checkpoints(workspace, ID)["checkpoints"][-1]["commit_id"] == last
 
 
 def test_as_22_what_is_damaged_or_missing_is_named_and_the_rest_is_taken(

@@ -17,9 +17,9 @@ import pytest
 from acts import picture, write
 
 import mulligan
-from mulligan.server import websocket_verbs
-from mulligan.workspace.importing import Imported, import_logs
-from mulligan.workspace.results import Changes
+from mulligan.server.websocket import actions
+from mulligan.workspace.results.files import Changes
+from mulligan.workspace.transfer.import_logs import Imported, import_logs
 
 AT = "2026-01-02T10:00:0{}.000Z"
 LARGE = bytes(range(256)) * 9_000
@@ -187,10 +187,10 @@ def test_ya_13_a_client_of_yaai_finds_its_restore_points_by_their_ids(
 ) -> None:
     legacy.take(mulligan_home)
     with mulligan.open(legacy.project) as workspace:
-        newest, oldest = websocket_verbs.points(workspace, "s1")
+        newest, oldest = actions.points(workspace, "s1")
         assert (newest["id"], oldest["id"]) == ("r2", "r1")
         assert (oldest["transcriptEntryId"], oldest["timestamp"]) == ("b", AT.format(1))
-        files = websocket_verbs.point_with_files(workspace, "r2")["files"]
+        files = actions.point_with_files(workspace, "r2")["files"]
         hash = sha256(b"two\n").hexdigest()
         assert files == [{"path": "src/app.py", "objectHash": hash, "mode": 420, "size": 4}]
 

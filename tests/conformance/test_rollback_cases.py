@@ -16,8 +16,8 @@ from acts import Picture, picture, run, write
 import mulligan
 from mulligan import Workspace
 from mulligan.core.entries import NewEntry
-from mulligan.workspace.session_results import Navigation
-from mulligan.workspace.stats import stats
+from mulligan.workspace.results.sessions import Navigation
+from mulligan.workspace.search.tool_stats import stats
 
 SPOKEN = ("user_input", "assistant_output", "compact_marker", "branch_summary")
 

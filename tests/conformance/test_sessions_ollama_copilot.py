@@ -20,7 +20,7 @@ from mulligan import Workspace
 from mulligan.core.entries import NewEntry
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.workspace.search import rebuild, search
+from mulligan.workspace.search.search import rebuild, search
 
 DAMAGES = {
     "rubbish": b"this is no database " * 500,

@@ -12,8 +12,8 @@ import mulligan
 from mulligan import Workspace
 from mulligan.core.entries import NewEntry
 from mulligan.journal import checkpoints
-from mulligan.workspace.session_results import Entry, ModifiedFile
-from mulligan.workspace.turn_results import Step
+from mulligan.workspace.results.sessions import Entry, ModifiedFile
+from mulligan.workspace.results.turns import Step
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import mulligan
 from mulligan import Workspace
 from mulligan.core.entries import CALL_STATES, FILE_OPERATIONS, TYPES, NewEntry
 from mulligan.core.times import nanoseconds
-from mulligan.workspace.importing import import_logs
-from mulligan.workspace.search import search
-from mulligan.workspace.session_results import Entry, EntryPage
-from mulligan.workspace.stats import calls, stats
+from mulligan.workspace.results.sessions import Entry, EntryPage
+from mulligan.workspace.search.search import search
+from mulligan.workspace.search.tool_stats import calls, stats
+from mulligan.workspace.transfer.import_logs import import_logs
 
 STATUSES = ("starting", "running", "waiting_input", "paused", "stopped")
 SEVEN = TYPES[:7]

@@ -342,12 +342,12 @@ def stand_between() -> CountingFiles:
 
 
 def wrap_exchange() -> None:
-    from mulligan.files import swap
+    from mulligan.worktree.fs import rename
 
-    call = swap._system_call()
+    call = rename._system_call()
     if call is None:
         return
-    names = {swap.EXCHANGE: "exchange", swap.NOREPLACE: "rename"}
+    names = {rename.EXCHANGE: "exchange", rename.NOREPLACE: "rename"}
 
     def counted(source_fd, source, target_fd, target, how) -> None:
         with recorder.effect(f"{names[how]} (renameat2)") as done:
@@ -355,11 +355,11 @@ def wrap_exchange() -> None:
             call(source_fd, source, target_fd, target, how)
             done.append((names[how], *places))
 
-    swap._system_call = lambda: counted
+    rename._system_call = lambda: counted
 
 
 def wrap_sync() -> None:
-    from mulligan.files import sync
+    from mulligan.worktree.fs import sync
 
     call = sync._call()
     if call is None:
@@ -382,7 +382,7 @@ def say(workspace, session, words):
 
 
 def take_in(workspace, agent, path):
-    from mulligan.workspace.importing import import_logs
+    from mulligan.workspace.transfer.import_logs import import_logs
 
     return import_logs(workspace.home, agent, paths=(path,))
 
@@ -395,8 +395,8 @@ def carry_out(request) -> None:
     """Opens the project and does one verb after the other; each that returned is acknowledged."""
     import mulligan
     from mulligan import Workspace
-    from mulligan.files import apply
     from mulligan.store import writer
+    from mulligan.worktree.restore import apply
 
     apply.FEW = request.get("few", apply.FEW)
     writer.PACK_LIMIT = request.get("pack_limit", writer.PACK_LIMIT)
@@ -416,8 +416,8 @@ def carry_out(request) -> None:
 
 def serve() -> None:
     import mulligan.workspace.workspace
-    from mulligan.files import apply, contents  # noqa: F401
     from mulligan.store import gc, verify  # noqa: F401
+    from mulligan.worktree.restore import apply  # noqa: F401
 
     wrap_exchange()
     wrap_sync()

@@ -17,7 +17,7 @@ import pytest
 from harness import EVERY, Child, Promise, Scene, State, lay
 
 from mulligan import Workspace
-from mulligan.workspace.session_results import Edit
+from mulligan.workspace.results.sessions import Edit
 
 Verb = tuple[str, dict[str, Any]]
 Pending = dict[str, list[tuple[str, str, str, bool]]]
@@ -312,7 +312,7 @@ sys.path.insert(0, {folder!r})
 import child
 between = child.stand_between()
 from mulligan import Workspace
-from mulligan.workspace.session_results import Edit
+from mulligan.workspace.results.sessions import Edit
 abort = Workspace.abort_edit
 Workspace.abort_edit = lambda self, edit: abort(self, Edit.from_json(edit))
 child.serve()

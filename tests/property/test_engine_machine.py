@@ -46,7 +46,7 @@ from model import (
 
 import mulligan
 from mulligan.errors import NotFound, NothingToUndo
-from mulligan.workspace.results import RestorePlan, RestoreResult
+from mulligan.workspace.results.files import RestorePlan, RestoreResult
 
 TOP = (
     b"a", b"b c", b"n\nl", b"\xff", b"d", b"e", b"x.tmp", b".env", b"ign", b"node_modules",

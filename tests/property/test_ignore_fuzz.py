@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.files.gitfiles import git_sources
-from mulligan.files.ignore import Scope, root_scope
+from mulligan.worktree.ignore.git_repo import git_sources
+from mulligan.worktree.ignore.scope import Scope, root_scope
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="compares with git")
 

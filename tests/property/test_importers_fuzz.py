@@ -18,7 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mulligan.core.entries import CALL_STATES, ENDED, FILE_OPERATIONS, TOOL_CALL, TYPES, NewEntry
-from mulligan.importers import claude_code, codex, gemini
+from mulligan.importers.claude_code import reader as claude_code
+from mulligan.importers.codex import reader as codex
+from mulligan.importers.gemini import reader as gemini
 from mulligan.importers.records import (
     Compacted,
     Ended,

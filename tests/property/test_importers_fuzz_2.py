@@ -18,7 +18,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mulligan.core.entries import FILE_OPERATIONS, TYPES, NewEntry
-from mulligan.importers import agentsmithy, aider, opencode, pi, yaai
+from mulligan.importers import agentsmithy, aider, yaai
+from mulligan.importers.opencode import reader as opencode
+from mulligan.importers.pi import reader as pi
 from mulligan.importers.records import (
     Compacted,
     Ended,

@@ -24,7 +24,7 @@ from mulligan.core.entries import (
 from mulligan.errors import UsageError
 from mulligan.journal import append, sessions
 from mulligan.journal.append import Appender
-from mulligan.workspace.search import rebuild, search
+from mulligan.workspace.search.search import rebuild, search
 from mulligan.workspace.workspace import Workspace, open_workspace
 
 # fmt: off

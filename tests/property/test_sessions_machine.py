@@ -30,7 +30,7 @@ import mulligan
 from mulligan import Workspace
 from mulligan.core.entries import TYPES, NewEntry
 from mulligan.errors import WouldLoseWork
-from mulligan.workspace.session_results import Entry
+from mulligan.workspace.results.sessions import Entry
 
 PLACES = st.integers(0, 30)
 KINDS = st.sampled_from([*TYPES[:3], "user_input", "assistant_output"])

@@ -19,9 +19,9 @@ import pytest
 
 import mulligan
 from mulligan.core.coverage import Coverage
-from mulligan.files import scan
-from mulligan.files.watch_socket import RemoteWatcher, connect
-from mulligan.workspace.results import Checkpoint
+from mulligan.workspace.results.files import Checkpoint
+from mulligan.worktree.scan import scanner
+from mulligan.worktree.watch.remote import RemoteWatcher, connect
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the watcher needs inotify")
 
@@ -88,18 +88,18 @@ class _counting:  # noqa: N801
         self.pair = pair
 
     def __enter__(self) -> None:
-        self.real = real = scan.Scan.at
+        self.real = real = scanner.Scan.at
         pair = self.pair
 
-        def at(self: scan.Scan, paths: object) -> bool:
+        def at(self: scanner.Scan, paths: object) -> bool:
             enough = real(self, paths)  # type: ignore[arg-type]
             pair.followed += enough
             return enough
 
-        scan.Scan.at = at  # type: ignore[method-assign,assignment]
+        scanner.Scan.at = at  # type: ignore[method-assign,assignment]
 
     def __exit__(self, *problem: object) -> None:
-        scan.Scan.at = self.real  # type: ignore[method-assign]
+        scanner.Scan.at = self.real  # type: ignore[method-assign]
 
 
 @pytest.fixture
@@ -487,8 +487,8 @@ def test_a_full_look_is_due_now_and_then_whoever_made_the_last_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The moment of the last full look is saved, so that it counts for other processes too."""
-    from mulligan.files import index
-    from mulligan.files.scan import Scan
+    from mulligan.worktree.scan import stat_cache
+    from mulligan.worktree.scan.scanner import Scan
 
     looks: list[str] = []
     full = Scan.full
@@ -498,7 +498,7 @@ def test_a_full_look_is_due_now_and_then_whoever_made_the_last_one(
         workspace.checkpoint()
         workspace.checkpoint()
         assert looks == ["full"]
-        saved = index.load(workspace.project.path("index"), workspace.project.root)
+        saved = stat_cache.load(workspace.project.path("index"), workspace.project.root)
         assert saved.full_at == workspace.cache().full_at > 0
         workspace.cache().full_at -= 3600
         workspace.checkpoint()

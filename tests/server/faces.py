@@ -15,7 +15,7 @@ import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
 from mulligan.server.app import create_app
-from mulligan.server.hub import Hub
+from mulligan.server.registry import Hub
 
 TOKEN = "a token of the test's own"
 SECONDS = 60

@@ -20,7 +20,7 @@ from serving import Server
 
 import mulligan
 from mulligan.core.entries import NewEntry
-from mulligan.server import dialog_stream
+from mulligan.server.dialogs import stream
 from mulligan.workspace.workspace import Workspace
 
 
@@ -250,7 +250,7 @@ def test_as_3_another_turn_ends_the_stream_of_the_one_before(
 def test_as_3_silence_and_the_end_of_the_server_are_told_and_done(
     mulligan_home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialog_stream, "SILENT_SECONDS", 600)
+    monkeypatch.setattr(stream, "SILENT_SECONDS", 600)
     with serving_here(mulligan_home) as port:
         url, headers = f"http://127.0.0.1:{port}", {"authorization": f"Bearer {TOKEN}"}
         with httpx2.Client(base_url=url, headers=headers, timeout=60) as client:

@@ -14,12 +14,12 @@ from faces import socket_to
 from serving import Server
 
 import mulligan
-from mulligan.protocols.jsonrpc import answer
-from mulligan.protocols.mcp_tools import TOOLS
-from mulligan.protocols.rpc_commands import COMMANDS, Desk
-from mulligan.server.dialog_events import TYPES
-from mulligan.server.dialogs import section
-from mulligan.server.websocket_requests import REQUESTS
+from mulligan.protocols.mcp.tools import TOOLS
+from mulligan.protocols.rpc.commands import COMMANDS, Desk
+from mulligan.protocols.rpc.lines import answer
+from mulligan.server.dialogs.events import TYPES
+from mulligan.server.dialogs.routes import section
+from mulligan.server.websocket.requests import REQUESTS
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 NAME = re.compile(r"[A-Z]+(_[A-Z]+)*$")

@@ -12,7 +12,7 @@ from serving import Server
 
 import mulligan
 
-HEAVY = ("mulligan.core.happenings", "mulligan.workspace.workspace", "mulligan.journal", "apsw")
+HEAVY = ("mulligan.core.hook_events", "mulligan.workspace.workspace", "mulligan.journal", "apsw")
 
 
 def test_a_hook_hands_its_event_to_the_server_and_imports_nothing_of_the_engine(

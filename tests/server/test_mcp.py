@@ -17,8 +17,8 @@ from mcp import Client, MCPError, StdioServerParameters
 
 import mulligan
 from mulligan.core.entries import NewEntry
-from mulligan.protocols.mcp import make_server
-from mulligan.protocols.mcp_tools import TOOLS, Place
+from mulligan.protocols.mcp.server import make_server
+from mulligan.protocols.mcp.tools import TOOLS, Place
 
 READING = {
     "list_checkpoints", "status", "diff", "plan_restore", "search_sessions", "read_file_at",

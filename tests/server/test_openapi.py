@@ -17,7 +17,7 @@ from serving import Api, Server
 
 from mulligan import errors
 from mulligan.errors import MulliganError
-from mulligan.server import wire
+from mulligan.server import errors_json
 from mulligan.server.openapi import MEANINGS, document, endpoints
 
 
@@ -29,13 +29,13 @@ def classes(base: type[MulliganError]) -> Iterator[type[MulliganError]]:
 
 def test_every_error_has_a_status() -> None:
     codes = {each.code for each in classes(MulliganError) if each.__module__ == errors.__name__}
-    assert codes <= set(wire.STATUS)
+    assert codes <= set(errors_json.STATUS)
     assert len(codes) == 13
 
 
 def test_every_status_of_an_error_is_described() -> None:
     described = {int(status) for status in MEANINGS} | {405}
-    assert set(wire.STATUS.values()) <= described
+    assert set(errors_json.STATUS.values()) <= described
 
 
 def test_the_document_is_served_and_every_schema_in_it_is_one(client: httpx2.Client) -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import mulligan
 from mulligan.core.entries import NewEntry
-from mulligan.protocols.jsonrpc import LINE_LIMIT, answer, serve
-from mulligan.protocols.rpc_commands import COMMANDS, Desk
+from mulligan.protocols.rpc.commands import COMMANDS, Desk
+from mulligan.protocols.rpc.lines import LINE_LIMIT, answer, serve
 from mulligan.workspace.workspace import Workspace
 
 RPC = [sys.executable, "-m", "mulligan", "rpc"]
@@ -305,7 +305,7 @@ def test_a_line_that_never_ends_is_passed_over_and_an_unfinished_one_is_answered
 
 def test_it_starts_without_loading_what_it_does_not_need() -> None:
     code = (
-        "import sys; import mulligan.cli.rpc, mulligan.protocols.jsonrpc; "
+        "import sys; import mulligan.cli.agents.rpc, mulligan.protocols.rpc.lines; "
         "print([m for m in ('apsw', 'asyncio', 'mcp', 'starlette', 'mulligan.workspace.workspace') "
         "if m in sys.modules])"
     )

@@ -19,7 +19,7 @@ import httpx2
 import pytest
 from serving import COMMAND, V1, Api, Server, following
 
-from mulligan.server import finding
+from mulligan.server import server_file
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "http.md"
 
@@ -35,9 +35,9 @@ def over_socket(path: str, address: str) -> Any:
 
 
 def test_it_is_found_through_the_home_while_it_runs(home: Path) -> None:
-    assert finding.running(str(home)) is None
+    assert server_file.running(str(home)) is None
     with Server(home) as server:
-        found = finding.running(str(home))
+        found = server_file.running(str(home))
         assert found is not None
         assert (found.url, found.pid) == (server.url, server.process.pid)
         assert found.token == server.token
@@ -47,7 +47,7 @@ def test_it_is_found_through_the_home_while_it_runs(home: Path) -> None:
         answer = over_socket(found.socket, f"{V1}/health").json()
         assert answer["pid"] == server.process.pid
         assert answer["started_at"] == found.started_at
-    assert finding.running(str(home)) is None
+    assert server_file.running(str(home)) is None
     assert not (home / "server.json").exists()
     assert not (home / "server.sock").exists()
 
@@ -68,10 +68,10 @@ def test_what_a_killed_one_left_behind_is_replaced(home: Path) -> None:
     first = Server(home)
     first.kill()
     assert (home / "server.json").exists()
-    assert finding.running(str(home)) is None
+    assert server_file.running(str(home)) is None
     with Server(home) as second:
         assert second.token == first.token
-        assert finding.running(str(home)) is not None
+        assert server_file.running(str(home)) is not None
         assert over_socket(str(home / "server.sock"), f"{V1}/health").status_code == 200
 
 
@@ -147,19 +147,19 @@ def test_a_home_with_a_long_name_has_a_socket_too(tmp_path: Path) -> None:
     home = tmp_path / ("long" * 25) / ("name" * 25)
     home.parent.mkdir()
     with Server(home) as server:
-        found = finding.running(str(home))
+        found = server_file.running(str(home))
         assert found is not None
-        with finding.connect(found) as connection:
+        with server_file.connect(found) as connection:
             connection.sendall(f"GET {V1}/health HTTP/1.1\r\nHost: local\r\n\r\n".encode())
             assert b" 200 " in connection.recv(65536)
         assert server.process.poll() is None
 
 
 def test_many_who_want_one_at_once_get_the_same(home: Path) -> None:
-    found: list[finding.Address] = []
+    found: list[server_file.Address] = []
 
     def want() -> None:
-        found.append(finding.ensure(str(home), idle=60))
+        found.append(server_file.ensure(str(home), idle=60))
 
     threads = [threading.Thread(target=want) for _ in range(5)]
     for thread in threads:
@@ -169,10 +169,10 @@ def test_many_who_want_one_at_once_get_the_same(home: Path) -> None:
     try:
         assert len(found) == 5
         assert len({each.pid for each in found}) == 1
-        assert finding.ensure(str(home)).pid == found[0].pid
+        assert server_file.ensure(str(home)).pid == found[0].pid
     finally:
         os.kill(found[0].pid, signal.SIGTERM)
-        _wait(lambda: finding.running(str(home)) is None)
+        _wait(lambda: server_file.running(str(home)) is None)
 
 
 def test_one_that_was_started_by_itself_stops_by_itself(home: Path) -> None:
@@ -187,7 +187,7 @@ def test_one_that_was_started_by_itself_stops_by_itself(home: Path) -> None:
 
 def test_finding_one_needs_nothing_but_the_standard_library() -> None:
     code = (
-        "import sys; from mulligan.server import finding; finding.running('/nowhere'); "
+        "import sys; from mulligan.server import server_file; server_file.running('/nowhere'); "
         "print([each for each in ('starlette', 'uvicorn', 'anyio', 'apsw', 'click') "
         "if each in sys.modules])"
     )

@@ -20,10 +20,10 @@ from websockets.sync.client import connect
 
 import mulligan
 from mulligan.core.entries import NewEntry
-from mulligan.server import websocket
-from mulligan.server.websocket import Allowance
-from mulligan.server.websocket_requests import REQUESTS
-from mulligan.server.wire import MESSAGE_LIMIT
+from mulligan.server.errors_json import MESSAGE_LIMIT
+from mulligan.server.websocket import connection
+from mulligan.server.websocket.connection import Allowance
+from mulligan.server.websocket.requests import REQUESTS
 from mulligan.workspace.workspace import Workspace
 
 
@@ -294,7 +294,7 @@ def test_the_allowance_fills_again_with_time() -> None:
 def test_an_idle_connection_is_closed_and_one_that_follows_is_not(
     mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websocket, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.3)
     with (
         serving_here(mulligan_home) as port,
         socket_to(port, TOKEN) as following,
@@ -312,7 +312,7 @@ def test_work_that_takes_too_long_times_out_and_the_connection_goes_on(
     mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving_here(mulligan_home) as port, socket_to(port, TOKEN) as ws:
-        monkeypatch.setattr(websocket, "ANSWER_SECONDS", 0.0)
+        monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.0)
         assert ws.error("code:list-sessions")["code"] == "TIMEOUT"
         monkeypatch.undo()
         assert ws.ask("code:get-session", id="x") is None

@@ -13,7 +13,7 @@ import pytest
 import mulligan
 from mulligan import Workspace
 from mulligan.errors import Corrupt
-from mulligan.workspace import ahead
+from mulligan.workspace.snapshot import prefetch
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_checkpoint_after_a_look_ahead_is_the_one_that_a_full_look_takes(
 def test_a_file_that_is_written_all_the_time_is_read_ahead_once_between_two_verbs(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "PAUSE", 0.01)
+    monkeypatch.setattr(prefetch, "PAUSE", 0.01)
     file = root / "src" / "app.py"
     file.write_text("two\n")
     assert soon(has(workspace, "two\n"))
@@ -95,16 +95,16 @@ def test_a_file_that_is_written_all_the_time_is_read_ahead_once_between_two_verb
 def test_much_at_a_time_is_left_to_the_verbs(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(ahead, limit, 1)
+    monkeypatch.setattr(prefetch, limit, 1)
     looked = threading.Event()
-    is_little = ahead.Ahead._is_little
+    is_little = prefetch.Ahead._is_little
 
-    def noted(self: ahead.Ahead, paths: frozenset[bytes]) -> bool:
+    def noted(self: prefetch.Ahead, paths: frozenset[bytes]) -> bool:
         found = is_little(self, paths)
         looked.set()
         return found
 
-    monkeypatch.setattr(ahead.Ahead, "_is_little", noted)
+    monkeypatch.setattr(prefetch.Ahead, "_is_little", noted)
     (root / "a").write_text("first\n")
     (root / "b").write_text("second\n")
     assert looked.wait(20)
@@ -125,7 +125,7 @@ def test_those_who_wait_for_changes_are_told_of_what_was_read_ahead(
 def test_a_look_ahead_that_fails_is_said_by_nobody_and_the_next_verb_works(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "PAUSE", 0.01)
+    monkeypatch.setattr(prefetch, "PAUSE", 0.01)
     failed = threading.Event()
 
     def fail(*given: object, **more: object) -> None:
@@ -133,7 +133,7 @@ def test_a_look_ahead_that_fails_is_said_by_nobody_and_the_next_verb_works(
         raise Corrupt("damaged")
 
     with monkeypatch.context() as patched:
-        patched.setattr(ahead, "look", fail)
+        patched.setattr(prefetch, "look", fail)
         (root / "src" / "app.py").write_text("two\n")
         assert failed.wait(20)
     assert workspace.checkpoint().changes == (0, 1, 0)

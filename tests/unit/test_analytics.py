@@ -20,7 +20,7 @@ from mulligan.core.entries import TOOL_CALL, NewEntry
 from mulligan.errors import UsageError
 from mulligan.journal import append, sessions
 from mulligan.journal.append import Appender
-from mulligan.workspace.stats import (
+from mulligan.workspace.search.tool_stats import (
     Stats,
     calls,
     calls_everywhere,

@@ -19,13 +19,13 @@ import pytest
 
 from mulligan.core.tree import DIRECTORY, EMPTY_ID, Change, Entry, file_entry, link_entry
 from mulligan.errors import Corrupt, OutOfSpace
-from mulligan.files import apply as applying
-from mulligan.files import staging
-from mulligan.files.apply import Applied, apply
-from mulligan.files.making import MANY
-from mulligan.files.staging import rescue
-from mulligan.files.swap import NoExchange
-from mulligan.files.verify import verify
+from mulligan.worktree.fs.rename import NoExchange
+from mulligan.worktree.restore import apply as applying
+from mulligan.worktree.restore import staging_recovery
+from mulligan.worktree.restore.apply import Applied, apply
+from mulligan.worktree.restore.making import MANY
+from mulligan.worktree.restore.readback import verify
+from mulligan.worktree.restore.staging_recovery import rescue
 
 TAG = "7"
 STAGING = f".mulligan-tmp-{TAG}"
@@ -418,7 +418,7 @@ class Hooked:
         self._replace(name, hooked)
 
     def _replace(self, name: str, function: Callable[..., Any]) -> None:
-        for module in (applying, staging):
+        for module in (applying, staging_recovery):
             if hasattr(module, name):
                 self.monkeypatch.setattr(module, name, function)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.files import reach
-from mulligan.files.beneath import open_beneath
-from mulligan.files.reach import OPEN_DIRECTORY, Directories
+from mulligan.worktree.fs import safe_paths
+from mulligan.worktree.fs.openat2 import open_beneath
+from mulligan.worktree.fs.safe_paths import OPEN_DIRECTORY, Directories
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no openat2")
 
@@ -44,7 +44,7 @@ def test_links_and_ways_out_are_refused(place: Path, path: str) -> None:
 def test_one_step_and_many_come_to_the_same(
     place: Path, path: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reach, "FEW", few)
+    monkeypatch.setattr(safe_paths, "FEW", few)
     with Directories(os.fsencode(place)) as directories:
         if path == "a/b/c":
             found = os.fstat(directories.open(path.encode()))

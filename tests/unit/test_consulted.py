@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.files import consulted
-from mulligan.files.consulted import Remembered, consult
+from mulligan.worktree.ignore import stat_memo
+from mulligan.worktree.ignore.stat_memo import Remembered, consult
 
 
 @pytest.fixture
 def long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
     """All files were changed long before they are read."""
-    monkeypatch.setattr(consulted, "RACY_SECONDS", -3600)
+    monkeypatch.setattr(stat_memo, "RACY_SECONDS", -3600)
 
 
 class Asked:
@@ -183,4 +183,4 @@ def test_questions_are_told_apart_and_few_are_remembered(tmp_path: Path) -> None
     remembered = Remembered[int]()
     for number in [*range(100), *range(100)]:
         assert remembered.get(number, lambda number=number: number) == number  # type: ignore[misc]
-    assert len(remembered._known) <= consulted.MOST
+    assert len(remembered._known) <= stat_memo.MOST

@@ -9,8 +9,8 @@ import pytest
 
 import mulligan
 from mulligan.errors import UsageError, WouldLoseWork
-from mulligan.files.ignore import DEFAULT_EXCLUDES
 from mulligan.workspace.excludes import NOTES, excludes, write_excludes
+from mulligan.worktree.ignore.scope import DEFAULT_EXCLUDES
 
 
 def fill(project: Path) -> None:

@@ -23,9 +23,9 @@ from mulligan.exporters import html, markdown
 from mulligan.exporters.records import Story, Stretch
 from mulligan.importers.mulligan_jsonl import read
 from mulligan.importers.records import Kept, Label, Leaf, Problem, Session, Source
-from mulligan.workspace.importing import import_logs
-from mulligan.workspace.session_results import Entry
-from mulligan.workspace.session_results import Session as SessionResult
+from mulligan.workspace.results.sessions import Entry
+from mulligan.workspace.results.sessions import Session as SessionResult
+from mulligan.workspace.transfer.import_logs import import_logs
 
 HOSTILE = (
     "</pre></details></article><script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.files import forking
-from mulligan.files.forking import can_fork, child, has_ended
+from mulligan.worktree.scan import fork
+from mulligan.worktree.scan.fork import can_fork, child, has_ended
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no child elsewhere")
 
@@ -55,7 +55,7 @@ def test_nobody_is_killed_for_a_child_that_somebody_else_saw_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     killed: list[int] = []
-    monkeypatch.setattr(forking.os, "kill", lambda pid, _signal: killed.append(pid))
+    monkeypatch.setattr(fork.os, "kill", lambda pid, _signal: killed.append(pid))
     with child(lambda: None, ()) as pid:
         assert pid is not None
         os.waitpid(pid, 0)
@@ -115,7 +115,7 @@ def test_without_room_for_one_there_is_none(monkeypatch: pytest.MonkeyPatch) -> 
     def no_room() -> int:
         raise BlockingIOError(11, "no more processes")
 
-    monkeypatch.setattr(forking.os, "fork", no_room)
+    monkeypatch.setattr(fork.os, "fork", no_room)
     with child(lambda: None, ()) as pid:
         assert pid is None
 
@@ -131,7 +131,7 @@ def test_a_process_with_other_threads_or_one_processor_has_no_child() -> None:
         thread.join()
     code = """
 import os, threading
-from mulligan.files.forking import can_fork
+from mulligan.worktree.scan.fork import can_fork
 alone = can_fork()
 stop = threading.Event()
 thread = threading.Thread(target=stop.wait)
@@ -156,7 +156,7 @@ def test_there_is_none_where_descriptors_are_few(
     alone = {"/proc/self/task": ["1"]}
     limit = resource.RLIM_INFINITY
     if spare is not None:
-        limit = len(listed("/proc/self/fd")) + forking.SPARE + spare
+        limit = len(listed("/proc/self/fd")) + fork.SPARE + spare
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
     monkeypatch.setattr(os, "listdir", lambda path: alone.get(path) or listed(path))
     monkeypatch.setattr(resource, "getrlimit", lambda _what: (limit, resource.RLIM_INFINITY))

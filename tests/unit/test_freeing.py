@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.files import freeing
-from mulligan.files.freeing import Freeing
+from mulligan.worktree.fs import deferred_unlink
+from mulligan.worktree.fs.deferred_unlink import Freeing
 
 
 def test_names_are_gone_at_once_and_descriptors_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(freeing, "MOST", 5)
+    monkeypatch.setattr(deferred_unlink, "MOST", 5)
     names = [f"file {number}" for number in range(23)]
     for name in names:
         (tmp_path / name).write_text(name)
@@ -29,7 +29,7 @@ def test_names_are_gone_at_once_and_descriptors_in_the_end(
             free.unlink(name.encode(), parent)
             assert not (tmp_path / name).exists()
         free.hold(parent)
-    freeing.finish()
+    deferred_unlink.finish()
     assert open_descriptors() == before
 
 
@@ -54,7 +54,9 @@ def test_a_child_does_not_wait_for_the_threads_of_its_parent(
     may_go_on = threading.Event()
     close = os.close
     parent = os.open(tmp_path, os.O_RDONLY)
-    monkeypatch.setattr(freeing, "_close", lambda each: may_go_on.wait() and list(map(close, each)))
+    monkeypatch.setattr(
+        deferred_unlink, "_close", lambda each: may_go_on.wait() and list(map(close, each))
+    )
     with Freeing() as free:
         free.unlink(b"file", parent)
         free.hold(parent)
@@ -62,11 +64,11 @@ def test_a_child_does_not_wait_for_the_threads_of_its_parent(
     if not child:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(5)
-        freeing.finish()
+        deferred_unlink.finish()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     may_go_on.set()
-    freeing.finish()
+    deferred_unlink.finish()
 
 
 def open_descriptors() -> int:
@@ -88,5 +90,5 @@ def test_no_more_are_held_than_a_process_with_few_can_spare(tmp_path: Path) -> N
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         os.close(parent)
-    freeing.finish()
+    deferred_unlink.finish()
     assert os.listdir(tmp_path) == []

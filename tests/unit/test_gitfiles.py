@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.files.gitfiles import GitSources, git_sources, repository_of, tracked_paths
+from mulligan.worktree.ignore.git_repo import GitSources, git_sources, repository_of, tracked_paths
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="compares with git")
 NOTHING = GitSources((), b"", None, None, None, b"")

@@ -15,9 +15,9 @@ import pytest
 
 import mulligan
 from mulligan.errors import OutOfSpace
-from mulligan.files import contents, forking
 from mulligan.store.writer import Writer
-from mulligan.workspace import hands
+from mulligan.workspace.snapshot import hash_workers
+from mulligan.worktree.scan import fork, reader
 
 FILES = 300
 
@@ -27,16 +27,16 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Forked before anything is known, or begun when there is work."""
     if request.param == "forked" and sys.platform != "linux":
         pytest.skip("no child elsewhere")
-    monkeypatch.setattr(contents, "can_fork", lambda: request.param == "forked")
+    monkeypatch.setattr(reader, "can_fork", lambda: request.param == "forked")
     return str(request.param)
 
 
 @pytest.fixture
 def project(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(contents, "MUCH", 1)
-    monkeypatch.setattr(contents, "WORKERS", 2)
-    monkeypatch.setattr(contents, "BATCH_FILES", 16)
+    monkeypatch.setattr(reader, "MUCH", 1)
+    monkeypatch.setattr(reader, "WORKERS", 2)
+    monkeypatch.setattr(reader, "BATCH_FILES", 16)
     root = tmp_path / "project"
     for number in range(FILES):
         folder = root / f"folder {number % 7}"
@@ -54,14 +54,14 @@ def project(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 def busy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The processes that were given work."""
     found: list[int] = []
-    say = hands.Hand.say
+    say = hash_workers.Hand.say
 
-    def noted(self: hands.Hand, message: Any) -> None:
+    def noted(self: hash_workers.Hand, message: Any) -> None:
         if isinstance(message, list):
             found.append(self.pid)
         say(self, message)
 
-    monkeypatch.setattr(hands.Hand, "say", noted)
+    monkeypatch.setattr(hash_workers.Hand, "say", noted)
     return found
 
 
@@ -93,15 +93,17 @@ def test_what_others_read_is_kept_to_the_byte_and_they_are_gone_afterwards(
     project: Path, way: str, busy: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
-    start = hands.Hands._begin_one
-    monkeypatch.setattr(hands.Hands, "_begin_one", lambda self: started.append(1) or start(self))
+    start = hash_workers.Hands._begin_one
+    monkeypatch.setattr(
+        hash_workers.Hands, "_begin_one", lambda self: started.append(1) or start(self)
+    )
     tree, files = kept(project)
     assert len(set(busy)) == 2
     assert bool(started) == (way == "begun")
     assert_gone(busy)
     assert files == everything(project)
-    monkeypatch.setattr(contents, "MUCH", 1 << 40)
-    monkeypatch.setattr(contents, "can_fork", lambda: False)
+    monkeypatch.setattr(reader, "MUCH", 1 << 40)
+    monkeypatch.setattr(reader, "can_fork", lambda: False)
     monkeypatch.setenv("MULLIGAN_HOME", str(project.parent / "another home"))
     assert kept(project)[0] == tree
 
@@ -110,18 +112,18 @@ def test_of_a_new_project_they_read_while_the_rest_is_listed(
     project: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    give, finish = hands.Hands.give, contents.Contents.finish
+    give, finish = hash_workers.Hands.give, reader.Contents.finish
 
-    def giving(self: hands.Hands, batch: Any) -> bool:
+    def giving(self: hash_workers.Hands, batch: Any) -> bool:
         order.append("give")
         return give(self, batch)
 
-    def finishing(self: contents.Contents) -> Any:
+    def finishing(self: reader.Contents) -> Any:
         order.append("finish")
         return finish(self)
 
-    monkeypatch.setattr(hands.Hands, "give", giving)
-    monkeypatch.setattr(contents.Contents, "finish", finishing)
+    monkeypatch.setattr(hash_workers.Hands, "give", giving)
+    monkeypatch.setattr(reader.Contents, "finish", finishing)
     assert kept(project)[1] == everything(project)
     assert order[0] == ("give" if way == "forked" else "finish")
 
@@ -139,18 +141,18 @@ def test_any_number_of_files_comes_to_its_end(tmp_path: Path, project: Path, cou
 def test_one_that_is_killed_leaves_its_files_to_us(
     project: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
-    monkeypatch.setattr(hands, "AHEAD", ahead)
-    take = hands.Hands.take
+    monkeypatch.setattr(hash_workers, "AHEAD", ahead)
+    take = hash_workers.Hands.take
     deaths = []
 
-    def killing(self: hands.Hands, *, wait: bool) -> Any:
+    def killing(self: hash_workers.Hands, *, wait: bool) -> Any:
         found = take(self, wait=wait)
         if found and not deaths:
             deaths.append(self._hands[0].pid)
             os.kill(deaths[0], signal.SIGKILL)
         return found
 
-    monkeypatch.setattr(hands.Hands, "take", killing)
+    monkeypatch.setattr(hash_workers.Hands, "take", killing)
     assert kept(project)[1] == everything(project)
     assert_gone(deaths)
     assert deaths
@@ -159,14 +161,14 @@ def test_one_that_is_killed_leaves_its_files_to_us(
 def test_when_all_are_killed_we_read_the_rest(
     project: Path, busy: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = hands.Hands.take
+    take = hash_workers.Hands.take
 
-    def killing(self: hands.Hands, *, wait: bool) -> Any:
+    def killing(self: hash_workers.Hands, *, wait: bool) -> Any:
         for hand in self._hands:
             os.kill(hand.pid, signal.SIGKILL)
         return take(self, wait=wait)
 
-    monkeypatch.setattr(hands.Hands, "take", killing)
+    monkeypatch.setattr(hash_workers.Hands, "take", killing)
     assert kept(project)[1] == everything(project)
     assert_gone(busy)
 
@@ -176,7 +178,7 @@ def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(
 ) -> None:
     if way == "begun":
         pytest.skip("to begin one needs a pipe, too")
-    take = hands.Hands.take
+    take = hash_workers.Hands.take
     held: list[int] = []
     pipe = os.pipe
 
@@ -185,14 +187,14 @@ def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(
         held.append(os.dup(ends[1]))
         return ends
 
-    def killing(self: hands.Hands, *, wait: bool) -> Any:
+    def killing(self: hash_workers.Hands, *, wait: bool) -> Any:
         for hand in self._hands:
             os.kill(hand.pid, signal.SIGKILL)
         return take(self, wait=wait)
 
-    monkeypatch.setattr(hands, "LONG", 100)
-    monkeypatch.setattr(hands.os, "pipe", kept_open)
-    monkeypatch.setattr(hands.Hands, "take", killing)
+    monkeypatch.setattr(hash_workers, "LONG", 100)
+    monkeypatch.setattr(hash_workers.os, "pipe", kept_open)
+    monkeypatch.setattr(hash_workers.Hands, "take", killing)
     try:
         assert kept(project)[1] == everything(project)
     finally:
@@ -205,7 +207,7 @@ def test_what_one_says_when_it_dies_in_the_middle_does_not_count(
 ) -> None:
     if way == "begun":
         pytest.skip("it would have to be told")
-    framed = hands._framed
+    framed = hash_workers._framed
     parent = os.getpid()
 
     def torn(message: Any, records: Any = ()) -> bytes:
@@ -224,7 +226,7 @@ def test_what_one_says_when_it_dies_in_the_middle_does_not_count(
                     continue
                 yield fd
 
-    monkeypatch.setattr(hands, "_framed", torn)
+    monkeypatch.setattr(hash_workers, "_framed", torn)
     assert kept(project)[1] == everything(project)
 
 
@@ -268,9 +270,9 @@ def test_many_bytes_are_said_in_parts_and_through_narrow_pipes(
 
     for number in range(100):
         (project / f"{'long ' * 40}{number}").write_bytes(os.urandom(40_000))
-    monkeypatch.setattr(hands, "PART", 1 << 16)
-    monkeypatch.setattr(hands, "PIPE", 4096)
-    monkeypatch.setattr(hands.os, "pipe", narrow)
+    monkeypatch.setattr(hash_workers, "PART", 1 << 16)
+    monkeypatch.setattr(hash_workers, "PIPE", 4096)
+    monkeypatch.setattr(hash_workers.os, "pipe", narrow)
     assert kept(project)[1] == everything(project)
 
 
@@ -351,14 +353,14 @@ def test_a_file_that_has_grown_large_meanwhile_is_read_by_us(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     growing = project / "folder 3" / "file 3"
-    give = hands.Hands.give
+    give = hash_workers.Hands.give
 
-    def grow(self: hands.Hands, batch: Any) -> bool:
+    def grow(self: hash_workers.Hands, batch: Any) -> bool:
         if any(job.name == b"file 3" for job in batch):
             growing.write_bytes(os.urandom(2 << 20))
         return give(self, batch)
 
-    monkeypatch.setattr(hands.Hands, "give", grow)
+    monkeypatch.setattr(hash_workers.Hands, "give", grow)
     assert kept(project)[1] == everything(project)
 
 
@@ -366,17 +368,17 @@ def test_those_that_were_not_needed_are_sent_away(
     project: Path, way: str, busy: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forked: list[int] = []
-    fork = forking._fork
+    real = fork._fork
 
     def noted(work: Callable[[], None], keep: Collection[int]) -> int | None:
-        pid = fork(work, keep)
+        pid = real(work, keep)
         if pid is not None:
             forked.append(pid)
         return pid
 
-    monkeypatch.setattr(forking, "_fork", noted)
-    monkeypatch.setattr(contents, "MUCH", 1 << 40)
-    monkeypatch.setattr(contents, "BATCH_FILES", 1 << 20)
+    monkeypatch.setattr(fork, "_fork", noted)
+    monkeypatch.setattr(reader, "MUCH", 1 << 40)
+    monkeypatch.setattr(reader, "BATCH_FILES", 1 << 20)
     descriptors = len(os.listdir("/proc/self/fd"))
     assert kept(project)[1] == everything(project)
     assert not busy
@@ -388,7 +390,7 @@ def test_those_that_were_not_needed_are_sent_away(
 def test_without_room_for_any_everything_is_read_all_the_same(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forking, "_fork", lambda work, keep: None)
+    monkeypatch.setattr(fork, "_fork", lambda work, keep: None)
     assert kept(project)[1] == everything(project)
 
 
@@ -405,7 +407,7 @@ def test_where_descriptors_are_few_none_is_taken_away_and_none_leaks(
         return pipes[-1]
 
     descriptors = len(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(hands.os, "pipe", few)
+    monkeypatch.setattr(hash_workers.os, "pipe", few)
     assert kept(project)[1] == everything(project)
     assert len(os.listdir("/proc/self/fd")) == descriptors
 

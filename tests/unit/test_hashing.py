@@ -10,7 +10,7 @@ from io import BytesIO
 
 import pytest
 
-from mulligan.store.hashing import QUEUED_PIECES, Hashing
+from mulligan.store.stream_hash import QUEUED_PIECES, Hashing
 
 CONTENT = os.urandom(300_000)
 

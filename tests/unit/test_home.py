@@ -14,7 +14,7 @@ import pytest
 
 import mulligan
 from mulligan.errors import NotFound, RefusedRoot
-from mulligan.workspace.home import find_project, home_directory, known_projects, register
+from mulligan.workspace.project import find_project, home_directory, known_projects, register
 
 
 def root_of(path: Path, home: Path, **options: bool) -> Path:

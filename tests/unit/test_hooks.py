@@ -16,9 +16,9 @@ import pytest
 
 import mulligan
 from mulligan import Workspace
-from mulligan.core.happenings import Happening, Told
+from mulligan.core.hook_events import Happening, Told
 from mulligan.protocols.hooks.translate import answer, refusal, translated, written_paths
-from mulligan.workspace.happenings import happened
+from mulligan.workspace.sessions.hook_events import happened
 
 MINE = {"agent": "claude-code", "session": "s1"}
 OTHER = {"agent": "pi", "session": "s2"}
@@ -708,8 +708,8 @@ HEAVY = {"typing", "contextlib", "socket", "datetime", "subprocess", "apsw", "mu
 """What a hook does without, if a server is told."""
 NOT_FOR_A_PROMPT = {
     *("datetime", "socket", "subprocess", "tomllib", "mulligan.core.diff", "mulligan.core.merge"),
-    *("mulligan.workspace.results", "mulligan.workspace.session_results"),
-    *("mulligan.workspace.changes", "mulligan.workspace.restore", "mulligan.cli.group"),
+    *("mulligan.workspace.results.files", "mulligan.workspace.results.sessions"),
+    *("mulligan.workspace.snapshot.diff", "mulligan.workspace.restore.run", "mulligan.cli.group"),
 }
 
 

@@ -32,9 +32,9 @@ from mulligan.errors import (
     OutOfSpace,
     UsageError,
 )
-from mulligan.files import apply as applying
-from mulligan.files import staging
 from mulligan.store.writer import Writer
+from mulligan.worktree.restore import apply as applying
+from mulligan.worktree.restore import staging_recovery
 
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do this")
@@ -156,7 +156,7 @@ def test_a_folder_swapped_for_a_link_in_the_middle_of_a_restore_leads_nowhere(
                 (project / "d").symlink_to(outside)
             return real(*given)
 
-        for module in (applying, staging):
+        for module in (applying, staging_recovery):
             monkeypatch.setattr(module, name, step)
         result = workspace.restore(first.id)
         assert picture(outside) == expected

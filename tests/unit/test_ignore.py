@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.files import ignore, patterns
-from mulligan.files.ignore import DEFAULT_EXCLUDES, Reason, Rules, Scope, root_scope
+from mulligan.worktree.ignore import patterns, scope
+from mulligan.worktree.ignore.scope import DEFAULT_EXCLUDES, Reason, Rules, Scope, root_scope
 
 # (content of .gitignore, path with a slash at the end if it is a directory, ignored?)
 ROWS: list[tuple[bytes, bytes, bool]] = [
@@ -315,7 +315,7 @@ def test_the_case_of_dot_git_counts_only_where_file_names_have_case(
 ) -> None:
     if sys.platform == "linux":
         assert root_scope().decide(b".Git", True) is Reason.IN_SCOPE
-    monkeypatch.setattr(ignore, "_ANY_CASE", True)
+    monkeypatch.setattr(scope, "_ANY_CASE", True)
     assert root_scope().decide(b".Git", True) is Reason.ALWAYS
     assert root_scope().decide(b".gitignore", False) is Reason.IN_SCOPE
 

@@ -17,7 +17,7 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers.claude_code import IMPORTER
+from mulligan.importers.claude_code.reader import IMPORTER
 from mulligan.importers.records import Compacted, Ended, Problem, Record, Session, Source
 
 SESSION = "11111111-2222-3333-4444-555555555555"

@@ -16,7 +16,7 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers.codex import IMPORTER
+from mulligan.importers.codex.reader import IMPORTER
 from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
 
 SESSION = "01234567-89ab-7cde-8f01-23456789abcd"

@@ -19,7 +19,7 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers.gemini import IMPORTER
+from mulligan.importers.gemini.reader import IMPORTER
 from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
 
 SESSION = "abcdef01-2222-3333-4444-555555555555"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mulligan.core.entries import NewEntry
-from mulligan.importers.opencode import IMPORTER
+from mulligan.importers.opencode.reader import IMPORTER
 from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
 
 TIME = 1_794_798_231_000

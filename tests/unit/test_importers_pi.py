@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mulligan.core.entries import NewEntry
-from mulligan.importers.pi import IMPORTER
+from mulligan.importers.pi.reader import IMPORTER
 from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
 
 HEADER = {

@@ -26,9 +26,9 @@ from mulligan import Workspace
 from mulligan.core.entries import NewEntry
 from mulligan.errors import NotFound
 from mulligan.importers.records import Problem
-from mulligan.workspace.home import find_project, is_imported, known_projects
-from mulligan.workspace.importing import IMPORTERS, Imported, follow, import_logs
-from mulligan.workspace.search import search, search_everywhere
+from mulligan.workspace.project import find_project, is_imported, known_projects
+from mulligan.workspace.search.search import search, search_everywhere
+from mulligan.workspace.transfer.import_logs import IMPORTERS, Imported, follow, import_logs
 
 CLAUDE = "11111111-2222-3333-4444-555555555555"
 CODEX = "01234567-89ab-7cde-8f01-23456789abcd"
@@ -679,7 +679,7 @@ def wait_until(true: Callable[[], bool], process: subprocess.Popen[str]) -> None
 def test_a_long_log_can_be_given_up_in_the_middle_and_is_taken_to_its_end_the_next_time(
     tmp_path: Path, project: Path, mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mulligan.workspace.importing.BATCH", 10)
+    monkeypatch.setattr("mulligan.workspace.transfer.import_logs.BATCH", 10)
     name, lines = claude_code(str(project))
     said = lines[0]
     log = tmp_path / Path(name).name

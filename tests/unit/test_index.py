@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import mulligan
-from mulligan.files import index
+from mulligan.worktree.scan import stat_cache
 
 SETTLED = 0.06  # seconds after which the cache trusts what it saw
 
@@ -212,12 +212,12 @@ def test_every_cut_of_the_log_loads_as_one_of_its_beginnings(
     seen = []
     for length in range(len(data) + 1):
         path.write_bytes(data[:length])
-        found = remembered(index.load(str(path), root))
+        found = remembered(stat_cache.load(str(path), root))
         if not seen or seen[-1] != found:
             seen.append(found)
     assert len(seen) == 5
     assert len(set(seen)) == 5
-    assert seen[-1] == remembered(index.load(str(small.index), root))
+    assert seen[-1] == remembered(stat_cache.load(str(small.index), root))
 
 
 def test_a_save_writes_the_files_that_changed_not_their_folders(
@@ -236,7 +236,7 @@ def test_a_save_writes_the_files_that_changed_not_their_folders(
         workspace.save_cache(now=True)
         assert 0 < large.index.stat().st_size - before < 2000
         there = remembered(workspace.cache())
-    assert remembered(index.load(str(large.index), os.fsencode(project))) == there
+    assert remembered(stat_cache.load(str(large.index), os.fsencode(project))) == there
 
 
 def test_what_was_seen_is_saved_when_the_workspace_is_closed(
@@ -248,8 +248,8 @@ def test_what_was_seen_is_saved_when_the_workspace_is_closed(
             (project / "file").write_text(f"number {number}")
             workspace.checkpoint()
         there = remembered(workspace.cache())
-        assert remembered(index.load(str(small.index), os.fsencode(project))) != there
-    assert remembered(index.load(str(small.index), os.fsencode(project))) == there
+        assert remembered(stat_cache.load(str(small.index), os.fsencode(project))) != there
+    assert remembered(stat_cache.load(str(small.index), os.fsencode(project))) == there
 
 
 def test_who_closes_leaves_alone_what_another_has_saved_since(
@@ -283,7 +283,7 @@ def test_who_closes_while_another_is_at_work_saves_nothing(
     small.check()
 
 
-def remembered(cache: index.Cache) -> bytes:
+def remembered(cache: stat_cache.Cache) -> bytes:
     """All that a cache says of files, as one value."""
     if cache.root is None:
         return b""
@@ -311,8 +311,9 @@ def test_a_cache_with_any_byte_changed_finds_the_same(kept: Project) -> None:
 @pytest.mark.parametrize(
     "garbage",
     [
-        b"", b"\0" * 100, b"MULLIGAN INDEX 9\n", random.Random(3).randbytes(5000), index.HEADER,
-        index.HEADER + b"\0" * 64, index.HEADER + b"\xff" * 64,
+        b"", b"\0" * 100, b"MULLIGAN INDEX 9\n", random.Random(3).randbytes(5000),
+        stat_cache.HEADER,
+        stat_cache.HEADER + b"\0" * 64, stat_cache.HEADER + b"\xff" * 64,
     ],
     ids=["empty", "zeros", "other version", "random", "header", "header+zeros", "header+ones"],
 )  # fmt: skip

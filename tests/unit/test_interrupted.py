@@ -16,16 +16,18 @@ import pytest
 import mulligan
 from mulligan.core.tree import Change, file_entry
 from mulligan.errors import Busy, Corrupt, MulliganError
-from mulligan.files import apply, index, rubbish, staging, swap
-from mulligan.files.freeing import Freeing
-from mulligan.files.reach import Directories
-from mulligan.files.rubbish import Rubbish
-from mulligan.files.stage import Slot
-from mulligan.files.watch import Watcher
 from mulligan.journal import operations
 from mulligan.store.index import PackIndex
 from mulligan.store.writer import Writer
-from mulligan.workspace import restore
+from mulligan.workspace.restore import run
+from mulligan.worktree.fs import rename
+from mulligan.worktree.fs.deferred_unlink import Freeing
+from mulligan.worktree.fs.safe_paths import Directories
+from mulligan.worktree.restore import apply, displaced, staging_recovery
+from mulligan.worktree.restore.displaced import Rubbish
+from mulligan.worktree.restore.staging_area import Slot
+from mulligan.worktree.scan import stat_cache
+from mulligan.worktree.watch.inotify import Watcher
 
 NAMES = [f"f{number}" for number in range(10)]
 
@@ -157,7 +159,7 @@ def test_a_restore_that_was_interrupted_before_it_changed_anything_stays_undone(
         raise MulliganError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(restore, "_read_back", lambda *_: signal.raise_signal(signal.SIGINT))
+        patch.setattr(run, "_read_back", lambda *_: signal.raise_signal(signal.SIGINT))
         if not written_down:
             patch.setattr(operations, "abandon", fail)
         with mulligan.open(project) as workspace, pytest.raises(KeyboardInterrupt):
@@ -227,7 +229,7 @@ def test_an_interrupted_restore_whose_plan_is_damaged_keeps_nobody_waiting(
         workspace.restore(changed)
     half = read(project)
     with monkeypatch.context() as patch:
-        patch.setattr("mulligan.workspace.recover.between", damaged)
+        patch.setattr("mulligan.workspace.restore.recover.between", damaged)
         with mulligan.open(project) as workspace:
             [given_up] = workspace.recovered
             assert given_up.state == "abandoned"
@@ -250,7 +252,7 @@ def test_an_interrupted_restore_that_cannot_be_finished_keeps_nobody_from_readin
         workspace.restore(changed)
     half = read(project)
     with monkeypatch.context() as patch:
-        patch.setattr(staging, "rescue", refuse)
+        patch.setattr(staging_recovery, "rescue", refuse)
         with mulligan.open(project) as workspace:
             assert workspace.read(changed, "f0") == b"old f0"
             assert workspace.log()
@@ -271,7 +273,7 @@ def poor(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EPERM, "no links here")
 
-    monkeypatch.setattr(swap, "_system_call", lambda: None)
+    monkeypatch.setattr(rename, "_system_call", lambda: None)
     monkeypatch.setattr(os, "link", refuse)
 
 
@@ -296,7 +298,7 @@ def test_nothing_is_overwritten_where_there_is_no_way_to_move_but_to_look_first(
     fd = os.open(project, os.O_RDONLY)
     try:
         with pytest.raises(FileExistsError):
-            swap.move_if_free(b"f0", fd, b"f1", fd)
+            rename.move_if_free(b"f0", fd, b"f1", fd)
     finally:
         os.close(fd)
     assert read(project) == told("mine")
@@ -406,7 +408,7 @@ def test_no_room_for_what_can_be_lost_does_not_make_a_failure_of_what_is_done(
     with mulligan.open(project) as workspace:
         directory = Path(workspace.project.directory)
         with monkeypatch.context() as patch:
-            patch.setattr(index.os, "replace", full)
+            patch.setattr(stat_cache.os, "replace", full)
             workspace.drop_cache()
             (directory / "index").unlink()
             workspace._saved_at = 0.0
@@ -425,7 +427,7 @@ def test_names_that_a_file_system_keeps_for_deleted_files_are_not_rescued(projec
     fd = os.open(project, os.O_RDONLY)
     try:
         with Directories(os.fsencode(project)) as directories:
-            assert staging.clear(directories, fd, [], lambda _id: iter(())) == []
+            assert staging_recovery.clear(directories, fd, [], lambda _id: iter(())) == []
     finally:
         os.close(fd)
 
@@ -474,7 +476,7 @@ def test_a_write_in_the_moment_of_the_rename_is_noticed(
 
     parent = os.open(project, os.O_RDONLY)
     try:
-        monkeypatch.setattr(rubbish.os, "fstat", coarse)
+        monkeypatch.setattr(displaced.os, "fstat", coarse)
         with Freeing() as freeing:
             heap = Rubbish(freeing)
             change = Change(b"f", before, None)

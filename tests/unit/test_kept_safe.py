@@ -19,13 +19,13 @@ import pytest
 import mulligan
 from mulligan import Workspace
 from mulligan.errors import MulliganError, OutOfSpace
-from mulligan.files import freeing, sync
-from mulligan.files.sync import Syncing
 from mulligan.journal import operations
 from mulligan.store.packs import Record, pack_name
 from mulligan.store.writer import Writer
-from mulligan.workspace import arriving, restore
-from mulligan.workspace.restore import complete
+from mulligan.workspace.restore import finish, run
+from mulligan.workspace.restore.run import complete
+from mulligan.worktree.fs import deferred_unlink, sync
+from mulligan.worktree.fs.sync import Syncing
 
 
 @pytest.fixture
@@ -141,8 +141,8 @@ def test_what_an_interrupted_restore_had_not_read_back_is_read_back_before_it_go
     damage(workspace, workspace.store.locate(sha256(content).digest()))
     killed(
         """
-        from mulligan.workspace import restore
-        restore._read_back = lambda *given: os.kill(os.getpid(), 9)
+        from mulligan.workspace.restore import run
+        run._read_back = lambda *given: os.kill(os.getpid(), 9)
         with mulligan.open(sys.argv[1]) as workspace:
             workspace.restore(sys.argv[2])
         """,
@@ -187,10 +187,10 @@ def test_a_disk_that_is_full_once_the_files_are_changed_is_told_of_as_that(
         raise OutOfSpace("No space left; nothing was changed.")
 
     with monkeypatch.context() as context:
-        context.setattr(restore, "complete", full)
+        context.setattr(run, "complete", full)
         with pytest.raises(OutOfSpace, match="The files are changed"):
             workspace.restore(first.id)
-    assert restore.complete is complete
+    assert run.complete is complete
     assert workspace.undo().restored == ("src/app.py",)
     assert (root / "src" / "app.py").read_text() == "two\n"
 
@@ -393,10 +393,10 @@ def test_what_fails_before_the_mark_leaves_nothing_open(
         raise RuntimeError("it fails")
 
     with monkeypatch.context() as patched:
-        patched.setattr(arriving, "coverage", fail)
+        patched.setattr(finish, "coverage", fail)
         with pytest.raises(RuntimeError, match="it fails"):
             workspace.restore(target)
-    freeing.finish()
+    deferred_unlink.finish()
     links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
     held = [os.readlink(link) for link in links if os.path.lexists(link)]
     assert not [path for path in held if path.startswith(str(root))]

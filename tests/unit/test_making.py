@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from mulligan.core.tree import Change, file_entry, link_entry
-from mulligan.files import making, threads
-from mulligan.files.making import MANY, Made, made_for
-from mulligan.files.reach import Directories
-from mulligan.files.threads import Beside
+from mulligan.worktree.fs import background
+from mulligan.worktree.fs.background import Beside
+from mulligan.worktree.fs.safe_paths import Directories
+from mulligan.worktree.restore import making
+from mulligan.worktree.restore.making import MANY, Made, made_for
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no such files here")
 
@@ -149,7 +150,7 @@ def test_without_a_thread_each_comes_all_the_same(
     def refuse(*_: object) -> int:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads, "start_new_thread", refuse)
+    monkeypatch.setattr(background, "start_new_thread", refuse)
     wanted = changes(2 * MANY)
     came, files = drained(root, wanted)
     assert sorted(came) == sorted(wanted)

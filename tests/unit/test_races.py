@@ -22,8 +22,8 @@ import pytest
 import mulligan
 from mulligan.core import tree
 from mulligan.errors import Busy
-from mulligan.files import apply as applying
-from mulligan.files import staging
+from mulligan.worktree.restore import apply as applying
+from mulligan.worktree.restore import staging_recovery
 
 
 class Children:
@@ -243,7 +243,7 @@ class User:
                 self._act(action)
             return result
 
-        for module in (applying, staging):
+        for module in (applying, staging_recovery):
             self.monkeypatch.setattr(module, name, step)
 
     def _act(self, action: Callable[[], Any]) -> None:

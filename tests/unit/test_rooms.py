@@ -1,6 +1,6 @@
 """The direction of imports between the rooms, read from the source of every module.
 
-    errors, version <- core <- store, journal, files, importers, exporters <- workspace <- agent
+    errors, version <- core <- store, journal, worktree, importers, exporters <- workspace <- agent
         <- the public API (`mulligan` itself) <- protocols, server <- cli <- __main__
 
 A room may import itself and what is to the left of it; rooms between the same arrows do not know
@@ -23,7 +23,7 @@ API = "mulligan"
 LEVELS = [
     {"errors", "version"},
     {"core"},
-    {"store", "journal", "files", "importers", "exporters"},
+    {"store", "journal", "worktree", "importers", "exporters"},
     {"workspace"},
     {"agent"},
     {API},
@@ -61,8 +61,8 @@ def test_every_import_follows_the_direction_of_the_rooms() -> None:
         ("core.tree", "import mulligan.store", "core must not import store"),
         ("core.tree", "import json, mulligan.store.packs as p", "core must not import store"),
         ("core.tree", "from mulligan import store", "core must not import store"),
-        ("core.tree", "from .. import errors, files", "core must not import files"),
-        ("core.tree", "from ..files.scan import walk", "core must not import files"),
+        ("core.tree", "from .. import errors, worktree", "core must not import worktree"),
+        ("core.tree", "from ..worktree.scan import walk", "core must not import worktree"),
         ("core.tree", "from ..version import __version__", "core must not import version"),
         ("core.deep.er", "from ...journal import db", "core must not import journal"),
         ("core.tree", "import os.path", "core must not import os"),
@@ -70,8 +70,8 @@ def test_every_import_follows_the_direction_of_the_rooms() -> None:
         ("core.tree", "def f():\n    import random", "core must not import random"),
         ("core.tree", "import numpy", "core must not import numpy"),
         ("store.packs", "from mulligan.journal.db import Journal", "store must not import journal"),
-        ("files.scan", "from ..store import objects", "files must not import store"),
-        ("files.scan", "from mulligan import Workspace", "files must not import mulligan"),
+        ("worktree.scan", "from ..store import objects", "worktree must not import store"),
+        ("worktree.scan", "from mulligan import Workspace", "worktree must not import mulligan"),
         ("importers.pi", "from .. import *", "importers must not import mulligan"),
         ("store.packs", "class A:\n  from ..agent import x", "store must not import agent"),
         (
@@ -85,7 +85,7 @@ def test_every_import_follows_the_direction_of_the_rooms() -> None:
             "workspace must not import cli",
         ),
         ("workspace.open", "from mulligan.agent import loop", "workspace must not import agent"),
-        ("server.app", "import mulligan.protocols.mcp", "server must not import protocols"),
+        ("server.app", "import mulligan.protocols.mcp.server", "server must not import protocols"),
         ("server.app", "from ..cli.output import table", "server must not import cli"),
         ("", "from .cli import main", "mulligan must not import cli"),
         ("helpers", "import json", "helpers is not a room"),
@@ -113,7 +113,7 @@ def test_an_import_against_the_direction_is_found(module: str, source: str, comp
             False,
             "import os\nfrom ..core import tree\nfrom . import gc",
         ),
-        ("mulligan.workspace.open", False, "from .. import store, journal, files, errors"),
+        ("mulligan.workspace.open", False, "from .. import store, journal, worktree, errors"),
         ("mulligan.server", True, "from ..workspace import open\nfrom .app import App"),
         ("mulligan.cli.main", False, "import mulligan, click\nfrom ..server import app"),
         ("mulligan.__main__", False, "from .cli.main import main"),

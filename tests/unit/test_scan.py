@@ -23,10 +23,10 @@ import pytest
 import mulligan
 from mulligan.core.coverage import Coverage
 from mulligan.core.tree import Tree, decode, join
-from mulligan.files import snapshot
-from mulligan.files.index import Cache
-from mulligan.files.names import Limits
-from mulligan.files.scan import Scan
+from mulligan.worktree.scan import tree_builder
+from mulligan.worktree.scan.classify import Limits
+from mulligan.worktree.scan.scanner import Scan
+from mulligan.worktree.scan.stat_cache import Cache
 
 IS_ROOT = os.geteuid() == 0
 
@@ -268,9 +268,9 @@ def look(root: Path, sink: Sink, cache: Cache) -> dict[str, bytes]:
     scan = Scan(os.fsencode(root), cache, sink, limits=Limits())
     scan.full()
     assert cache.root is not None
-    made = snapshot.build(cache.root, sink.load, lambda data, *_: sink.put(data), 1 << 30)
+    made = tree_builder.build(cache.root, sink.load, lambda data, *_: sink.put(data), 1 << 30)
     assert made.tree in sink.kept
-    coverage = snapshot.describe(cache.root, made.guarded_files)
+    coverage = tree_builder.describe(cache.root, made.guarded_files)
     found = {
         os.fsdecode(join(path, name)): sink.kept[seen[6]]
         for path, node in cache.root.walk()

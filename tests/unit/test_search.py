@@ -31,8 +31,8 @@ from mulligan.core.entries import (
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import append, sessions
 from mulligan.journal.append import Appender
-from mulligan.workspace import search as searching
-from mulligan.workspace.search import Found, rebuild, search, search_everywhere
+from mulligan.workspace.search import search as searching
+from mulligan.workspace.search.search import Found, rebuild, search, search_everywhere
 from mulligan.workspace.workspace import Workspace, open_workspace
 
 IDS = (f"{os.getpid()}-{number}" for number in itertools.count())
@@ -405,8 +405,8 @@ def test_the_index_can_be_made_anew(workspace: Workspace) -> None:
 def test_many_batches_leave_nothing_out(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mulligan.journal.search.BATCH_ENTRIES", 7)
-    monkeypatch.setattr("mulligan.journal.search.BATCH_BYTES", 100)
+    monkeypatch.setattr("mulligan.journal.search.index.BATCH_ENTRIES", 7)
+    monkeypatch.setattr("mulligan.journal.search.index.BATCH_BYTES", 100)
     number = record(workspace, *(say(f"word {'x' * (n % 60)}") for n in range(40)))
     assert search(workspace, "word").total == 40
     record(workspace, *(say(f"word {'x' * (n % 60)}") for n in range(40)), session=number)
@@ -559,7 +559,7 @@ def test_processes_append_and_search_at_once(workspace: Workspace) -> None:
     looking = """
         import sys
         from mulligan.workspace.workspace import open_workspace
-        from mulligan.workspace.search import search
+        from mulligan.workspace.search.search import search
         with open_workspace(sys.argv[1]) as workspace:
             before = 0
             for _ in range(60):
@@ -605,10 +605,10 @@ def test_a_process_that_dies_while_it_catches_up_leaves_a_good_index(workspace: 
     number = record(workspace, *(say(f"word {each}") for each in range(50)))
     dying = """
         import os, sys
-        from mulligan.journal import search
-        from mulligan.workspace.search import rebuild
+        from mulligan.journal.search import index
+        from mulligan.workspace.search.search import rebuild
         from mulligan.workspace.workspace import open_workspace
-        search.BATCH_ENTRIES = 7
+        index.BATCH_ENTRIES = 7
         def progress(stage, done, total):
             if done >= 21:
                 os._exit(9)

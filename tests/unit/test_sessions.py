@@ -17,7 +17,7 @@ import mulligan
 from mulligan import Workspace
 from mulligan.core.entries import NewEntry
 from mulligan.journal import events
-from mulligan.workspace.session_results import Branch, Entry
+from mulligan.workspace.results.sessions import Branch, Entry
 
 WRITERS = 8
 EACH = 40

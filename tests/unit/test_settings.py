@@ -10,7 +10,6 @@ import pytest
 
 import mulligan
 from mulligan.errors import UsageError
-from mulligan.files.names import Limits
 from mulligan.workspace.settings import (
     SECTIONS,
     Retention,
@@ -19,6 +18,7 @@ from mulligan.workspace.settings import (
     parse_size,
     read_settings,
 )
+from mulligan.worktree.scan.classify import Limits
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 

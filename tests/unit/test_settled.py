@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import mulligan
-from mulligan.files import settled as module
-from mulligan.files.settled import is_racy, settled
+from mulligan.worktree.scan import racy as module
+from mulligan.worktree.scan.racy import is_racy, settled
 
 SECOND = 1_000_000_000
 MOMENT = 1_700_000_000 * SECOND + 123_456_789

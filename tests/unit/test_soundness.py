@@ -115,7 +115,7 @@ def test_what_is_not_listed_is_damaged(store: Reading) -> None:
 
 
 def test_only_so_much_is_remembered(store: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mulligan.store.soundness.MOST", 2)
+    monkeypatch.setattr("mulligan.store.verified_cache.MOST", 2)
     ids = [put(store, os.urandom(200)) for _ in range(7)]
     store.forget_kept()
     store.read.clear()

@@ -20,7 +20,7 @@ from mulligan.store import writer as writing
 from mulligan.store.gc import collect
 from mulligan.store.objects import DELTA_DEPTH, Store
 from mulligan.store.packs import CHUNKS, DELTA, RAW, frame_head
-from mulligan.store.reach import Root
+from mulligan.store.reachability import Root
 from mulligan.store.verify import verify
 from mulligan.store.writer import Writer
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mulligan.files import threads
-from mulligan.files.threads import SOON, Beside, quick_turns
+from mulligan.worktree.fs import background
+from mulligan.worktree.fs.background import SOON, Beside, quick_turns
 
 
 def test_turns_are_quick_for_a_while() -> None:
@@ -63,7 +63,7 @@ def refuse(*_: object) -> int:
 def test_what_no_thread_has_begun_is_done_by_whoever_waits(
     monkeypatch: pytest.MonkeyPatch, start: Callable[..., int]
 ) -> None:
-    monkeypatch.setattr(threads, "start_new_thread", start)
+    monkeypatch.setattr(background, "start_new_thread", start)
     by: list[int] = []
     work = Beside(lambda: by.append(threading.get_ident()))
     work.start()
@@ -74,7 +74,7 @@ def test_what_no_thread_has_begun_is_done_by_whoever_waits(
 
 def test_a_thread_that_comes_late_finds_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     late: list[Callable[[], Any]] = []
-    monkeypatch.setattr(threads, "start_new_thread", lambda work, _: late.append(work) or 0)
+    monkeypatch.setattr(background, "start_new_thread", lambda work, _: late.append(work) or 0)
     done: list[bool] = []
     work = Beside(lambda: done.append(True))
     work.start()

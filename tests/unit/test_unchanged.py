@@ -10,8 +10,8 @@ import pytest
 
 import mulligan
 from mulligan import Workspace
-from mulligan.files import scan
-from mulligan.files.scan import Scan
+from mulligan.worktree.scan import scanner
+from mulligan.worktree.scan.scanner import Scan
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.append(True)
         original(self)
 
-    monkeypatch.setattr(scan.Scan, "full", noted)
+    monkeypatch.setattr(scanner.Scan, "full", noted)
     return found
 
 
@@ -66,7 +66,7 @@ def test_nothing_is_opened_where_nothing_happened(
     def refuse(path: bytes) -> None:
         raise AssertionError(f"{path!r} was opened")
 
-    monkeypatch.setattr(scan, "opened", refuse)
+    monkeypatch.setattr(scanner, "opened", refuse)
     second = workspace.checkpoint()
     assert (second.tree, second.coverage) == (first.tree, first.coverage)
     assert not full

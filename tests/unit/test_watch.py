@@ -22,8 +22,8 @@ from pathlib import Path
 import pytest
 
 from mulligan.errors import Busy, Unsupported, UsageError
-from mulligan.files import watch_socket
-from mulligan.files.watch import Changes, Watcher
+from mulligan.worktree.watch import remote
+from mulligan.worktree.watch.inotify import Changes, Watcher
 
 if sys.platform != "linux":
 
@@ -421,7 +421,7 @@ def test_a_directory_too_deep_for_the_kernel_is_a_loss_while_it_is_there(
 
 LIMIT_OF_WATCHES = """
 import os, sys
-from mulligan.files.watch import Watcher
+from mulligan.worktree.watch.inotify import Watcher
 with open("/proc/sys/user/max_inotify_watches", "w") as file:
     file.write("3")
 root = os.fsencode(sys.argv[1])
@@ -448,7 +448,7 @@ with Watcher(root) as watcher:
 
 UNMOUNT = """
 import os, subprocess, sys
-from mulligan.files.watch import Watcher
+from mulligan.worktree.watch.inotify import Watcher
 root = os.fsencode(sys.argv[1])
 os.mkdir(root + b"/mount")
 subprocess.run(["mount", "-t", "tmpfs", "none", root + b"/mount"], check=True)
@@ -467,7 +467,7 @@ with Watcher(root) as watcher:
 
 MOUNT_OVER = """
 import os, subprocess, sys
-from mulligan.files.watch import Watcher
+from mulligan.worktree.watch.inotify import Watcher
 root = os.fsencode(sys.argv[1])
 os.makedirs(root + b"/a/sub")
 with Watcher(root) as watcher:
@@ -483,7 +483,7 @@ with Watcher(root) as watcher:
 
 BIND_MOUNT = """
 import os, subprocess, sys
-from mulligan.files.watch import Watcher
+from mulligan.worktree.watch.inotify import Watcher
 root = os.fsencode(sys.argv[1])
 os.mkdir(root + b"/a")
 os.mkdir(root + b"/b")
@@ -733,13 +733,13 @@ def address(project: Path) -> str:
 
 
 @pytest.fixture
-def server(watcher: Watcher, address: str) -> Iterator[watch_socket.Server]:
-    with watch_socket.serve(watcher, address) as server:
+def server(watcher: Watcher, address: str) -> Iterator[remote.Server]:
+    with remote.serve(watcher, address) as server:
         yield server
 
 
-def remote(address: str) -> watch_socket.RemoteWatcher:
-    client = watch_socket.connect(address, timeout=30)
+def connected(address: str) -> remote.RemoteWatcher:
+    client = remote.connect(address, timeout=30)
     assert client is not None
     return client
 
@@ -766,7 +766,7 @@ def ask(address: str, request: bytes) -> bytes:
 @pytest.mark.usefixtures("server")
 def test_a_remote_watcher_tells_what_the_watcher_knows(root: bytes, address: str) -> None:
     write(root, b"sub/\xff\n")
-    with remote(address) as client:
+    with connected(address) as client:
         token = client.since(None).token
         assert client.add(b"sub") and client.add(b"sub")
         assert not client.add(b"missing")
@@ -781,7 +781,7 @@ def test_a_remote_watcher_tells_what_the_watcher_knows(root: bytes, address: str
 @pytest.mark.usefixtures("server")
 def test_a_remote_mirror_ends_up_equal_to_the_disk(root: bytes, address: str) -> None:
     mischief = Mischief(root, random.Random(3))
-    with remote(address) as client:
+    with connected(address) as client:
         mirror = Mirror(root, client, meanwhile=mischief.now_and_then)  # type: ignore[arg-type]
         for _ in range(20):
             for _ in range(10):
@@ -798,7 +798,7 @@ def test_many_directories_go_in_requests_that_the_server_takes(root: bytes, addr
     directories = [b"%d" % n + b"x" * 200 for n in range(3000)]
     for directory in directories:
         os.mkdir(root + b"/" + directory)
-    with remote(address) as client:
+    with connected(address) as client:
         token = client.since(None).token
         assert client.add_many(directories)
         assert not client.add_many([b"missing", *directories[:3]])
@@ -812,7 +812,7 @@ def test_several_clients_at_once_each_get_everything(root: bytes, address: str) 
     ready = threading.Barrier(9, timeout=30)
 
     def work() -> None:
-        with remote(address) as client:
+        with connected(address) as client:
             token = client.since(None).token
             ready.wait()
             ready.wait()
@@ -832,7 +832,7 @@ def test_several_clients_at_once_each_get_everything(root: bytes, address: str) 
 
 @pytest.mark.usefixtures("server")
 def test_a_silent_client_is_hung_up_on_and_keeps_nobody_waiting(address: str) -> None:
-    with socket.socket(socket.AF_UNIX) as silent, remote(address) as client:
+    with socket.socket(socket.AF_UNIX) as silent, connected(address) as client:
         silent.settimeout(30)
         silent.connect(address)
         token = client.since(None).token
@@ -845,7 +845,7 @@ def test_a_silent_client_is_hung_up_on_and_keeps_nobody_waiting(address: str) ->
 
 @pytest.mark.usefixtures("server")
 def test_more_clients_than_are_welcome_are_turned_away(address: str) -> None:
-    crowd = [socket.socket(socket.AF_UNIX) for _ in range(watch_socket.MAX_CONNECTIONS)]
+    crowd = [socket.socket(socket.AF_UNIX) for _ in range(remote.MAX_CONNECTIONS)]
     for one in crowd:
         one.settimeout(30)
         one.connect(address)
@@ -878,7 +878,7 @@ def test_more_clients_than_are_welcome_are_turned_away(address: str) -> None:
 def test_garbage_gets_an_error_and_harms_nobody(address: str, request_: bytes) -> None:
     answer = ask(address, request_)
     assert not answer or json.loads(answer)["error"]
-    with remote(address) as client:
+    with connected(address) as client:
         token = client.since(None).token
         assert not client.since(token).lost
 
@@ -897,26 +897,26 @@ def test_the_socket_is_for_the_user_alone_and_goes_with_the_server(
 ) -> None:
     old = os.umask(0)
     try:
-        server = watch_socket.serve(watcher, address)
+        server = remote.serve(watcher, address)
     finally:
         os.umask(old)
     assert stat.S_IMODE(os.stat(address).st_mode) == 0o600
-    client = remote(address)
+    client = connected(address)
     token = client.since(None).token
     server.close()
     server.close()
     assert not os.path.exists(address)
     assert client.since(token).lost and client.broken
     assert not client.add(b"") and not client.add_many([b""])
-    assert watch_socket.connect(address) is None
+    assert remote.connect(address) is None
     assert not watcher.since(token).lost, "the watcher itself goes on"
 
 
 @pytest.mark.usefixtures("server")
 def test_a_second_server_is_refused_while_the_first_lives(watcher: Watcher, address: str) -> None:
     with pytest.raises(Busy):
-        watch_socket.serve(watcher, address)
-    with remote(address) as client:
+        remote.serve(watcher, address)
+    with connected(address) as client:
         assert client.add(b"")
 
 
@@ -924,20 +924,20 @@ def test_a_stale_socket_is_replaced(watcher: Watcher, address: str) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(address)
         dead.listen()
-    assert watch_socket.connect(address) is None
-    with watch_socket.serve(watcher, address), remote(address) as client:
+    assert remote.connect(address) is None
+    with remote.serve(watcher, address), connected(address) as client:
         assert client.add(b"")
 
 
 def test_of_many_servers_that_start_at_once_one_wins(watcher: Watcher, address: str) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(address)
-    servers: list[watch_socket.Server] = []
+    servers: list[remote.Server] = []
     refused: list[Busy] = []
 
     def start() -> None:
         try:
-            servers.append(watch_socket.serve(watcher, address))
+            servers.append(remote.serve(watcher, address))
         except Busy as error:
             refused.append(error)
 
@@ -947,7 +947,7 @@ def test_of_many_servers_that_start_at_once_one_wins(watcher: Watcher, address: 
     for thread in threads:
         thread.join(30)
     assert len(servers) == 1 and len(refused) == 7
-    with remote(address) as client:
+    with connected(address) as client:
         assert client.add(b"")
     servers[0].close()
 
@@ -955,19 +955,19 @@ def test_of_many_servers_that_start_at_once_one_wins(watcher: Watcher, address: 
 def test_a_file_that_is_no_socket_is_left_alone(watcher: Watcher, address: str) -> None:
     Path(address).write_text("mine")
     with pytest.raises(UsageError):
-        watch_socket.serve(watcher, address)
+        remote.serve(watcher, address)
     assert Path(address).read_text() == "mine"
-    assert watch_socket.connect(address) is None
+    assert remote.connect(address) is None
 
 
 def test_a_server_does_not_remove_the_socket_of_its_successor(
     watcher: Watcher, address: str
 ) -> None:
-    first = watch_socket.serve(watcher, address)
+    first = remote.serve(watcher, address)
     os.unlink(address)
-    with watch_socket.serve(watcher, address):
+    with remote.serve(watcher, address):
         first.close()
-        with remote(address) as client:
+        with connected(address) as client:
             assert client.add(b"")
 
 
@@ -975,23 +975,23 @@ def test_a_path_too_long_for_a_socket_works_all_the_same(watcher: Watcher, proje
     place = project / ("long" * 40) / ("longer" * 30)
     place.mkdir(parents=True)
     address = str(place / "watch.sock")
-    assert watch_socket.connect(address) is None
-    with watch_socket.serve(watcher, address):
-        with remote(address) as client:
+    assert remote.connect(address) is None
+    with remote.serve(watcher, address):
+        with connected(address) as client:
             assert client.add(b"")
         with pytest.raises(Busy):
-            watch_socket.serve(watcher, address)
+            remote.serve(watcher, address)
     assert list(place.iterdir()) == []
     with pytest.raises(Unsupported, match="shorter"):
-        watch_socket.serve(watcher, str(place / ("name" * 40)))
+        remote.serve(watcher, str(place / ("name" * 40)))
 
 
 def test_nobody_there_and_nobody_answering_both_have_an_end(address: str) -> None:
-    assert watch_socket.connect(address + "/missing/place") is None
+    assert remote.connect(address + "/missing/place") is None
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(address)
         mute.listen()
-        client = watch_socket.connect(address, timeout=0.05)
+        client = remote.connect(address, timeout=0.05)
         assert client is not None
         assert not client.add(b"")
         assert client.broken
@@ -1032,7 +1032,7 @@ def test_a_server_that_talks_nonsense_is_not_believed(address: str, answer: byte
 
         thread = threading.Thread(target=talk, daemon=True)
         thread.start()
-        with remote(address) as client:
+        with connected(address) as client:
             assert client.since("x:1") == Changes(frozenset(), True, "")
             assert client.broken
         liar.shutdown(socket.SHUT_RDWR)
@@ -1042,11 +1042,11 @@ def test_a_server_that_talks_nonsense_is_not_believed(address: str, answer: byte
 def test_two_processes_talk(root: bytes, address: str) -> None:
     script = (
         "import sys\n"
-        "from mulligan.files.watch_socket import connect\n"
+        "from mulligan.worktree.watch.remote import connect\n"
         "client = connect(sys.argv[1], 30)\n"
         "print('ctypes' in sys.modules, client.since(sys.argv[2]).paths)\n"
     )
-    with Watcher(root) as watcher, watch_socket.serve(watcher, address):
+    with Watcher(root) as watcher, remote.serve(watcher, address):
         watcher.add(b"")
         token = watcher.since(None).token
         write(root, b"file")

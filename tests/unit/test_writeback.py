@@ -17,7 +17,7 @@ import pytest
 
 from mulligan.store.index import PackIndex
 from mulligan.store.packs import RAW, Record
-from mulligan.store.writeback import LOG_PAGES
+from mulligan.store.wal_checkpointer import LOG_PAGES
 
 ROWS, MANY = 40_000, 2 * LOG_PAGES
 

@@ -76,8 +76,31 @@ COMMANDS = {name: words for section in SECTIONS.values() for name, words in sect
 EXTRAS = {"anyio": "server", "starlette": "server", "uvicorn": "server", "websockets": "server"}
 EXTRAS |= {"mcp": "mcp"}
 """Packages that the core does without, and the extra that brings each."""
-ELSEWHERE = {"import": ("import_logs", "import_command"), "mcp": ("mcp_command", "mcp_command")}
-"""Commands whose names Python keeps for itself, or that a package has too."""
+FOLDERS = {
+    "agents": ("hook", "install", "mcp", "rpc", "run", "uninstall"),
+    "demo": ("demo",),
+    "files": (
+        *("checkpoint", "diff", "log", "operations", "redo", "restore", "show", "status"),
+        "undo",
+    ),
+    "maintenance": ("doctor", "forget", "gc", "verify"),
+    "review": ("approve", "discard", "keep", "pending", "reset", "review"),
+    "server": ("serve", "up", "watch"),
+    "sessions": (
+        "export",
+        "goto",
+        "import",
+        "search",
+        "session",
+        "sessions",
+        "stats",
+        "tree",
+        "turn",
+    ),
+}
+FOLDER_OF = {command: f"{folder}." for folder, commands in FOLDERS.items() for command in commands}
+MODULE_OF = {"import": ("import_logs", "import_command"), "mcp": ("mcp_command", "mcp_command")}
+"""Commands whose names are Python keywords or the names of packages: module and function."""
 
 
 class Group(click.Group):
@@ -89,8 +112,9 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, name = ELSEWHERE.get(cmd_name, (cmd_name, cmd_name))
-        found = getattr(import_module(f"mulligan.cli.{module}"), name)
+        module, name = MODULE_OF.get(cmd_name, (cmd_name, cmd_name))
+        folder = FOLDER_OF.get(cmd_name, "")
+        found = getattr(import_module(f"mulligan.cli.{folder}{module}"), name)
         assert isinstance(found, click.Command)
         return found
 

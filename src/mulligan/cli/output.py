@@ -19,7 +19,7 @@ from mulligan.core.coverage import Coverage, raw, text
 from mulligan.core.times import nanoseconds
 
 if TYPE_CHECKING:
-    from mulligan.workspace.results import FolderChange, Operation
+    from mulligan.workspace.results.files import FolderChange, Operation
     from mulligan.workspace.workspace import Workspace
 
 EXIT = {

@@ -31,7 +31,7 @@ from mulligan.core.entries import (
     NewEntry,
 )
 from mulligan.importers import changes
-from mulligan.importers.claude_code_lines import text_of
+from mulligan.importers.claude_code.lines import text_of
 from mulligan.importers.database import Unreadable, Value, decoded, opened, rows
 from mulligan.importers.folders import folders_in, given
 from mulligan.importers.git_objects import Commit, Repository

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from mulligan.core.view import Step
+from mulligan.core.undo_order import Step
 from mulligan.journal.db import Database
 
 Id = bytes

@@ -23,9 +23,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from mulligan.server.hub import Hub
-from mulligan.server.shapes import from_json, from_query, known_part, plain
-from mulligan.server.wire import Json, query_of, read_json
+from mulligan.server.errors_json import Json, query_of, read_json
+from mulligan.server.registry import Hub
+from mulligan.server.schema import from_json, from_query, known_part, plain
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 IN_PATH = re.compile(r"{(\w+)}")

@@ -15,15 +15,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from mulligan.errors import MulliganError
-from mulligan.server.hub import Hub
+from mulligan.server.errors_json import error_response
 from mulligan.server.limits import Limits
+from mulligan.server.registry import Hub
 from mulligan.server.security import Guard
-from mulligan.server.wire import error_response
 
 MODULES = (
-    "routes_projects", "routes_sessions", "routes_review", "routes_checkpoints", "routes_search",
-    "routes_settings", "routes_upkeep", "routes_agents", "events", "jobs", "files", "openapi",
-    "dialogs", "websocket", "page",
+    "v1.projects", "v1.sessions", "v1.review", "v1.checkpoints", "v1.search", "v1.settings",
+    "v1.maintenance", "v1.agents", "events", "v1.jobs", "v1.files", "openapi",
+    "dialogs.routes", "websocket.connection", "page",
 )  # fmt: skip
 """Each has `routes(hub)`. The page is last: it answers for every other address."""
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mulligan.errors import NotFound
-from mulligan.server.wire import Refused, as_error
-from mulligan.workspace.results import Progress
+from mulligan.server.errors_json import Refused, as_error
+from mulligan.workspace.results.files import Progress
 
 AT_ONCE = 4
 WAITING = 100

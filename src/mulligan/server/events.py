@@ -16,10 +16,10 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from mulligan.server.api import Section
+from mulligan.server.errors_json import encoded
 from mulligan.server.feed import Subscription, Told
-from mulligan.server.hub import Hub
-from mulligan.server.shapes import About
-from mulligan.server.wire import encoded
+from mulligan.server.registry import Hub
+from mulligan.server.schema import About
 
 section = Section("events")
 PING_SECONDS = 15.0

@@ -21,7 +21,7 @@ from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.journal import events
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.workspace.home import Project, known_projects
+from mulligan.workspace.project import Project, known_projects
 
 LOOK_EVERY = 0.08
 LOOK_FOR_PROJECTS = 2.0

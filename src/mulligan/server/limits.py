@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from mulligan.server.wire import Refused, error_response
+from mulligan.server.errors_json import Refused, error_response
 
 if TYPE_CHECKING:
-    from mulligan.server.hub import Hub
+    from mulligan.server.registry import Hub
 
 REQUESTS = 256
 STREAMS = 4096

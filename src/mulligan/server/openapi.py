@@ -14,17 +14,18 @@ from starlette.routing import BaseRoute, Route
 
 from mulligan.core.coverage import Coverage
 from mulligan.server.api import Endpoint, Section
-from mulligan.server.hub import Hub
-from mulligan.server.routes_search import StatsRow
-from mulligan.server.shapes import Schemas, Shape
-from mulligan.server.wire import Json
+from mulligan.server.errors_json import Json
+from mulligan.server.registry import Hub
+from mulligan.server.schema import Schemas, Shape
+from mulligan.server.v1.search import StatsRow
 from mulligan.version import __version__
-from mulligan.workspace import results, review_results, search, session_results, sizes, stats
+from mulligan.workspace import disk_usage
+from mulligan.workspace.results import files, review, sessions
+from mulligan.workspace.search import search, tool_stats
 
 MODULES = (
-    "routes_projects", "routes_sessions", "routes_review", "routes_checkpoints", "files",
-    "routes_search", "routes_settings", "routes_upkeep", "routes_agents", "jobs", "events",
-    "dialogs",
+    "v1.projects", "v1.sessions", "v1.review", "v1.checkpoints", "v1.files", "v1.search",
+    "v1.settings", "v1.maintenance", "v1.agents", "v1.jobs", "events", "dialogs.routes",
 )  # fmt: skip
 MEANINGS = {
     "400": "The request makes no sense: usage, refused_root.",
@@ -89,21 +90,21 @@ class StatsTable(TypedDict):
 COUNTS = {"additions": int, "deletions": int}
 SHAPES: dict[type, Shape | type] = {
     Coverage: CoverageRow,
-    results.Checkpoint: Shape(
-        renamed={"id": "checkpoint"}, hidden=("changes",), sometimes={"changes": results.Changes}
+    files.Checkpoint: Shape(
+        renamed={"id": "checkpoint"}, hidden=("changes",), sometimes={"changes": files.Changes}
     ),
-    results.FileChange: Shape(hidden=("patch",)),
-    results.RestorePlan: Shape(added={"preview": bool}),
-    results.Operation: Shape(renamed={"number": "operation"}),
-    results.Verified: Shape(added={"clean": bool}),
-    session_results.Session: Shape(renamed={"id": "session"}),
-    session_results.Entry: Shape(renamed={"id": "entry"}),
-    review_results.PendingHunk: Shape(renamed={"id": "hunk"}, added=COUNTS),
-    review_results.PendingFile: Shape(added=COUNTS),
-    review_results.Review: Shape(added=COUNTS | {"total": int}),
+    files.FileChange: Shape(hidden=("patch",)),
+    files.RestorePlan: Shape(added={"preview": bool}),
+    files.Operation: Shape(renamed={"number": "operation"}),
+    files.Verified: Shape(added={"clean": bool}),
+    sessions.Session: Shape(renamed={"id": "session"}),
+    sessions.Entry: Shape(renamed={"id": "entry"}),
+    review.PendingHunk: Shape(renamed={"id": "hunk"}, added=COUNTS),
+    review.PendingFile: Shape(added=COUNTS),
+    review.Review: Shape(added=COUNTS | {"total": int}),
     search.Hit: Shape(added={"snippet": str}, hidden=("pieces",)),
-    stats.Stats: StatsTable,
-    sizes.Sizes: Shape(added={"total": int}),
+    tool_stats.Stats: StatsTable,
+    disk_usage.Sizes: Shape(added={"total": int}),
 }
 """Where the JSON of an answer differs from the fields of its type."""
 

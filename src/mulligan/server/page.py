@@ -11,9 +11,9 @@ from starlette.responses import FileResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Route
 
 from mulligan.errors import NotFound
-from mulligan.server.hub import Hub
+from mulligan.server.errors_json import query_of
+from mulligan.server.registry import Hub
 from mulligan.server.security import COOKIE
-from mulligan.server.wire import query_of
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
 HASHED = re.compile(r"[.-][0-9A-Za-z_-]{8,}\.\w+$")

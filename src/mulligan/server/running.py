@@ -17,7 +17,10 @@ import uvicorn
 
 from mulligan.errors import Busy, MulliganError, UsageError
 from mulligan.server.app import create_app
-from mulligan.server.finding import (
+from mulligan.server.errors_json import HEADER_LIMIT, MESSAGE_LIMIT
+from mulligan.server.protocol import Connection
+from mulligan.server.registry import Hub
+from mulligan.server.server_file import (
     LOCK,
     RECORD,
     SOCKET,
@@ -26,9 +29,6 @@ from mulligan.server.finding import (
     running,
     socket_address,
 )
-from mulligan.server.hub import Hub
-from mulligan.server.protocol import Connection
-from mulligan.server.wire import HEADER_LIMIT, MESSAGE_LIMIT
 from mulligan.workspace.process import identity
 
 LOOPBACK = "127.0.0.1"

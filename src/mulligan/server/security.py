@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from mulligan.errors import MulliganError
-from mulligan.server.wire import Refused, error_response, query_of
+from mulligan.server.errors_json import Refused, error_response, query_of
 
 COOKIE = "mulligan_token"
 POLICY = (

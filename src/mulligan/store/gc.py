@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from mulligan.errors import Corrupt
-from mulligan.store.durable import sync_directory
+from mulligan.store.fsync import sync_directory
 from mulligan.store.objects import Store
 from mulligan.store.packs import Record, pack_name
-from mulligan.store.reach import Problem, Root, reachable
+from mulligan.store.reachability import Problem, Root, reachable
 from mulligan.store.writer import Writer
 
 

@@ -18,7 +18,7 @@ import apsw
 
 from mulligan.errors import Busy, Corrupt, NewerFormat, out_of_space_or_failed
 from mulligan.store.packs import Record, pack_name, pack_number
-from mulligan.store.writeback import WriteBack
+from mulligan.store.wal_checkpointer import WriteBack
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (

@@ -15,7 +15,7 @@ from threading import RLock
 
 from mulligan.errors import Corrupt, MissingObject
 from mulligan.store import zstd
-from mulligan.store.durable import make_directories, sync_directory
+from mulligan.store.fsync import make_directories, sync_directory
 from mulligan.store.index import PackIndex
 from mulligan.store.packs import (
     CHUNKS,
@@ -28,7 +28,7 @@ from mulligan.store.packs import (
     records,
     split_chunks,
 )
-from mulligan.store.soundness import Soundness
+from mulligan.store.verified_cache import Soundness
 
 DELTA_DEPTH = 8
 KEPT_OBJECT, KEPT_BYTES = 64 << 10, 16 << 20

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mulligan.errors import Corrupt
 from mulligan.store.objects import Store
 from mulligan.store.packs import CHUNKS, MAGIC, RECORD_MAGIC, Record, pack_name
-from mulligan.store.reach import Problem, Root, reachable
+from mulligan.store.reachability import Problem, Root, reachable
 
 Id = bytes
 

@@ -18,7 +18,7 @@ from types import TracebackType
 
 from mulligan.errors import Corrupt, OutOfSpace
 from mulligan.store import zstd
-from mulligan.store.durable import sync_directory
+from mulligan.store.fsync import sync_directory
 from mulligan.store.objects import DELTA_DEPTH, Store
 from mulligan.store.packing import LEVEL, Packer
 from mulligan.store.packs import (
@@ -32,7 +32,7 @@ from mulligan.store.packs import (
     frame_head,
     pack_name,
 )
-from mulligan.store.soundness import MOST
+from mulligan.store.verified_cache import MOST
 
 PACK_LIMIT = 64 << 20
 BUFFER = 1 << 20
@@ -132,7 +132,7 @@ class Writer:
         """Stores a large content cut into chunks; gives its identity and length."""
         from pyfastcdc import FastCDC
 
-        from mulligan.store.hashing import Hashing
+        from mulligan.store.stream_hash import Hashing
 
         chunks = self._earlier_chunks(base)
         listed = self.store.index.find_many({id for id, _length in chunks})

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mulligan.core.coverage import raw, text
 from mulligan.core.tree import file_entry, find
 from mulligan.errors import NotFound, UsageError, WouldLoseWork
-from mulligan.files import index
-from mulligan.files.ignore import DEFAULT_EXCLUDES, Reason
-from mulligan.files.rules import Rules
-from mulligan.files.snapshot import WHY
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
-from mulligan.workspace.checkpoints import coverage, read_disk
-from mulligan.workspace.observe import Observation
-from mulligan.workspace.restore import perform
-from mulligan.workspace.results import RestoreResult, plain
-from mulligan.workspace.wish import Wish, settled
+from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.target import Wish, settled
+from mulligan.workspace.results.files import RestoreResult, plain
+from mulligan.workspace.snapshot.checkpoints import coverage, read_disk
+from mulligan.workspace.snapshot.observation import Observation
+from mulligan.worktree.ignore.ruleset import Rules
+from mulligan.worktree.ignore.scope import DEFAULT_EXCLUDES, Reason
+from mulligan.worktree.scan import stat_cache
+from mulligan.worktree.scan.tree_builder import WHY
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -158,7 +158,7 @@ def _counted(workspace: Workspace) -> tuple[Counter[str], int]:
     def blamed(name: bytes, is_directory: bool) -> str:
         return next((each for each, rule in rules.items() if rule.match(name, is_directory)), "")
 
-    seen = index.load(workspace.project.path("index"), workspace.project.root).root
+    seen = stat_cache.load(workspace.project.path("index"), workspace.project.root).root
     if seen is not None:
         for _path, node in seen.walk():
             for name, (reason, is_directory, files, _modified) in node.left.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from mulligan.errors import UsageError
 
 if TYPE_CHECKING:
-    from mulligan.workspace.results import (
+    from mulligan.workspace.results.files import (
         Checkpoint,
         Collected,
         Differences,
@@ -40,7 +40,7 @@ class FileVerbs:
 
         `include` names paths to keep from now on even where ignored.
         """
-        from mulligan.workspace import checkpoints
+        from mulligan.workspace.snapshot import checkpoints
 
         return checkpoints.take(
             self._self, message, include=self._self.paths(include), kind=kind, session=session
@@ -48,45 +48,45 @@ class FileVerbs:
 
     def log(self, limit: int | None = None, before: str | None = None) -> list[Checkpoint]:
         """The checkpoints, newest first; those that came before one, if it is named."""
-        from mulligan.workspace import checkpoints
+        from mulligan.workspace.snapshot import checkpoints
 
         return checkpoints.log(self._self, limit, before)
 
     def find(self, name: str) -> Checkpoint:
         """The checkpoint with this id or unambiguous prefix; `@` is the latest, `@1` one before."""
-        from mulligan.workspace import checkpoints
+        from mulligan.workspace.snapshot import checkpoints
 
         return checkpoints.find(self._self, name)
 
     def read(self, checkpoint: str, path: str) -> bytes:
         """The exact bytes of a file in a checkpoint; of a link, its target."""
-        from mulligan.workspace import checkpoints
+        from mulligan.workspace.snapshot import checkpoints
 
         return checkpoints.read(self._self, checkpoint, self._self.path(path))
 
     def read_disk(self, path: str) -> bytes:
         """The bytes of an ordinary file as it is on the disk now, never through a link."""
-        from mulligan.workspace import checkpoints
+        from mulligan.workspace.snapshot import checkpoints
 
         return checkpoints.read_disk(self._self, self._self.path(path))
 
     def tree_entry(self, checkpoint: str, path: str) -> TreeEntry:
         """One path of a checkpoint: its kind, mode, size and content's id."""
-        from mulligan.workspace import checkpoints
+        from mulligan.workspace.snapshot import checkpoints
 
         return checkpoints.entry(self._self, checkpoint, self._self.path(path))
 
     def entries(self, checkpoint: str) -> list[TreeEntry]:
         """Everything in a checkpoint, guarded files included."""
-        from mulligan.workspace import checkpoints
+        from mulligan.workspace.snapshot import checkpoints
 
         return checkpoints.entries(self._self, checkpoint)
 
     def status(self) -> Status:
         """What changed on disk since the last checkpoint, by whomever and however."""
-        from mulligan.workspace import changes
+        from mulligan.workspace.snapshot import diff
 
-        return changes.status(self._self)
+        return diff.status(self._self)
 
     def diff(
         self, before: str | None = None, after: str | None = None, paths: Sequence[str] = ()
@@ -109,9 +109,9 @@ class FileVerbs:
 
         With `binary`, patches hold the contents of what is no text, up to 16 MB of each.
         """
-        from mulligan.workspace import changes
+        from mulligan.workspace.snapshot import diff
 
-        return changes.compare(self._self, before, after, self._self.paths(paths), binary=binary)
+        return diff.compare(self._self, before, after, self._self.paths(paths), binary=binary)
 
     def plan_restore(
         self,
@@ -122,10 +122,10 @@ class FileVerbs:
         force: bool = False,
     ) -> RestorePlan:
         """What `restore` would do; changes nothing."""
-        from mulligan.workspace import restore
+        from mulligan.workspace.restore import run
 
         _check_wishes(keep_dirty, force)
-        return restore.plan(
+        return run.plan(
             self._self, checkpoint, self._self.paths(paths), keep_dirty=keep_dirty, force=force
         )
 
@@ -146,10 +146,10 @@ class FileVerbs:
         is in no checkpoint yet are listed as dirty; `keep_dirty` leaves those alone. Files that the
         user is known to have changed since the last turn are left alone, unless `force`.
         """
-        from mulligan.workspace import restore
+        from mulligan.workspace.restore import run
 
         _check_wishes(keep_dirty, force)
-        return restore.restore(
+        return run.restore(
             self._self,
             checkpoint,
             self._self.paths(paths),
@@ -171,7 +171,7 @@ class FileVerbs:
         What others did since in the same files stays, line by line, unless `force`. Without
         `further`, raises `NothingToUndo` right after a turn that changed nothing.
         """
-        from mulligan.workspace import turns
+        from mulligan.workspace.sessions import turns
 
         _check_wishes(keep_dirty, force)
         return turns.undo(
@@ -182,28 +182,28 @@ class FileVerbs:
         self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
     ) -> RestoreResult:
         """Takes back the last undo."""
-        from mulligan.workspace import turns
+        from mulligan.workspace.sessions import turns
 
         _check_wishes(keep_dirty, force)
         return turns.redo(self._self, keep_dirty=keep_dirty, force=force, preview=preview)
 
     def operations(self, limit: int | None = None, before: int | None = None) -> list[Operation]:
         """The log of operations, newest first; those before a number, if it is given."""
-        from mulligan.workspace import checkpoints
+        from mulligan.workspace.snapshot import checkpoints
 
         return checkpoints.operation_log(self._self, limit, before)
 
     def verify(self, *, repair: bool = False) -> Verified:
         """Re-reads and re-hashes everything, and checks every reference."""
-        from mulligan.workspace import upkeep
+        from mulligan.workspace import maintenance
 
-        return upkeep.verify(self._self, repair=repair)
+        return maintenance.verify(self._self, repair=repair)
 
     def gc(self, *, dry_run: bool = False) -> Collected:
         """Frees what nothing reaches any more."""
-        from mulligan.workspace import upkeep
+        from mulligan.workspace import maintenance
 
-        return upkeep.gc(self._self, dry_run=dry_run)
+        return maintenance.gc(self._self, dry_run=dry_run)
 
     def forget(
         self,
@@ -215,9 +215,9 @@ class FileVerbs:
     ) -> Forgotten:
         """Drops old checkpoints: all but the last so many, or those older than so many seconds,
         or the oldest until the store fits. What is dropped is freed by the next `gc`."""
-        from mulligan.workspace import upkeep
+        from mulligan.workspace import maintenance
 
-        return upkeep.forget(
+        return maintenance.forget(
             self._self,
             keep_last=keep_last,
             older_than=older_than,
@@ -227,15 +227,15 @@ class FileVerbs:
 
     def forget_checkpoints(self, *names: str) -> Forgotten:
         """Drops these checkpoints; those that the next undo needs are refused."""
-        from mulligan.workspace import upkeep
+        from mulligan.workspace import maintenance
 
-        return upkeep.forget_named(self._self, names)
+        return maintenance.forget_named(self._self, names)
 
     def doctor(self) -> list[Finding]:
         """What is wrong here, and how to mend it."""
-        from mulligan.workspace import upkeep
+        from mulligan.workspace import maintenance
 
-        return upkeep.doctor(self._self)
+        return maintenance.doctor(self._self)
 
     @property
     def _self(self) -> Workspace:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from mulligan.core.entries import FILE_EDIT, NewEntry
 
 if TYPE_CHECKING:
-    from mulligan.workspace.exporting import GitExport
-    from mulligan.workspace.results import Checkpoint
-    from mulligan.workspace.search import Filters, Found
-    from mulligan.workspace.session_results import (
+    from mulligan.workspace.results.files import Checkpoint
+    from mulligan.workspace.results.sessions import (
         Branch,
         Edit,
         Entry,
@@ -22,8 +20,10 @@ if TYPE_CHECKING:
         Session,
         SessionPage,
     )
-    from mulligan.workspace.stats import Stats, Which
-    from mulligan.workspace.turn_results import Step, Turn
+    from mulligan.workspace.results.turns import Step, Turn
+    from mulligan.workspace.search.search import Filters, Found
+    from mulligan.workspace.search.tool_stats import Stats, Which
+    from mulligan.workspace.transfer.export import GitExport
     from mulligan.workspace.workspace import Workspace
 
 
@@ -48,7 +48,7 @@ class SessionVerbs:
         `process` runs it, by default this one; once that is gone, the session counts as stopped.
         0 says that no process does.
         """
-        from mulligan.workspace import sessions
+        from mulligan.workspace.sessions import sessions
 
         values |= {"agent": agent, "title": title}
         return sessions.create(
@@ -57,7 +57,7 @@ class SessionVerbs:
 
     def session(self, name: str) -> Session:
         """One session, by its id, an unambiguous beginning of it, or `@` for the latest."""
-        from mulligan.workspace import sessions
+        from mulligan.workspace.sessions import sessions
 
         return sessions.get(self._self, name)
 
@@ -71,7 +71,7 @@ class SessionVerbs:
         agent: str | None = None,
     ) -> SessionPage:
         """The sessions, newest first, in pages: go on with its cursor or its offset."""
-        from mulligan.workspace import sessions
+        from mulligan.workspace.sessions import sessions
 
         return sessions.listed(
             self._self, limit=limit, offset=offset, cursor=cursor, status=status, agent=agent
@@ -79,31 +79,31 @@ class SessionVerbs:
 
     def change_session(self, name: str, **values: Any) -> Session:
         """Sets title, model, mode, status, memory, approval toggles, sensitive-file patterns."""
-        from mulligan.workspace import sessions
+        from mulligan.workspace.sessions import sessions
 
         return sessions.change(self._self, name, values)
 
     def delete_session(self, name: str) -> Session:
         """Drops a session with all that belongs to it; `gc` frees the space."""
-        from mulligan.workspace import sessions
+        from mulligan.workspace.sessions import sessions
 
         return sessions.delete(self._self, name)
 
     def delete_all_sessions(self) -> int:
         """Deletes every session; gives how many there were. The checkpoints stay."""
-        from mulligan.workspace import sessions
+        from mulligan.workspace.sessions import sessions
 
         return sessions.delete_all(self._self)
 
     def fork(self, name: str, entry: str | None = None, *, title: str | None = None) -> Session:
         """A new session with the path to the leaf, or to an entry; all objects are shared."""
-        from mulligan.workspace import navigate
+        from mulligan.workspace.sessions import navigate
 
         return navigate.fork(self._self, name, entry, title=title)
 
     def append(self, session: str, *new: NewEntry) -> list[Entry]:
         """Appends entries to a session, at its leaf or where each says."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.add(self._self, session, new)
 
@@ -117,7 +117,7 @@ class SessionVerbs:
         duration: float | None = None,
     ) -> bool:
         """A running tool call, named by the agent's id of it or by its entry's, has ended."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.end_call(
             self._self, session, call, status=status, output=output, duration=duration
@@ -133,7 +133,7 @@ class SessionVerbs:
         include_compacted: bool = False,
     ) -> EntryPage:
         """Entries of all branches after a `seq`, in the order in which they were appended."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.transcript(
             self._self, session, types=types, since=since, limit=limit,
@@ -150,7 +150,7 @@ class SessionVerbs:
         types: Sequence[str] = (),
     ) -> EntryPage:
         """The last entries, in order; its `next_seq` as `before` leads further back."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.recent(
             self._self, session, limit=limit, before=before, types=types,
@@ -172,7 +172,7 @@ class SessionVerbs:
 
         With a `limit`, `newest` gives the last ones; `before` and `since` are cursors.
         """
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.path(
             self._self, session, leaf=leaf, types=types, before=before, since=since, limit=limit,
@@ -181,31 +181,31 @@ class SessionVerbs:
 
     def count_entries(self, session: str, *, include_compacted: bool = True) -> int:
         """How many entries a session has."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.count(self._self, session, include_compacted=include_compacted)
 
     def branches(self, session: str) -> list[Branch]:
         """The session's tree, as its unforked stretches."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.branches(self._self, session)
 
     def entry(self, name: str, session: str | None = None) -> Entry:
         """An entry by id, prefix or label; by `#` and its seq if the session is named."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.entry(self._self, name, session)
 
     def link_entry(self, name: str, session: str | None = None, /, **links: Any) -> bool:
         """Sets `checkpoint`, `plan_item` or `is_compacted` of an entry, and nothing else."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.link(self._self, name, session, links)
 
     def label(self, entry: str, label: str | None, session: str | None = None) -> Entry:
         """Gives an entry a name to return to, or takes it away."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.label(self._self, entry, label, session)
 
@@ -213,13 +213,13 @@ class SessionVerbs:
         self, session: str, before: str | int | None = None, *, summary: str | None = None
     ) -> tuple[int, Entry]:
         """Hides what came before an entry, and leaves a marker; gives how many were hidden."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.compact(self._self, session, before, summary)
 
     def mark_compacted(self, session: str, before: int) -> int:
         """Marks the entries with a smaller `seq` as compacted; gives how many were not yet."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.mark_compacted(self._self, session, before)
 
@@ -227,13 +227,13 @@ class SessionVerbs:
         self, *, checkpoint: str | None = None, plan_item: str | None = None
     ) -> list[Entry]:
         """The entries that belong to a checkpoint, or to a plan item."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.linked_to(self._self, checkpoint=checkpoint, plan_item=plan_item)
 
     def file_edits(self, session: str, *, since: int = 0, limit: int = 1000) -> EntryPage:
         """The entries of a session that tell of an edited file, in order."""
-        from mulligan.workspace import entries
+        from mulligan.workspace.sessions import entries
 
         return entries.transcript(
             self._self, session, types=(FILE_EDIT,), since=since, limit=limit,
@@ -250,7 +250,7 @@ class SessionVerbs:
         data: dict[str, Any] | None = None,
     ) -> Turn:
         """Checkpoint, entry of the message, operation. No tool may run before this returns."""
-        from mulligan.workspace import turns
+        from mulligan.workspace.sessions import turns
 
         return turns.begin(
             self._self, session, message, id=id, include=self._self.paths(include), data=data
@@ -260,31 +260,31 @@ class SessionVerbs:
         self, session: str, *, status: str = "waiting_input", interrupted: bool = False
     ) -> Step:
         """One more tree, and what the turn changed, if it changed anything."""
-        from mulligan.workspace import turns
+        from mulligan.workspace.sessions import turns
 
         return turns.end(self._self, session, status=status, interrupted=interrupted)
 
     def observe(self) -> None:
         """Puts what happened to the disk to account now, while it is known whose doing it is."""
-        from mulligan.workspace import turns
+        from mulligan.workspace.sessions import turns
 
         turns.observe(self._self)
 
     def start_edit(self, session: str, paths: Sequence[str]) -> Edit:
         """An agent's tool is about to write these files: what they hold now is kept."""
-        from mulligan.workspace import edits
+        from mulligan.workspace.sessions import edits
 
         return edits.start(self._self, session, self._self.paths(paths))
 
     def finalize_edit(self, edit: Edit) -> list[Entry]:
         """The tool has written: file edits with their differences, and the ledger of its writes."""
-        from mulligan.workspace import edits
+        from mulligan.workspace.sessions import edits
 
         return edits.finalize(self._self, edit)
 
     def abort_edit(self, edit: Edit) -> tuple[str, ...]:
         """Puts bytes, modes and absence back as they were at `start_edit`."""
-        from mulligan.workspace import edits
+        from mulligan.workspace.sessions import edits
 
         return edits.abort(self._self, edit)
 
@@ -300,7 +300,7 @@ class SessionVerbs:
         force: bool = False,
     ) -> Navigation:
         """Moves a session's leaf to an entry, and the files with it unless `skip_files`."""
-        from mulligan.workspace import navigate
+        from mulligan.workspace.sessions import navigate
 
         return navigate.goto(
             self._self, entry, session=session, skip_files=skip_files, summarize=summarize,
@@ -309,17 +309,17 @@ class SessionVerbs:
 
     def checkpoint_at(self, entry: str, session: str | None = None) -> Checkpoint | None:
         """The checkpoint with the files as they were at an entry, if there is one."""
-        from mulligan.workspace import states
+        from mulligan.workspace.sessions import file_states
 
-        return states.checkpoint_at(self._self, entry, session)
+        return file_states.checkpoint_at(self._self, entry, session)
 
     def modified_files(
         self, session: str, from_entry: str | None = None, to_entry: str | None = None
     ) -> list[ModifiedFile]:
         """What differs between two entries of a session: a row a file, with its earliest turn."""
-        from mulligan.workspace import states
+        from mulligan.workspace.sessions import file_states
 
-        return states.modified_files(self._self, session, from_entry, to_entry)
+        return file_states.modified_files(self._self, session, from_entry, to_entry)
 
     def file_diff(
         self,
@@ -329,21 +329,23 @@ class SessionVerbs:
         to_entry: str | None = None,
     ) -> FileDifference | None:
         """One file between two entries of a session; `None` if it is in neither."""
-        from mulligan.workspace import states
+        from mulligan.workspace.sessions import file_states
 
-        return states.file_diff(self._self, session, self._self.path(path), from_entry, to_entry)
+        return file_states.file_diff(
+            self._self, session, self._self.path(path), from_entry, to_entry
+        )
 
     def export(self, session: str, format: str = "jsonl") -> Iterator[str]:
         """A session as text, in pieces: `jsonl` for programs, `markdown` or `html` to read."""
-        from mulligan.workspace import exporting
+        from mulligan.workspace.transfer import export
 
-        return exporting.export(self._self, session, format)
+        return export.export(self._self, session, format)
 
     def export_git(self, session: str, repository: str, branch: str | None = None) -> GitExport:
         """A session's checkpoints as commits on a branch, so that plain git can inspect them."""
-        from mulligan.workspace import exporting
+        from mulligan.workspace.transfer import export
 
-        return exporting.export_git(self._self, session, repository, branch)
+        return export.export_git(self._self, session, repository, branch)
 
     def search(
         self,
@@ -355,7 +357,7 @@ class SessionVerbs:
         **filters: Unpack[Filters],
     ) -> Found:
         """Everything said and done with these words, ranked; each hit with a way back to it."""
-        from mulligan.workspace import search
+        from mulligan.workspace.search import search
 
         return search.search(
             self._self, text, session=session, limit=limit, offset=offset, **filters
@@ -365,9 +367,9 @@ class SessionVerbs:
         self, by: Sequence[str] = ("tool",), *, session: str | None = None, **which: Unpack[Which]
     ) -> Stats:
         """Which tools were used how often and how long, and how that went; no content."""
-        from mulligan.workspace import stats
+        from mulligan.workspace.search import tool_stats
 
-        return stats.stats(self._self, tuple(by), session=session, **which)
+        return tool_stats.stats(self._self, tuple(by), session=session, **which)
 
     @property
     def _self(self) -> Workspace:

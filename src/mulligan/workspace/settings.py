@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 
 from mulligan.core.coverage import text
 from mulligan.errors import UsageError
-from mulligan.files.consulted import Remembered, consult
-from mulligan.files.names import Limits
+from mulligan.worktree.ignore.stat_memo import Remembered, consult
+from mulligan.worktree.scan.classify import Limits
 
 UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 MOST = 1 << 53  # what every reader of JSON can tell from its neighbours

@@ -16,30 +16,29 @@ from mulligan.core.coverage import raw
 from mulligan.core.entries import STATUSES
 from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Finder, Load, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, UsageError
-from mulligan.files import freeing, gitfiles, index
-from mulligan.files.index import Cache
 from mulligan.journal import operations, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.store.objects import Store
 from mulligan.workspace.file_verbs import FileVerbs
-from mulligan.workspace.home import Project, find_project, home_directory, register
 from mulligan.workspace.lock import WAIT_SECONDS, locked
+from mulligan.workspace.project import Project, find_project, home_directory, register
 from mulligan.workspace.review_verbs import ReviewVerbs
 from mulligan.workspace.session_verbs import SessionVerbs
 from mulligan.workspace.settings import InForce, Settings, change_settings
+from mulligan.worktree.fs import deferred_unlink
+from mulligan.worktree.ignore import git_repo
+from mulligan.worktree.scan import stat_cache
+from mulligan.worktree.scan.stat_cache import Cache
 
 if TYPE_CHECKING:
-    from mulligan.files.names import Limits
-    from mulligan.files.watch import Watcher
-    from mulligan.files.watch_socket import RemoteWatcher
-    from mulligan.workspace.ahead import Ahead
-    from mulligan.workspace.results import (
-        Operation,
-        Progress,
-    )
-    from mulligan.workspace.review_results import PendingStats
-    from mulligan.workspace.search import Tools
+    from mulligan.workspace.results.files import Operation, Progress
+    from mulligan.workspace.results.review import PendingStats
+    from mulligan.workspace.search.search import Tools
+    from mulligan.workspace.snapshot.prefetch import Ahead
+    from mulligan.worktree.scan.classify import Limits
+    from mulligan.worktree.watch.inotify import Watcher
+    from mulligan.worktree.watch.remote import RemoteWatcher
 
 TREES_KEPT_BYTES = 32 << 20
 FINDERS_KEPT = 4
@@ -110,10 +109,10 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         self._saved_at = 0.0
         try:
             if watch:
-                from mulligan.files.watch import Watcher
+                from mulligan.worktree.watch.inotify import Watcher
 
                 self.watcher = Watcher(project.root)
-                from mulligan.workspace.ahead import Ahead
+                from mulligan.workspace.snapshot.prefetch import Ahead
 
                 self.ahead = Ahead(self, self.watcher)
             if self.store.is_unlisted():
@@ -126,11 +125,11 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
     def _see_to_what_was_left(self) -> None:
         """Finishes what an interrupted process left, and stops the sessions of dead ones."""
         if operations.unfinished(self.journal):
-            from mulligan.workspace import recover
+            from mulligan.workspace.restore import recover
 
             self.recovered = recover.if_needed(self)
         if sessions.with_process(self.journal, STATUSES[:-1]):
-            from mulligan.workspace.sessions import stop_the_dead
+            from mulligan.workspace.sessions.sessions import stop_the_dead
 
             with suppress(Busy):
                 stop_the_dead(self)
@@ -168,7 +167,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
                 self.search_tools.pop().close()
             self.store.close()
             self.journal.close()
-            freeing.finish()
+            deferred_unlink.finish()
 
     def __enter__(self) -> Workspace:
         return self
@@ -216,7 +215,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
 
     def head(self) -> str | None:
         """The commit that the project's git repository stands at, if there is one."""
-        return gitfiles.head(self.project.root)
+        return git_repo.head(self.project.root)
 
     def paths(self, given: Sequence[str]) -> tuple[bytes, ...]:
         """`path` for each of several."""
@@ -242,7 +241,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
                 self._depth = 1
                 try:
                     if not recovering and operations.unfinished(self.journal):
-                        from mulligan.workspace import recover
+                        from mulligan.workspace.restore import recover
 
                         self.recovered += recover.unfinished(self)
                     yield
@@ -307,9 +306,9 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         """The stat cache, read again if another process has saved it since."""
         path = self.project.path("index")
         if self._cache is None or (
-            self._cache.stamp is not None and index.stamp(path) != self._cache.stamp
+            self._cache.stamp is not None and stat_cache.stamp(path) != self._cache.stamp
         ):
-            self._cache = index.load(path, self.project.root)
+            self._cache = stat_cache.load(path, self.project.root)
         return self._cache
 
     def save_cache(self, *, now: bool = False) -> None:
@@ -320,7 +319,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         if now or moment - self._saved_at > SAVE_SECONDS:
             # It can be lost at any time: a full disk must not make a failure of what is done.
             with suppress(OSError):
-                index.save(self.project.path("index"), self.project.root, self._cache)
+                stat_cache.save(self.project.path("index"), self.project.root, self._cache)
             self._saved_at = moment
 
     def _save_at_the_end(self) -> None:
@@ -329,7 +328,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         if self._cache is None or self._depth or self._process != os.getpid():
             return
         with suppress(Busy, OSError), self.locked(wait=0, recovering=True):
-            if self._cache.stamp == index.stamp(self.project.path("index")):
+            if self._cache.stamp == stat_cache.stamp(self.project.path("index")):
                 self.save_cache(now=True)
 
     def drop_cache(self) -> None:
@@ -346,7 +345,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         if not os.path.exists(path):
             yield None
             return
-        from mulligan.files.watch_socket import connect
+        from mulligan.worktree.watch.remote import connect
 
         remote = connect(path)
         try:

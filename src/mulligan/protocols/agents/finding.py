@@ -18,7 +18,7 @@ from typing import Any
 from mulligan.protocols.agents import AGENTS, agent, codex_trust, plugin_files
 from mulligan.protocols.agents.installing import CODEX_MARK, our_command, read, user_place
 from mulligan.protocols.agents.shape import Agent, Mulligan, Place
-from mulligan.workspace.results import Finding
+from mulligan.workspace.results.files import Finding
 
 SECONDS = 60
 LATE_SECONDS = 7 * 86400
@@ -118,7 +118,7 @@ def _left_a_session(home: str) -> bool:
     from mulligan.journal import sessions
     from mulligan.journal.db import Database
     from mulligan.journal.migrations import JOURNAL
-    from mulligan.workspace.home import known_projects
+    from mulligan.workspace.project import known_projects
 
     for project in known_projects(home):
         journal = Database(project.path("journal.sqlite"), JOURNAL)

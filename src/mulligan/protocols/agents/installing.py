@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from mulligan.errors import UsageError
 from mulligan.protocols.agents import codex_trust
 from mulligan.protocols.agents.shape import Agent, Mulligan, Place
-from mulligan.store.durable import make_directories
+from mulligan.store.fsync import make_directories
 
 RECORD = "installed.json"
 CODEX_MARK = "hook codex"

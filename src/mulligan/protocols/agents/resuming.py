@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import Final, NamedTuple
 
-from mulligan.workspace.session_results import Session
+from mulligan.workspace.results.sessions import Session
 
 
 class Way(NamedTuple):

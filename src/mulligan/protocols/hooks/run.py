@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from mulligan.core.kinds import PROMPT
+from mulligan.core.hook_kinds import PROMPT
 from mulligan.protocols.hooks.translate import AGENTS, answer, refusal, translated
 from mulligan.workspace.home_path import home_directory
 
@@ -103,7 +103,7 @@ def _agents_process() -> int | None:
 def _is_strict(happening: Payload) -> bool:
     """Whether the settings say so; what cannot be read says nothing."""
     from mulligan.errors import MulliganError
-    from mulligan.workspace.home import find_project
+    from mulligan.workspace.project import find_project
     from mulligan.workspace.settings import read_settings
 
     try:
@@ -116,9 +116,9 @@ def _is_strict(happening: Payload) -> bool:
 
 def _here(happening: Payload) -> Payload:
     """Records a happening in this process."""
-    from mulligan.core.happenings import Happening
+    from mulligan.core.hook_events import Happening
     from mulligan.errors import RefusedRoot
-    from mulligan.workspace.happenings import happened
+    from mulligan.workspace.sessions.hook_events import happened
     from mulligan.workspace.workspace import open_workspace
 
     try:

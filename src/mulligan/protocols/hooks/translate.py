@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from mulligan.core.kinds import (
+from mulligan.core.hook_kinds import (
     CALL_BEGINS,
     CALL_ENDS,
     KINDS,

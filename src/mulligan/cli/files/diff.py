@@ -1,0 +1,115 @@
+"""`mulligan diff`"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from mulligan.cli.complete import checkpoint_names
+from mulligan.cli.group import command
+from mulligan.cli.output import Output, change_line, folder_line, plural, shown, tame
+from mulligan.core.coverage import text
+from mulligan.errors import Ambiguous, NotFound, UsageError
+from mulligan.workspace.results.files import Differences
+from mulligan.workspace.snapshot.checkpoints import ID_LENGTH
+from mulligan.workspace.workspace import Workspace
+
+
+@command(
+    "diff",
+    examples="""
+mulligan diff                    the last checkpoint against the disk
+mulligan diff @1                 the one before that against the disk
+mulligan diff @2 @               one checkpoint against another
+mulligan diff @1 src/app.py      one file
+mulligan diff --stat
+""",
+)
+@click.argument("names", nargs=-1, metavar="[FROM [TO]] [PATH]...", shell_complete=checkpoint_names)
+@click.option("--stat", is_flag=True, help="Only how many lines, not which.")
+def diff(out: Output, names: tuple[str, ...], stat: bool) -> None:
+    """Show differences between checkpoints, or between a checkpoint and the disk.
+
+    The output is a patch that `git apply` takes. On a terminal, files that are no text are only
+    named. A path that could also be a checkpoint is written as ./PATH.
+    """
+    with out.workspace() as workspace:
+        named, paths = _split(out, workspace, names)
+        before = named[0] if named else None
+        after = named[1] if len(named) > 1 else None
+        colour = sys.stdout.isatty()
+        whole = not (colour or stat or out.as_json)
+        found = workspace.compare(before, after, out.paths(paths), binary=whole)
+    if out.as_json:
+        out.data(found.as_json())
+        return
+    if stat:
+        _print_stat(out, found)
+        return
+    for each in found.files:
+        out.line(_coloured(each.patch) if colour else each.patch, nl=False)
+    for each in found.files:
+        if each.patch.startswith(b"#"):
+            out.say(f"Not in the patch, for it is too large: {shown(each.path)}")
+    for folder in found.folders:
+        # Git knows no folders: it passes over such a line.
+        out.line(f"# {folder_line(folder)}")
+
+
+def _print_stat(out: Output, found: Differences) -> None:
+    for each in found.files:
+        note = f"  (from {shown(each.old_path)})" if each.old_path else ""
+        out.line(change_line(each.status, each.path, each.additions, each.deletions, note))
+    for folder in found.folders:
+        out.line(folder_line(folder))
+    added = sum(each.additions for each in found.files)
+    deleted = sum(each.deletions for each in found.files)
+    out.say(f"{plural(len(found.files), 'file')}, +{added} −{deleted}")
+
+
+def _split(
+    out: Output, workspace: Workspace, names: tuple[str, ...]
+) -> tuple[list[str], tuple[str, ...]]:
+    """The first one or two names may be checkpoints; the rest are paths."""
+    named: list[str] = []
+    rest = list(names)
+    while rest and len(named) < 2:
+        is_path = os.path.lexists(os.path.join(out.base, rest[0]))
+        try:
+            workspace.find(rest[0])
+        except Ambiguous:
+            if not is_path:
+                raise
+            break
+        except NotFound:
+            if rest[0].startswith("@") and not is_path:
+                raise
+            break
+        if is_path and len(rest[0]) < ID_LENGTH and not rest[0].startswith("@"):
+            # A path that happens to be the beginning of some id is a path.
+            break
+        if is_path and not rest[0].startswith("@"):
+            raise UsageError(
+                f"{rest[0]} is a checkpoint and a path; write ./{rest[0]} for the path."
+            )
+        named.append(rest.pop(0))
+    return named, tuple(rest)
+
+
+def _coloured(patch: bytes) -> str:
+    """A patch for a terminal: nothing in it can disturb one."""
+    lines = []
+    for raw in patch.split(b"\n")[:-1]:
+        line = tame(text(raw))
+        if line.startswith("@@"):
+            line = click.style(line, fg="cyan")
+        elif line.startswith(("diff ", "--- ", "+++ ")):
+            line = click.style(line, bold=True)
+        elif line.startswith("+"):
+            line = click.style(line, fg="green")
+        elif line.startswith("-"):
+            line = click.style(line, fg="red")
+        lines.append(line + "\n")
+    return "".join(lines)

@@ -1,0 +1,47 @@
+"""`mulligan restore`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.complete import checkpoint_names
+from mulligan.cli.files.restored import report
+from mulligan.cli.group import command
+from mulligan.cli.output import Output
+
+
+@command(
+    "restore",
+    examples="""
+mulligan restore @                       everything back to the latest checkpoint
+mulligan restore @1 --preview            what would happen
+mulligan restore 7f3k src/app.py docs    only these
+mulligan restore @ --keep-dirty          spare what is in no checkpoint yet
+mulligan undo                            take it back
+""",
+)
+@click.argument("checkpoint", shell_complete=checkpoint_names)
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(readable=False))
+@click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
+@click.option("--force", is_flag=True, help="Overwrite files even if they are known to be yours.")
+def restore(
+    out: Output,
+    checkpoint: str,
+    paths: tuple[str, ...],
+    preview: bool,
+    keep_dirty: bool,
+    force: bool,
+) -> int:
+    """Bring the project, or some paths of it, back to a checkpoint.
+
+    What is there now is kept in a safety checkpoint first, and `mulligan undo` brings it back.
+    """
+    with out.workspace() as workspace:
+        if preview:
+            plan = workspace.plan_restore(
+                checkpoint, out.paths(paths), keep_dirty=keep_dirty, force=force
+            )
+            return report(out, plan)
+        done = workspace.restore(checkpoint, out.paths(paths), keep_dirty=keep_dirty, force=force)
+        return report(out, done)

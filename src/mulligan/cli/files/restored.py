@@ -1,0 +1,93 @@
+"""What restore, undo and redo say when they are done."""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.output import Output, ago, change_line, exit_status, plural, shown
+from mulligan.errors import MulliganError, WouldLoseWork
+from mulligan.workspace.attribution.taking_out import FORCE_WOULD
+from mulligan.workspace.results.files import RestorePlan, RestoreResult
+from mulligan.worktree.restore.apply import MEANWHILE
+
+NOT_ALL = "Not all of it could be done; what was left alone is named, each with the reason."
+
+
+def report(out: Output, done: RestoreResult | RestorePlan) -> int:
+    """Prints the result; gives the exit code."""
+    preview = isinstance(done, RestorePlan) or done.preview
+    failed = isinstance(done, RestoreResult) and not done.verified
+    refused = _refused(done) and not failed
+    if out.as_json:
+        found = done.as_json()
+        if refused:
+            found["error"] = {"code": WouldLoseWork.code, "message": _summary(done, preview)}
+        elif failed:
+            found["error"] = {"code": MulliganError.code, "message": NOT_ALL}
+        out.data(found)
+    else:
+        for path in done.restored:
+            out.line(change_line("restored", path, 0, 0))
+        for path in done.deleted:
+            out.line(change_line("deleted", path, 0, 0))
+        for skip in done.skipped:
+            out.line(f"{click.style('S', fg='cyan', bold=True)}  {shown(skip.path)}: {skip.reason}")
+        out.say(_summary(done, preview))
+        if failed:
+            out.say(NOT_ALL)
+        for path in getattr(done, "rescued", ()):
+            out.say(f"Saved by somebody at the very moment, and put beside: {shown(path)}")
+        if done.dirty and not preview and (done.restored or done.deleted):
+            out.say(
+                f"{plural(len(done.dirty), 'file')} had content that was in no checkpoint yet; "
+                "it is safe in the safety checkpoint."
+            )
+    if refused:
+        return exit_status(WouldLoseWork.code)
+    return exit_status(MulliganError.code) if failed else 0
+
+
+def _refused(done: RestoreResult | RestorePlan) -> bool:
+    """Whether all that there was to do was left, because it is somebody's work."""
+    theirs = any(skip.reason in (*FORCE_WOULD, MEANWHILE) for skip in done.skipped)
+    return theirs and not (done.restored or done.deleted)
+
+
+def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
+    what = f"{len(done.restored):,} restored, {len(done.deleted):,} deleted"
+    if done.skipped:
+        what += f", {len(done.skipped):,} left alone"
+    if preview:
+        dirty = f"; {len(done.dirty):,} of them in no checkpoint yet" if done.dirty else ""
+        return f"Would {_to_do(done)}: {what}{dirty}. Nothing was changed."
+    assert isinstance(done, RestoreResult)
+    if not (done.restored or done.deleted):
+        if done.skipped:
+            return f"Nothing was changed: {plural(len(done.skipped), 'path')} left alone."
+        if done.operation is None:
+            return "Nothing to do: everything is as it should be already."
+        what = "no file had to change for that"
+    if done.undoes is None:
+        return f"Restored to {(done.target or '')[:8]}: {what}. `mulligan undo` takes it back."
+    if done.kind == "redo":
+        return f"Did {_which(done)} again: {what}. `mulligan undo` takes it back."
+    more = "`mulligan redo` does it again."
+    if any(skip.reason in FORCE_WOULD for skip in done.skipped):
+        way = f"mulligan restore --force {(done.target or '')[:8]} PATH"
+        more = f"`{way}` brings back one that was left, too."
+    return f"Took back {_which(done)}: {what}. {more}"
+
+
+def _to_do(done: RestoreResult | RestorePlan) -> str:
+    if isinstance(done, RestorePlan):
+        return f"restore to {(done.target or '')[:8]}"
+    if done.kind == "goto":
+        return "bring the files there"
+    return f"do {_which(done)} again" if done.kind == "redo" else f"take back {_which(done)}"
+
+
+def _which(done: RestoreResult) -> str:
+    """What an undo or a redo is about, as people remember it."""
+    if done.undoes_at is None:
+        return "what the turn that is going on has done"
+    return f"the {done.undoes_kind} of {ago(done.undoes_at)}"

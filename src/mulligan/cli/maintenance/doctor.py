@@ -1,0 +1,48 @@
+"""`mulligan doctor`"""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output, shown
+from mulligan.errors import NotFound
+from mulligan.workspace.project import home_directory
+from mulligan.workspace.results.files import Finding
+
+MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "problem": ("✗", "red")}
+
+
+@command(
+    "doctor",
+    examples="""
+mulligan doctor
+mulligan doctor --json
+""",
+)
+def doctor(out: Output) -> int:
+    """Explain what is wrong here, and how to mend it. Changes nothing."""
+    from mulligan.protocols.agents.finding import agent_findings
+    from mulligan.protocols.agents.shape import Place
+
+    user = os.path.expanduser("~")
+    try:
+        with out.workspace() as workspace:
+            findings = workspace.doctor()
+            place = Place(user, os.environ, workspace.root)
+    except NotFound as problem:
+        findings = [Finding("note", "project", str(problem))]
+        place = Place(user, os.environ)
+    findings += agent_findings(home_directory(), place)
+    problems = [each for each in findings if each.level == "problem"]
+    if out.as_json:
+        out.data({"findings": [each.as_json() for each in findings], "healthy": not problems})
+    else:
+        for each in findings:
+            mark, colour = MARKS[each.level]
+            out.line(f"{click.style(mark, fg=colour)} {each.subject}: {shown(each.message)}")
+            if each.mend:
+                out.line(f"    {shown(each.mend)}")
+    return 1 if problems else 0

@@ -1,0 +1,1 @@
+"""Commands of review, and the review on the terminal."""

@@ -1,0 +1,67 @@
+"""`mulligan serve`"""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.group import command
+from mulligan.cli.output import Output
+from mulligan.server.server_file import Address
+from mulligan.workspace.project import home_directory
+
+
+@command(
+    "serve",
+    examples="""
+mulligan serve                    until Ctrl-C; says where
+mulligan serve --port 8737        on that port
+mulligan serve --json             one line of JSON when it listens
+""",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="By default a free one.")
+@click.option("--socket", "path", metavar="PATH", help="A unix socket, beside the home's own.")
+@click.option("--host", metavar="ADDRESS", help="Listen there, not on loopback. Think twice.")
+@click.option(
+    "--idle",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="Stop when nobody has asked for anything for so long.",
+)
+def serve(out: Output, port: int, path: str | None, host: str | None, idle: float | None) -> None:
+    """Serve all projects of this home to programs and to a browser.
+
+    Only on this machine, and only to who knows the token, which the address it prints has in it.
+    """
+    from mulligan.server.running import serve as run
+
+    def ready(address: Address) -> None:
+        if out.as_json:
+            out.data(
+                {
+                    "url": address.url,
+                    "socket": address.socket,
+                    "pid": address.pid,
+                    "started_at": address.started_at,
+                }
+            )
+        out.say(f"Listening; open {address.page} in a browser. Ctrl-C ends it.")
+
+    if host is not None:
+        warning = click.style("Warning: ", fg="red", bold=True)
+        out.say(
+            f"{warning}{host} may be reached from other machines. Whoever gets the token, which "
+            "travels unencrypted, can read and change every project of this home."
+        )
+    run(
+        home_directory(), host=host, port=port, path=path, idle=idle, ready=ready,
+        project=_project(out),
+    )  # fmt: skip
+    out.say("Ended; everything is in order.")
+
+
+def _project(out: Output) -> str | None:
+    """The project that `-C` names, for requests that name none."""
+    if out.directory is None:
+        return None
+    with out.workspace(create=True) as workspace:
+        return workspace.project.id

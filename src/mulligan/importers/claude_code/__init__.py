@@ -1,0 +1,1 @@
+"""Read the session logs of Claude Code."""

@@ -1,0 +1,1 @@
+"""Read the rollouts of Codex."""

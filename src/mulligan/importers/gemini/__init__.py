@@ -1,0 +1,1 @@
+"""Read the chats of Gemini CLI."""

@@ -1,0 +1,1 @@
+"""Read the database of OpenCode."""

@@ -1,0 +1,308 @@
+"""OpenCode: a SQLite database in `~/.local/share/opencode`, and JSON files in older versions.
+
+Both hold the same things: sessions, their messages, and the parts of each message, in rows or in
+one file each. Messages and parts follow each other by time and by id. A sub-agent has a session of
+its own, which in a database is read along with the one that it works for, below its call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import apsw
+
+from mulligan.importers.database import Unreadable, Value, decoded, is_read_in_place, opened, rows
+from mulligan.importers.folders import files_below, files_in, given
+from mulligan.importers.lines import json_file, mapping, moment, parse, string
+from mulligan.importers.opencode.entries import Conversation, Spawned
+from mulligan.importers.records import Importer, Problem, Record, Session, Source
+from mulligan.importers.shapes import filled
+
+SESSION: Final = (
+    *("id", "parent_id", "directory", "title", "revert", "agent", "model"),
+    *("time_created", "time_updated"),
+)
+ROW: Final = ("id", "time_created", "data")
+
+# What a session is called until somebody or some model has thought of a title.
+UNTITLED: Final = ("New session - ", "Child session - ")
+
+
+def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
+    """The sessions in the databases, oldest first, before them those that only files hold.
+
+    Honours XDG_DATA_HOME and OPENCODE_DB. A database that cannot be listed, or has to be copied
+    to be read, is found as a whole.
+    """
+    data = given(environment, "XDG_DATA_HOME", home) or os.path.join(home, ".local", "share")
+    folder = os.path.join(data, "opencode")
+    named = given(environment, "OPENCODE_DB", home)
+    databases = {
+        path for path in files_in(folder, ".db") if os.path.basename(path).startswith("opencode")
+    }
+    if named and os.path.isfile(named):
+        databases.add(named)
+    in_databases: list[tuple[str, str, str]] = []
+    whole: list[str] = []
+    known: set[str] = set()
+    for path in sorted(databases):
+        try:
+            with opened(path) as connection:
+                names = ("id", "parent_id", "time_created")
+                found = list(rows(connection, "session", names, "TRUE"))
+        except (OSError, Unreadable):
+            whole.append(path)
+            continue
+        known |= {decoded(row.get("id")) for row in found}
+        if is_read_in_place(path):
+            in_databases += [
+                (moment(row.get("time_created")) or "", path, id)
+                for row in found
+                if (id := decoded(row.get("id"))) and not _works_for_another(row, known)
+            ]
+        else:
+            whole.append(path)
+    for path in _session_files(folder):
+        if _stem(path) not in known:
+            yield Source(path)
+    yield from map(Source, whole)
+    for _, path, id in sorted(in_databases):
+        yield Source(path, id)
+
+
+def read(source: Source) -> Iterator[Record]:
+    """One session; or, for a database without a part named, all of them one after another."""
+    if source.path.endswith(".json"):
+        yield from _read_files(source.path)
+        return
+    try:
+        with opened(source.path) as connection:
+            condition, values = ("id = ?", (source.part,)) if source.part else ("TRUE", ())
+            condition += " ORDER BY time_created, id"
+            found = list(rows(connection, "session", SESSION, condition, *values))
+            known = {decoded(row.get("id")) for row in found}
+            for row in found:
+                if not _works_for_another(row, known):
+                    yield from _read_rows(connection, source.path, row)
+            if source.part and not found:
+                yield Problem(source.path, 0, f"There is no session {source.part} any more.")
+    except Unreadable as reason:
+        yield Problem(source.path, 0, str(reason))
+
+
+IMPORTER: Final = Importer("opencode", find, read, "~/.local/share/opencode")
+
+
+def _read_rows(connection: apsw.Connection, path: str, row: dict[str, Value]) -> Iterator[Record]:
+    id = decoded(row.get("id"))
+    if not id:
+        yield Problem(path, 0, "A session has no id.")
+        return
+    model = mapping(_object(row.get("model")))
+    session = _session(
+        id,
+        directory=decoded(row.get("directory")),
+        title=decoded(row.get("title")),
+        model=string(model.get("id")),
+        mode=decoded(row.get("agent")),
+        parent=decoded(row.get("parent_id")),
+        times=(row.get("time_created"), row.get("time_updated")),
+    )
+    yield session
+    reading = _Reading(connection, path)
+    yield from reading.session(id, Conversation(session, mapping(_object(row.get("revert")))))
+    yield from reading.others(id, session)
+
+
+class _Reading:
+    """Reads the messages of a session, and those of the sub-agents that work for it."""
+
+    def __init__(self, connection: apsw.Connection, path: str) -> None:
+        self._connection, self._path = connection, path
+        self._brought: set[str] = set()
+
+    def session(self, id: str, conversation: Conversation) -> Iterator[Record]:
+        self._brought.add(id)
+        by_session = "session_id = CAST(? AS TEXT) ORDER BY time_created, id"
+        is_empty = True
+        for message in rows(self._connection, "message", ROW, by_session, id):
+            is_empty = False
+            info = _taken(self._path, "message", message)
+            if isinstance(info, Problem):
+                yield info
+            else:
+                yield from self._message(message, info, conversation)
+        yield from conversation.leaf()
+        if is_empty and _has_newer_form(self._connection, id):
+            reason = f"Session {id} is kept in the table 'session_message', which is not known yet."
+            yield Problem(self._path, 0, reason)
+
+    def others(self, id: str, session: Session) -> Iterator[Record]:
+        """The sub-agents that no call has named."""
+        try:
+            condition = "parent_id = CAST(? AS TEXT) ORDER BY time_created, id"
+            found = list(rows(self._connection, "session", ("id",), condition, id))
+        except (Unreadable, apsw.SQLError):
+            return  # an older form, in which nothing is said of them
+        for row in found:
+            yield from self._bring(decoded(row.get("id")), Conversation(session, {}, aside=True))
+
+    def _message(
+        self, row: dict[str, Value], info: dict[str, Any], conversation: Conversation
+    ) -> Iterator[Record]:
+        id = decoded(row.get("id"))
+        yield from conversation.begin(id, info, row.get("time_created"))
+        for part in rows(
+            self._connection, "part", ROW, "message_id = CAST(? AS TEXT) ORDER BY id", id
+        ):
+            data = _taken(self._path, "part", part)
+            if isinstance(data, Problem):
+                yield data
+                continue
+            own, time = decoded(part.get("id")), part.get("time_created")
+            yield from self._records(conversation.part(own, data, time))
+        yield from self._records(conversation.end())
+
+    def _records(self, found: Iterator[Record | Spawned | str]) -> Iterator[Record]:
+        for record in found:
+            if isinstance(record, str):
+                yield Problem(self._path, 0, record)
+            elif isinstance(record, Spawned):
+                yield from self._bring(record.session, record.conversation)
+            else:
+                yield record
+
+    def _bring(self, id: str, conversation: Conversation) -> Iterator[Record]:
+        if id and id not in self._brought:
+            yield from self.session(id, conversation)
+
+
+def _works_for_another(row: dict[str, Value], known: set[str]) -> bool:
+    """Whether a session is a sub-agent's, and is read with the one that it works for."""
+    return decoded(row.get("parent_id")) in known - {decoded(row.get("id"))}
+
+
+def _read_files(path: str) -> Iterator[Record]:
+    """A session of an older version: `session/<project>/<id>.json`, `message/<id>/`, `part/…/`.
+
+    Before that the three were `session/info`, `session/message/<id>`, `session/part/<id>`.
+    """
+    info = json_file(path)
+    if isinstance(info, Problem):
+        yield info
+        return
+    # Sessions were moved between projects without a change in the file: its name is the id.
+    id = _stem(path)
+    base = os.path.dirname(os.path.dirname(path))
+    if os.path.basename(os.path.dirname(path)) == "info":
+        messages, parts = os.path.join(base, "message", id), os.path.join(base, "part", id)
+    else:
+        base = os.path.dirname(base)
+        messages, parts = os.path.join(base, "message", id), os.path.join(base, "part")
+    times = mapping(info.get("time"))
+    session = _session(
+        id,
+        directory=string(info.get("directory")),
+        title=string(info.get("title")),
+        model="",
+        mode="",
+        parent=string(info.get("parentID")),
+        times=(times.get("created"), times.get("updated")),
+    )
+    yield session
+    conversation = Conversation(session, mapping(info.get("revert")))
+    # Ids begin with their time, so their order is that of the messages.
+    for message in _objects(messages):
+        if isinstance(message, Problem):
+            yield message
+            continue
+        name, data = message
+        yield from conversation.begin(name, data, None)
+        for part in _objects(os.path.join(parts, name)):
+            if isinstance(part, Problem):
+                yield part
+                continue
+            own, content = part
+            for record in conversation.part(own, content, None):
+                where = os.path.join(parts, name, own + ".json")
+                if not isinstance(record, Spawned):  # there it is a session of its own
+                    yield Problem(where, 1, record) if isinstance(record, str) else record
+        for record in conversation.end():
+            where = os.path.join(messages, name + ".json")
+            yield Problem(where, 1, record) if isinstance(record, str) else record
+    yield from conversation.leaf()
+
+
+def _session(
+    id: str,
+    *,
+    directory: str,
+    title: str,
+    model: str,
+    mode: str,
+    parent: str,
+    times: tuple[object, object],
+) -> Session:
+    return Session(
+        id,
+        directory=filled(directory),
+        title=None if title.startswith(UNTITLED) else filled(title),
+        model=filled(model),
+        mode=filled(mode),
+        created_at=moment(times[0]),
+        updated_at=moment(times[1]),
+        forked_from=filled(parent),
+    )
+
+
+def _taken(path: str, table: str, row: dict[str, Value]) -> dict[str, Any] | Problem:
+    id, data = decoded(row.get("id")), row.get("data")
+    if not id:
+        return Problem(path, 0, f"A row of the table {table!r} has no id.")
+    if not isinstance(data, bytes):
+        return Problem(path, 0, f"Row {id} of the table {table!r} has no text, or too much.")
+    value = parse(data)
+    if isinstance(value, str):
+        return Problem(path, 0, f"Row {id} of the table {table!r}: {value}")
+    return value
+
+
+def _has_newer_form(connection: apsw.Connection, id: str) -> bool:
+    try:
+        found = rows(connection, "session_message", ("id",), "session_id = CAST(? AS TEXT)", id)
+        return next(found, None) is not None
+    except (Unreadable, apsw.Error):
+        return False
+
+
+def _objects(folder: str) -> Iterator[tuple[str, dict[str, Any]] | Problem]:
+    for path in sorted(files_below(folder, ".json")):
+        try:
+            value = json_file(path)
+        except OSError as error:
+            yield Problem(path, 1, f"The file cannot be read: {error.strerror}.")
+            continue
+        yield value if isinstance(value, Problem) else (_stem(path), value)
+
+
+def _session_files(folder: str) -> list[str]:
+    """The sessions in files, oldest first: later ids sort before earlier ones."""
+    storage = os.path.join(folder, "storage", "session")
+    older = os.path.join(folder, "project")
+    paths = [path for path in files_below(storage, ".json") if _stem(path).startswith("ses_")]
+    paths += [
+        path
+        for path in files_below(older, ".json")
+        if _stem(path).startswith("ses_") and os.path.basename(os.path.dirname(path)) == "info"
+    ]
+    return sorted(paths, key=lambda path: (_stem(path), path), reverse=True)
+
+
+def _stem(path: str) -> str:
+    return os.path.basename(path).removesuffix(".json")
+
+
+def _object(value: Value) -> object:
+    return parse(value) if isinstance(value, bytes) else None

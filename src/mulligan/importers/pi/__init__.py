@@ -1,0 +1,1 @@
+"""Read the session trees of pi."""

@@ -1,0 +1,365 @@
+"""pi: session files in `~/.pi/agent/sessions`, one JSON line an entry, versions 1 to 3.
+
+The first line names the session, every other has an id and the id of its parent. Version 1 had
+neither: its lines follow each other, and get their ids from their line numbers. The session
+stands at its last line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from mulligan.core.entries import (
+    ASSISTANT_OUTPUT,
+    COMPACT_MARKER,
+    ERROR,
+    FILE_EDIT,
+    RUNNING,
+    STEP_SNAPSHOT,
+    SUCCESS,
+    SYSTEM_MESSAGE,
+    TOOL_CALL,
+    TOOL_RESULT,
+    UI_EVENT,
+    UNREVERT_POINT,
+    USER_INPUT,
+    NewEntry,
+)
+from mulligan.importers import changes
+from mulligan.importers.folders import files_below, files_in, given
+from mulligan.importers.lines import json_file, json_lines, mapping, moment, sequence, string
+from mulligan.importers.pi.parts import (
+    attachments,
+    bash_of_the_user,
+    branch_summary,
+    custom_message,
+    edited,
+    milliseconds,
+    words,
+)
+from mulligan.importers.records import (
+    Compacted,
+    Ended,
+    Importer,
+    Leaf,
+    Problem,
+    Record,
+    Session,
+    Source,
+)
+from mulligan.importers.shapes import Untakeable, chained, filled, present
+
+CUSTOM: Final = {"step-snapshot": STEP_SNAPSHOT, "unrevert-point": UNREVERT_POINT}
+FILE_TOOLS: Final = ("read", "write", "edit")
+
+
+def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
+    """The session files of a user, oldest first: their names begin with the time.
+
+    Honours PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR and `sessionDir` of pi's settings.
+    Some early versions left sessions in the agent's folder itself.
+    """
+    agent = given(environment, "PI_CODING_AGENT_DIR", home) or os.path.join(home, ".pi", "agent")
+    folders = {
+        os.path.join(agent, "sessions"),
+        given(environment, "PI_CODING_AGENT_SESSION_DIR", home),
+        given({"": string(_settings(agent).get("sessionDir"))}, "", home),
+    }
+    paths = {path for folder in folders if folder for path in files_below(folder, ".jsonl")}
+    paths |= {*files_in(agent, ".jsonl")}
+    for path in sorted(paths, key=lambda path: (os.path.basename(path), path)):
+        yield Source(path)
+
+
+def read(source: Source) -> Iterator[Record]:
+    log = _Log(source.path)
+    for number, line in json_lines(source.path):
+        if isinstance(line, Problem):
+            yield line
+        else:
+            yield from log.take(number, line)
+    yield from log.end()
+
+
+IMPORTER: Final = Importer("pi", find, read, "~/.pi/agent/sessions")
+
+
+class _Call(NamedTuple):
+    """A tool call whose result is still to come."""
+
+    name: str
+    input: dict[str, Any]
+    began_at: str | None
+
+
+class _Log:
+    """One file as far as it was read."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._session: str | None = None
+        self._version = 3
+        self._lines: list[str] = []  # version 1 counts its lines instead of naming them
+        self._last: dict[str, str | None] = {}  # by line id, the last entry that came of it
+        self._depth: dict[str, int] = {}  # by entry id, how many are above it
+        self._newest: str | None = None
+        self._leaf: str | None = None
+        self._time: str | None = None
+        self._model: str | None = None
+        self._calls: dict[str, _Call] = {}
+        self._paths: set[str] = set()  # files that the session has met
+
+    def take(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
+        if self._session is None:
+            yield from self._begin(number, line)
+        elif line.get("type") == "session":
+            yield Problem(self._path, number, "A second header; the first one counts.")
+            return
+        if line.get("type") == "session":
+            self._lines.append("")
+            return
+        id = filled(line.get("id")) if self._version > 1 else None
+        id = id or f"L{number}"
+        self._lines += [id] if self._version == 1 else []
+        if id in self._last:
+            yield Problem(self._path, number, f"The id {id} was given to an earlier line.")
+            return
+        parent = self._parent(line)
+        self._last[id] = self._leaf = parent
+        self._time = moment(line.get("timestamp")) or self._time
+        try:
+            records = list(self._records(id, parent, line))
+        except Untakeable as reason:
+            yield Problem(self._path, number, str(reason))
+            return
+        for record in records:
+            if isinstance(record, NewEntry):
+                if record.id in self._depth:
+                    yield Problem(self._path, number, f"The id {record.id} was given before.")
+                    return
+                self._append(id, record)
+            yield record
+
+    def end(self) -> Iterator[Record]:
+        if self._session is None:
+            return
+        if self._time is not None:
+            yield Session(self._session, updated_at=self._time)
+        if self._leaf != self._newest:
+            yield Leaf(self._leaf)
+
+    def _begin(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
+        is_header = line.get("type") == "session"
+        id = filled(line.get("id")) if is_header else None
+        if id is None:
+            id = _id_in_name(self._path)
+            reason = "The session has no header, and is called by the name of its file."
+            yield Problem(self._path, number, reason)
+        self._session = id
+        if not is_header:
+            yield Session(id)
+            return
+        version = line.get("version", 1)
+        self._version = version if isinstance(version, int) and version in (1, 2) else 3
+        self._time = moment(line.get("timestamp"))
+        origin = filled(line.get("parentSession")) or filled(line.get("branchedFrom"))
+        self._model = filled(line.get("modelId"))
+        yield Session(
+            id,
+            directory=filled(line.get("cwd")),
+            model=self._model,
+            created_at=self._time,
+            forked_from=_id_in_name(origin) if origin else None,
+        )
+
+    def _parent(self, line: dict[str, Any]) -> str | None:
+        """The entry above. One whose line was lost is below what came before it in the file."""
+        parent = line.get("parentId", "")
+        if parent is None and self._version > 1:
+            return None
+        return self._last.get(parent, self._leaf) if isinstance(parent, str) else self._leaf
+
+    def _append(self, line_id: str, entry: NewEntry) -> None:
+        assert entry.id is not None
+        above = self._depth.get(entry.parent) if entry.parent is not None else None
+        self._depth[entry.id] = 0 if above is None else above + 1
+        self._last[line_id] = self._leaf = self._newest = entry.id
+
+    def _records(self, id: str, parent: str | None, line: dict[str, Any]) -> Iterator[Record]:
+        """What a line says: its entries, and what follows from them."""
+        kind = string(line.get("type"))
+        if kind not in _ENTRIES:
+            raise Untakeable(f"Lines of the type {kind!r} are not known.")
+        entries: list[NewEntry] = []
+        others: list[Record] = []
+        for record in _ENTRIES[kind](self, id, line):
+            if isinstance(record, NewEntry):
+                entries.append(record._replace(created_at=self._time))
+            else:
+                others.append(record)
+        yield from chained(id, parent, entries)
+        yield from others
+
+    def _message(self, id: str, line: dict[str, Any]) -> Iterator[Record]:
+        message = mapping(line.get("message"))
+        self._time = self._time or moment(message.get("timestamp"))
+        content = message.get("content")
+        match message.get("role"):
+            case "user":
+                yield NewEntry(USER_INPUT, words(content), attachments(content))
+            case "assistant":
+                yield from self._assistant(message)
+            case "toolResult":
+                yield from self._result(message)
+            case "bashExecution":
+                yield from bash_of_the_user(id, message)
+            case "custom" | "hookMessage":
+                yield from custom_message(message)
+            case "branchSummary":
+                yield from branch_summary(message)
+            case "compactionSummary":
+                yield from self._compaction(id, message)
+            case role:
+                raise Untakeable(f"Messages of the role {string(role)!r} are not known.")
+
+    def _assistant(self, message: dict[str, Any]) -> Iterator[Record]:
+        model = filled(message.get("model"))
+        if self._model is None:
+            yield from self._with(model)
+        said = False
+        content = message.get("content")
+        blocks = (
+            [{"type": "text", "text": content}] if isinstance(content, str) else sequence(content)
+        )
+        for block in map(mapping, blocks):
+            match block.get("type"):
+                case "text" if filled(block.get("text")):
+                    yield NewEntry(ASSISTANT_OUTPUT, block["text"], model=model)
+                case "thinking" if filled(block.get("thinking")):
+                    data = {"kind": "reasoning"}
+                    yield NewEntry(ASSISTANT_OUTPUT, block["thinking"], data, model=model)
+                case "toolCall":
+                    yield self._call(block, model)
+                case _:
+                    continue
+            said = True
+        problem = filled(message.get("errorMessage"))
+        if problem:
+            data = {"error": problem, "reason": string(message.get("stopReason"))}
+            yield NewEntry(SYSTEM_MESSAGE, problem, data, model=model)
+        elif not said:
+            yield NewEntry(ASSISTANT_OUTPUT, model=model)
+
+    def _call(self, block: dict[str, Any], model: str | None) -> NewEntry:
+        call, name = string(block.get("id")), string(block.get("name"))
+        input = mapping(block.get("arguments"))
+        # Of the other tools nothing is needed later, and an input can be large.
+        self._calls[call] = _Call(name, input if name in FILE_TOOLS else {}, self._time)
+        data = {"name": name, "input": input, "status": RUNNING, "call": call}
+        return NewEntry(TOOL_CALL, data=data, model=model)
+
+    def _result(self, message: dict[str, Any]) -> Iterator[Record]:
+        id, output = string(message.get("toolCallId")), words(message.get("content"))
+        is_error = message.get("isError") is True
+        call = self._calls.pop(id, None)
+        name = string(message.get("toolName")) or (call.name if call else "")
+        data = {"call": id, "name": name, "is_error": is_error}
+        yield NewEntry(TOOL_RESULT, output, data)
+        if call is not None and not is_error:
+            yield from self._file_edit(call, mapping(message.get("details")))
+        ended_at = moment(message.get("timestamp")) or self._time
+        duration = milliseconds(call.began_at, ended_at) if call else None
+        if id:
+            yield Ended(id, ERROR if is_error else SUCCESS, output, duration)
+
+    def _file_edit(self, call: _Call, details: dict[str, Any]) -> Iterator[NewEntry]:
+        path = filled(call.input.get("path"))
+        if call.name not in FILE_TOOLS or path is None:
+            return
+        if call.name == "edit":
+            yield NewEntry(FILE_EDIT, path, edited(path, call.input, string(details.get("diff"))))
+        elif call.name == "write":
+            # Whether the file was there is not written down: one that the session never met is
+            # taken for new.
+            content = string(call.input.get("content"))
+            made = changes.overwritten if path in self._paths else changes.created
+            yield NewEntry(FILE_EDIT, path, made(path, content))
+        self._paths.add(path)
+
+    def _compaction(self, id: str, line: dict[str, Any]) -> Iterator[Record]:
+        kept = line.get("firstKeptEntryId")
+        index = line.get("firstKeptEntryIndex")
+        if isinstance(index, int) and 0 < index < len(self._lines):
+            kept = self._lines[index]
+        # A line's first entry has the line's id, unless the line made none.
+        before = kept if isinstance(kept, str) and kept in self._depth else id
+        above = self._last.get(id)
+        count = self._depth[before] if before != id else self._depth.get(above or "", -1) + 1
+        summary = string(line.get("summary"))
+        data = {"compactedCount": count, "summary": summary}
+        data |= present(tokensBefore=line.get("tokensBefore"), details=line.get("details"))
+        yield NewEntry(COMPACT_MARKER, summary, data)
+        yield Compacted(before)
+
+    def _label(self, _: str, line: dict[str, Any]) -> Iterator[Record]:
+        label, target = string(line.get("label")), string(line.get("targetId"))
+        yield NewEntry(SYSTEM_MESSAGE, label, {"label": {"target": target, "label": label}})
+
+    def _session_info(self, _: str, line: dict[str, Any]) -> Iterator[Record]:
+        name = filled(line.get("name"))
+        yield NewEntry(UI_EVENT, name or "", {"title": name})
+        if name and self._session:
+            yield Session(self._session, title=name)
+
+    def _model_change(self, _: str, line: dict[str, Any]) -> Iterator[Record]:
+        model, provider = filled(line.get("modelId")), filled(line.get("provider"))
+        data = {"model_change": present(provider=provider, model=model)}
+        name = " ".join(filter(None, (model, provider and f"({provider})")))
+        yield NewEntry(SYSTEM_MESSAGE, name, data, model=model)
+        yield from self._with(model)
+
+    def _with(self, model: str | None) -> Iterator[Record]:
+        if model and self._session:
+            self._model = model
+            yield Session(self._session, model=model)
+
+
+def _thinking_level_change(_log: _Log, _: str, line: dict[str, Any]) -> Iterator[Record]:
+    level = string(line.get("thinkingLevel"))
+    yield NewEntry(UI_EVENT, level, {"thinking_level": level})
+
+
+def _custom(_log: _Log, _: str, line: dict[str, Any]) -> Iterator[Record]:
+    kind, data = string(line.get("customType")), line.get("data")
+    if kind in CUSTOM:
+        yield NewEntry(CUSTOM[kind], data=mapping(data))
+    else:
+        yield NewEntry(UI_EVENT, data={"custom": kind, **present(data=data)})
+
+
+_ENTRIES: Final[dict[str, Callable[[_Log, str, dict[str, Any]], Iterator[Record]]]] = {
+    "message": _Log._message,
+    "compaction": _Log._compaction,
+    "label": _Log._label,
+    "session_info": _Log._session_info,
+    "model_change": _Log._model_change,
+    "thinking_level_change": _thinking_level_change,
+    "custom": _custom,
+    "custom_message": lambda _log, _, line: custom_message(line),
+    "branch_summary": lambda _log, _, line: branch_summary(line),
+}
+
+
+def _id_in_name(path: str) -> str:
+    """The id that a session's file is named after: `<time>_<id>.jsonl`."""
+    return os.path.basename(path).removesuffix(".jsonl").rpartition("_")[2] or path
+
+
+def _settings(agent: str) -> dict[str, Any]:
+    try:
+        settings = json_file(os.path.join(agent, "settings.json"))
+    except OSError:
+        return {}
+    return settings if isinstance(settings, dict) else {}

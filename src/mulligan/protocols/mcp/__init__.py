@@ -1,0 +1,1 @@
+"""Mulligan as an MCP server: tools, resources, plans."""

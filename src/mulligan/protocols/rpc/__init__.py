@@ -1,0 +1,1 @@
+"""JSON lines on stdio: pi's commands, and ours."""

@@ -1,0 +1,371 @@
+"""The commands of the line protocol, over the verbs of a workspace.
+
+Names and shapes are pi's: an entry is a message, a summary or something custom; where a session
+stands is its leaf. What pi's document does not name follows the same manner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mulligan.core.entries import NewEntry
+from mulligan.errors import NotFound, UsageError
+from mulligan.protocols.arguments import FLAG, NUMBER, OBJECT, TEXT, TEXTS, Argument
+from mulligan.protocols.rpc.entries import entry_line, session_line
+
+if TYPE_CHECKING:
+    from mulligan.workspace.results.files import RestorePlan, RestoreResult
+    from mulligan.workspace.results.sessions import Session
+    from mulligan.workspace.workspace import Workspace
+
+PAGE = 100
+LARGEST_PAGE = 10_000
+
+
+class Desk:
+    """Where commands are carried out: a project, opened when it is first needed, and a session."""
+
+    def __init__(self, opening: Callable[[], Workspace], session: str | None = None) -> None:
+        self._opening = opening
+        self._workspace: Workspace | None = None
+        self._name = session
+
+    @property
+    def workspace(self) -> Workspace:
+        if self._workspace is None:
+            self._workspace = self._opening()
+        return self._workspace
+
+    @property
+    def session(self) -> Session:
+        """The session that commands are about: the one chosen, else the one changed last."""
+        try:
+            found = self.workspace.session(self._name or "@")
+        except NotFound:
+            if self._name is not None:
+                raise
+            raise NotFound("There is no session yet; new_session begins one.") from None
+        self._name = found.id
+        return found
+
+    def choose(self, session: str) -> Session:
+        """Commands are about another session from now on."""
+        found = self.workspace.session(session)
+        self._name = found.id
+        return found
+
+    def close(self) -> None:
+        if self._workspace is not None:
+            self._workspace.close()
+
+
+class Done(NamedTuple):
+    """What a command has to say, and what happened on the way."""
+
+    data: Any
+    events: tuple[dict[str, Any], ...] = ()
+
+
+class Command(NamedTuple):
+    about: str
+    run: Callable[..., Done]
+    arguments: tuple[Argument, ...] = ()
+
+
+def get_state(desk: Desk) -> Done:
+    return Done(session_line(desk.session) | _count(desk))
+
+
+def list_sessions(desk: Desk, limit: int, cursor: str | None) -> Done:
+    page = desk.workspace.sessions(limit=_page(limit), cursor=cursor)
+    return Done(
+        {
+            "sessions": [session_line(each) for each in page.sessions],
+            "hasMore": page.has_more,
+            "nextCursor": page.next_cursor,
+        }
+    )
+
+
+def new_session(desk: Desk, name: str, agent: str) -> Done:
+    return switch_session(desk, desk.workspace.new_session(title=name, agent=agent).id)
+
+
+def switch_session(desk: Desk, session_id: str) -> Done:
+    desk.choose(session_id)
+    return get_state(desk)
+
+
+def get_entries(desk: Desk, since_seq: int, limit: int) -> Done:
+    page = desk.workspace.transcript(
+        desk.session.id, since=since_seq, limit=_page(limit), include_compacted=True
+    )
+    return Done(
+        {
+            "entries": [entry_line(each) for each in page.entries],
+            "leafId": desk.session.leaf,
+            "hasMore": page.has_more,
+            "nextSeq": page.next_seq,
+        }
+    )
+
+
+def get_tree(desk: Desk) -> Done:
+    branches = [
+        {
+            "firstId": each.first.id,
+            "lastId": each.last.id,
+            "parentId": each.springs_from,
+            "entries": each.entries,
+            "active": each.active,
+        }
+        for each in desk.workspace.branches(desk.session.id)
+    ]
+    return Done({"branches": branches, "leafId": desk.session.leaf})
+
+
+def append_entry(desk: Desk, entry_type: str, content: str, data: dict[str, Any] | None) -> Done:
+    made = desk.workspace.append(desk.session.id, NewEntry(entry_type, content, data))
+    return Done(entry_line(made[0]))
+
+
+def begin_turn(desk: Desk, message: str) -> Done:
+    begun = desk.workspace.begin_turn(desk.session.id, message)
+    return Done(
+        {
+            "entryId": begun.entry,
+            "checkpointId": begun.checkpoint,
+            "turnIndex": begun.turn,
+            "session": begun.round,
+        }
+    )
+
+
+def end_turn(desk: Desk, interrupted: bool) -> Done:
+    step = desk.workspace.end_turn(desk.session.id, interrupted=interrupted)
+    changed = {name: list(getattr(step, name)) for name in ("added", "modified", "deleted")}
+    return Done(
+        {
+            "entryId": step.entry,
+            "checkpointId": step.checkpoint,
+            "turnIndex": step.turn,
+            "diff": changed if step.entry is not None else None,
+        }
+    )
+
+
+def get_modified_files(desk: Desk, from_entry_id: str | None, to_entry_id: str | None) -> Done:
+    files = [
+        {"path": each.path, "status": each.status, "turnIndex": each.turn, "entryId": each.entry}
+        for each in desk.workspace.modified_files(desk.session.id, from_entry_id, to_entry_id)
+    ]
+    return Done({"files": files})
+
+
+def get_file_diff(
+    desk: Desk, file_path: str, from_entry_id: str | None, to_entry_id: str | None
+) -> Done:
+    found = desk.workspace.file_diff(desk.session.id, file_path, from_entry_id, to_entry_id)
+    if found is None:
+        return Done(None)
+    content = found.as_json()
+    return Done(
+        {
+            "path": found.path,
+            "oldContent": content["old_content"],
+            "newContent": content["new_content"],
+            "oldHash": found.old_hash,
+            "newHash": found.new_hash,
+            "unifiedDiff": found.unified,
+        }
+    )
+
+
+def navigate_tree(
+    desk: Desk,
+    target_id: str,
+    summarize: bool,
+    skip_files: bool,
+    preview: bool,
+    force: bool,
+    custom_summary: str | None,
+) -> Done:
+    going = partial(
+        desk.workspace.goto, target_id, session=desk.session.id, skip_files=skip_files,
+        summarize=summarize, summary=custom_summary,
+    )  # fmt: skip
+    dirty = _spared(going(preview=True).files) if force else ()
+    moved = going(preview=preview, force=force)
+    event: dict[str, Any] = {
+        "type": "session_tree",
+        "newLeafId": moved.new_leaf,
+        "oldLeafId": moved.old_leaf,
+    }
+    if moved.summary_entry is not None:
+        event["summaryEntry"] = entry_line(desk.workspace.entry(moved.summary_entry, moved.session))
+    event |= {"skipFiles": True} if skip_files else {}
+    event |= {"preview": True} if preview else {}
+    answer: dict[str, Any] = {name: event[name] for name in event if name != "type"}
+    if moved.text is not None:
+        answer["editorText"] = moved.text
+    answer["files"] = None if moved.files is None else _restored(moved.files, dirty)
+    return Done(answer | {"cancelled": False, "preview": preview}, (event,))
+
+
+def restore_files(
+    desk: Desk,
+    target_entry_id: str | None,
+    snapshot_hash: str | None,
+    files: list[str] | None,
+    preview: bool,
+    force: bool,
+) -> Done:
+    """The files as they were at an entry, or in a snapshot; the session stays where it is."""
+    if (target_entry_id is None) == (snapshot_hash is None):
+        raise UsageError("Give targetEntryId or snapshotHash, and not both.")
+    if files is not None and not files:
+        return Done({"restored": [], "deleted": [], "skipped": [], "dirty": [], "reasons": {}})
+    workspace = desk.workspace
+    checkpoint = (
+        _of_snapshot(workspace, snapshot_hash)
+        if snapshot_hash is not None
+        else _at_entry(workspace, desk.session.id, target_entry_id or "")
+    )
+    dirty = _spared(workspace.plan_restore(checkpoint, files or ())) if force else ()
+    if preview:
+        return Done(_restored(workspace.plan_restore(checkpoint, files or (), force=force), dirty))
+    done = workspace.restore(checkpoint, files or (), force=force, session=desk.session.id)
+    return Done(_restored(done, dirty))
+
+
+def undo(desk: Desk, preview: bool, force: bool) -> Done:
+    return Done(_restored(desk.workspace.undo(preview=preview, force=force)))
+
+
+def redo(desk: Desk, preview: bool, force: bool) -> Done:
+    return Done(_restored(desk.workspace.redo(preview=preview, force=force)))
+
+
+BETWEEN = (
+    Argument("fromEntryId", about="An entry; without, the session's beginning."),
+    Argument("toEntryId", about="An entry; without, the leaf."),
+)
+PREVIEW = Argument("preview", FLAG, "Only say what would happen.", default=False)
+FORCE = Argument("force", FLAG, "Overwrite what the user changed, too.", default=False)
+LIMIT = Argument("limit", NUMBER, "At most so many.", default=PAGE)
+
+COMMANDS = {
+    "get_state": Command("Which session commands are about, and where it stands.", get_state),
+    "list_sessions": Command(
+        "The sessions, newest first.", list_sessions, (LIMIT, Argument("cursor"))
+    ),
+    "new_session": Command(
+        "Begin a session, and choose it.",
+        new_session,
+        (Argument("name", default=""), Argument("agent", default="")),
+    ),
+    "switch_session": Command(
+        "Choose a session.", switch_session, (Argument("sessionId", TEXT, required=True),)
+    ),
+    "get_entries": Command(
+        "The entries of all branches, in the order in which they were appended.",
+        get_entries,
+        (Argument("sinceSeq", NUMBER, "Only those after it.", default=0), LIMIT),
+    ),
+    "get_tree": Command("The session's tree, as its unforked stretches.", get_tree),
+    "append_entry": Command(
+        "Append an entry at the leaf.",
+        append_entry,
+        (
+            Argument("entryType", required=True),
+            Argument("content", default=""),
+            Argument("data", OBJECT),
+        ),
+    ),
+    "begin_turn": Command(
+        "A turn begins: checkpoint, then message.",
+        begin_turn,
+        (Argument("message", required=True),),
+    ),
+    "end_turn": Command(
+        "The turn has ended.", end_turn, (Argument("interrupted", FLAG, default=False),)
+    ),
+    "get_modified_files": Command(
+        "The files that differ between two entries.", get_modified_files, BETWEEN
+    ),
+    "get_file_diff": Command(
+        "One file at two entries; null if it is in neither.",
+        get_file_diff,
+        (Argument("filePath", required=True), *BETWEEN),
+    ),
+    "navigate_tree": Command(
+        "Go to an entry, and the files with it unless skipFiles.",
+        navigate_tree,
+        (
+            Argument("targetId", required=True),
+            Argument("summarize", FLAG, default=False),
+            Argument("skipFiles", FLAG, default=False),
+            PREVIEW,
+            FORCE,
+            Argument("customSummary", about="The words of the summary."),
+        ),
+    ),
+    "restore_files": Command(
+        "The files as they were, without moving the session.",
+        restore_files,
+        (Argument("targetEntryId"), Argument("snapshotHash"), Argument("files", TEXTS), PREVIEW,
+         FORCE),
+    ),
+    "undo": Command("Take back the last operation that changed something.", undo, (PREVIEW, FORCE)),
+    "redo": Command("Take back the last undo.", redo, (PREVIEW, FORCE)),
+}  # fmt: skip
+
+
+def _restored(done: RestorePlan | RestoreResult, dirty: Iterable[str] = ()) -> dict[str, Any]:
+    """What was done. Dirty is whatever is not as it was left, be it skipped or overwritten."""
+    return {
+        "restored": list(done.restored),
+        "deleted": list(done.deleted),
+        "skipped": [each.path for each in done.skipped],
+        "dirty": sorted({*done.dirty, *_spared(done), *dirty}),
+        "reasons": {each.path: each.reason for each in done.skipped},
+    }
+
+
+def _spared(done: RestorePlan | RestoreResult | None) -> list[str]:
+    """The files that are left alone because the user has changed them."""
+    from mulligan.workspace.attribution.taking_out import THE_USERS
+
+    return [] if done is None else [each.path for each in done.skipped if each.reason == THE_USERS]
+
+
+def _at_entry(workspace: Workspace, session: str, entry: str) -> str:
+    """The checkpoint with the files as they were at an entry."""
+    found = workspace.checkpoint_at(entry, session)
+    if found is None:
+        raise NotFound(f"No checkpoint says how the files were at {entry}.")
+    return found.id
+
+
+def _of_snapshot(workspace: Workspace, name: str) -> str:
+    """The checkpoint with this tree, or with this name."""
+    from mulligan.journal import checkpoints
+
+    if len(name) == 64:
+        try:
+            found = checkpoints.by_tree(workspace.journal, bytes.fromhex(name))
+        except ValueError:
+            found = None
+        if found is not None:
+            return found.id
+    return workspace.find(name).id
+
+
+def _count(desk: Desk) -> dict[str, int]:
+    return {"entryCount": desk.workspace.count_entries(desk.session.id)}
+
+
+def _page(limit: int) -> int:
+    return max(1, min(limit, LARGEST_PAGE))

@@ -1,0 +1,1 @@
+"""AgentSmithy's endpoints."""

@@ -1,0 +1,232 @@
+"""A turn that a client drives, as a stream of events.
+
+The turn has begun, with its checkpoint, before the first event goes out. What others append to
+the session then, by whatever way, is told as it comes. A turn that nobody drives any more is ended
+as interrupted: when its client has left, when nothing was heard for too long, when the server
+ends. The last event is always `done`, and by then the turn is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from mulligan.errors import MulliganError
+from mulligan.journal import entries, sessions, views
+from mulligan.server.dialogs.events import streamed
+from mulligan.server.errors_json import as_error, encoded
+from mulligan.server.events import SEND_SECONDS
+from mulligan.server.feed import Subscription, Told
+from mulligan.server.registry import Hub
+from mulligan.workspace.results.turns import Turn
+from mulligan.workspace.sessions.entries import entry_result
+from mulligan.workspace.workspace import Workspace
+
+LOG = logging.getLogger("mulligan.server")
+PING_SECONDS = 15.0
+SILENT_SECONDS = 1800.0
+PAGE = 200
+PING = b": ping\n\n"
+ENDING = "The server ends, and with it the turn; what was done so far is kept."
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Conversation(Response):
+    """The answer to a message: everything that happens in the turn that it begins."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, hub: Hub, project: str, dialog: str, message: str, timeout: float | None
+    ) -> None:
+        self.status_code = 200
+        self.background = None
+        self._hub, self._project, self._dialog, self._message = hub, project, dialog, message
+        self._patience = SILENT_SECONDS if timeout is None else timeout
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = await self._hub.work(
+            self._project, _begin, dialog=self._dialog, message=self._message
+        )
+        self._hub.wake()
+        # A problem up to here is an ordinary error; from here on it goes as an event.
+        telling = asyncio.create_task(self._tell(begun, send))
+        leaving = asyncio.create_task(_left(receive))
+        try:
+            await asyncio.wait((telling, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (telling, leaving):
+                task.cancel()
+            told, _ = await asyncio.gather(telling, leaving, return_exceptions=True)
+            if isinstance(told, TimeoutError):
+                abort: Callable[[], None] | None = scope.get("state", {}).get("abort")
+                if abort is not None:
+                    abort()
+            if told is not None:
+                # Shielded: whatever ended this, the turn must not stay open for ever.
+                await asyncio.shield(self._end(begun))
+
+    async def _tell(self, begun: _Begun, send: Send) -> None:
+        """Tells until the turn is over, and sees to it that it is."""
+        stream = _Stream(send, self._dialog)
+        await stream.begin()
+        await stream.tell({
+            "type": "user", "content": self._message, "checkpoint": begun.turn.checkpoint,
+            "session": begun.turn.round,
+        })  # fmt: skip
+        try:
+            problem = await self._follow(begun, stream)
+        except MulliganError as raised:
+            problem = as_error(raised)[1]["error"]["message"]
+        if problem is not None:
+            await stream.tell({"type": "error", "error": problem})
+            await self._end(begun)
+        await stream.tell({"type": "done", "done": True})
+        await stream.end()
+
+    async def _follow(self, begun: _Begun, stream: _Stream) -> str | None:
+        """Tells what is appended until the turn is over; gives why it ends before that, if so."""
+        position = begun.position
+        heard = asyncio.get_running_loop().time()
+        while True:
+            async with self._hub.subscribe(self._project) as subscription:
+                is_last = subscription.ended
+                found: list[Told] | None = []
+                while found is not None:
+                    news = await self._hub.work(
+                        self._project, _news, turn=begun.turn, position=position
+                    )
+                    for event in news.events:
+                        await stream.tell(event)
+                    now = asyncio.get_running_loop().time()
+                    heard = now if news.position > position else heard
+                    position = news.position
+                    if not news.is_all:
+                        continue
+                    if news.is_over:
+                        return None
+                    if is_last:
+                        return ENDING
+                    left = heard + self._patience - now
+                    if left <= 0:
+                        return f"Nothing was heard for {self._patience:.0f} s; the turn is ended."
+                    found = await self._something(subscription, stream, left)
+
+    async def _end(self, begun: _Begun) -> None:
+        await self._hub.work(self._project, _end, turn=begun.turn)
+        self._hub.wake()
+
+    async def _something(
+        self, subscription: Subscription, stream: _Stream, seconds: float
+    ) -> list[Told] | None:
+        """Waits until something has happened to this session, or for so long."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while (left := until - loop.time()) > 0:
+            found = await subscription.next(min(PING_SECONDS, left))
+            if found is None or any(_concerns(self._dialog, each) for each in found):
+                return found
+            if not found:
+                await stream.ping()
+        return []
+
+
+class _Begun(NamedTuple):
+    """A turn that has begun, and the `seq` of its message."""
+
+    turn: Turn
+    position: int
+
+
+class _News(NamedTuple):
+    events: list[dict[str, Any]]
+    position: int
+    is_over: bool
+    is_all: bool = True
+
+
+class _Stream:
+    """The answer as it goes out."""
+
+    def __init__(self, send: Send, dialog: str) -> None:
+        self._send, self._dialog = send, dialog
+
+    async def begin(self) -> None:
+        await self._send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+
+    async def tell(self, event: dict[str, Any]) -> None:
+        await self._body(b"data: %s\n\n" % encoded(event | {"dialog_id": self._dialog}))
+
+    async def ping(self) -> None:
+        await self._body(PING)
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _body(self, data: bytes) -> None:
+        # A client that takes nothing for so long is gone, or as good as gone.
+        async with asyncio.timeout(SEND_SECONDS):
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+async def _left(receive: Receive) -> None:
+    """Returns when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
+def _concerns(dialog: str, told: Told) -> bool:
+    kind, session = told.event.kind, told.event.data.get("session")
+    return session == dialog or kind.startswith(("operation", "session_deleted"))
+
+
+def _begin(workspace: Workspace, dialog: str, message: str) -> _Begun:
+    turn = workspace.begin_turn(dialog, message)
+    return _Begun(turn, workspace.entry(turn.entry, turn.session).seq)
+
+
+def _news(workspace: Workspace, turn: Turn, position: int) -> _News:
+    """What was appended since, and whether the turn is over."""
+    # First: what is appended before the end is then among the entries that are read.
+    is_over = not _is_open(workspace, turn)
+    session = sessions.by_id(workspace.journal, turn.session)
+    if session is None:
+        return _News([], position, is_over=True)
+    rows = entries.page(
+        workspace.journal, session.number, since=position, limit=PAGE, include_compacted=True
+    )
+    found = [entry_result(session, row) for row in rows if not row.aside]
+    events = [event for entry in found for event in streamed(workspace, entry)]
+    last = rows[-1].seq if rows else position
+    return _News(events, last, is_over, is_all=len(rows) < PAGE)
+
+
+def _is_open(workspace: Workspace, turn: Turn) -> bool:
+    session = sessions.by_id(workspace.journal, turn.session)
+    view = views.of_session(workspace.journal, session.number) if session is not None else None
+    if view is None or view.base is None:
+        return False
+    newest = workspace.journal.row(
+        "SELECT max(number) FROM operations WHERE session = ? AND kind = 'begin_turn'",
+        turn.session,
+    )
+    return bool(newest[0] == turn.operation)
+
+
+def _end(workspace: Workspace, turn: Turn) -> None:
+    """Ends a turn that nobody has ended."""
+    try:
+        with workspace.locked():
+            if _is_open(workspace, turn):
+                workspace.end_turn(turn.session, interrupted=True)
+    except MulliganError as problem:
+        # The next turn of the session ends it as well.
+        LOG.warning("The turn of session %s stays open: %s", turn.session, problem)

@@ -1,0 +1,74 @@
+"""Which project something belongs to that a client names: a session, a checkpoint, or a path.
+
+Open projects are asked first; of the others only the journal is read, and nothing is watched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from mulligan.errors import MulliganError, NotFound
+from mulligan.journal import checkpoints, sessions
+from mulligan.journal.db import Database
+from mulligan.journal.migrations import JOURNAL
+from mulligan.server.registry import Hub
+from mulligan.workspace.project import Project, known_projects
+
+
+def chosen(hub: Hub, given: str | None, *, create: bool = False) -> str:
+    """The id of the project that a client named, by id or by path; else the server's own.
+
+    With `create`, a directory that is new becomes a project. The server's own is the one that it
+    was started for, else the one that was used last.
+    """
+    if given:
+        if os.path.isabs(given):
+            return hub.opened_at(given, create=create).workspace.project.id
+        return str(hub.described(given)["project"])
+    if hub.default_project is not None:
+        return hub.default_project
+    for row in hub.listed():
+        if row["exists"] and row["problem"] is None:
+            return str(row["project"])
+    raise NotFound("There is no project yet; name a directory as `project`.")
+
+
+def of_session(hub: Hub, id: str) -> str | None:
+    """The project of a session, by the session's whole id."""
+    return _where(hub, lambda journal: sessions.by_id(journal, id) is not None)
+
+
+def of_checkpoint(hub: Hub, id: str) -> str | None:
+    """The project of a checkpoint, by the checkpoint's whole id."""
+    return _where(hub, lambda journal: checkpoints.by_id(journal, id) is not None)
+
+
+@contextmanager
+def journal_of(hub: Hub, project: Project) -> Iterator[Database]:
+    """The journal of a project, to read in it; raises `NotFound` where there is none."""
+    workspace = hub.if_open(project.id)
+    if workspace is not None:
+        yield workspace.journal
+        return
+    path = project.path("journal.sqlite")
+    if not os.path.exists(path):
+        raise NotFound(f"{os.fsdecode(project.root)} has no journal.")
+    with closing(Database(path, JOURNAL)) as journal:
+        yield journal
+
+
+def _where(hub: Hub, holds: Callable[[Database], Any]) -> str | None:
+    projects = known_projects(hub.home)
+    projects.sort(key=lambda project: hub.if_open(project.id) is None)
+    for project in projects:
+        try:
+            with journal_of(hub, project) as journal:
+                if holds(journal):
+                    return project.id
+        except (MulliganError, OSError):
+            # One that cannot be read holds nothing that could be given.
+            continue
+    return None

@@ -1,0 +1,390 @@
+"""The projects that a server has open.
+
+A workspace is opened when it is first asked for and stays open, with a watcher, so that each look
+costs what changed. Verbs run in threads, only so many at once for each project: one that is busy
+for long does not keep the others waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from mulligan.core.coverage import text
+from mulligan.core.times import rfc3339
+from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
+from mulligan.journal import checkpoints, sessions
+from mulligan.journal.db import Database
+from mulligan.journal.migrations import JOURNAL
+from mulligan.server.background import Job, Jobs, Work
+from mulligan.server.feed import Event, Feed, Subscription
+from mulligan.workspace.project import Project, find_project, is_imported, known_projects, register
+from mulligan.workspace.results.files import Progress
+from mulligan.workspace.results.review import PendingStats
+from mulligan.workspace.snapshot.watch_server import Watching
+from mulligan.workspace.workspace import Workspace
+
+Answer = TypeVar("Answer")
+THREADS = 48
+THREADS_A_PROJECT = 8
+THREADS_OF_THE_FEED = 4
+WAIT = 20.0
+QUIET = 0.1
+LOOK_EVERY = 0.5
+PATIENCE = 10.0
+
+
+class ProjectRow(TypedDict):
+    """A project that has data in the home. `problem` says why it cannot be read, if so.
+
+    `pending` says what waits for a decision, by session, of projects that the server has open.
+    """
+
+    project: str
+    root: str
+    name: str
+    exists: bool
+    imported: bool
+    sessions: int
+    checkpoints: int
+    updated_at: str | None
+    problem: str | None
+    pending: NotRequired[dict[str, PendingStats]]
+
+
+class Hub:
+    """The open projects of one home. Use it from one event loop; `close` it at the end."""
+
+    def __init__(
+        self, home: str, *, watch: bool = True, default_project: str | None = None
+    ) -> None:
+        """`default_project` is whose sessions are meant where nobody says."""
+        self.default_project = default_project
+        self.home = home
+        self.started_at = rfc3339(time.time_ns())
+        self.jobs = Jobs(self._tell_of_job)
+        self.used_at = time.monotonic()
+        self.clients = 0
+        self._watch = watch
+        self._ending = False
+        self._open: dict[str, _Open] = {}
+        self._retired: list[_Open] = []
+        self._opening: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._feed: Feed | None = None
+        self._threads = anyio.CapacityLimiter(THREADS)
+        self._lines: dict[str, anyio.CapacityLimiter] = {}
+
+    def start(self) -> None:
+        """Binds the hub to the running event loop; whoever needs it does so himself."""
+        self._loop = asyncio.get_running_loop()
+
+    async def call(self, verb: Callable[..., Answer], *given: Any, **named: Any) -> Answer:
+        """Runs something that touches the disk, in a thread."""
+        return await anyio.to_thread.run_sync(partial(verb, *given, **named), limiter=self._threads)
+
+    async def work(self, project: str, verb: Callable[..., Answer], **given: Any) -> Answer:
+        """Runs a verb with the `workspace` of a project; raises `NotFound`."""
+        line = self._lines.setdefault(project, anyio.CapacityLimiter(THREADS_A_PROJECT))
+        try:
+            async with line:
+                return await self.call(self._with_workspace, project, verb, given)
+        except NotFound:
+            if project not in self._open:
+                # Somebody may be asking for all the projects that there could be.
+                self._lines.pop(project, None)
+            raise
+
+    async def workspace(self, project: str) -> Workspace:
+        """The workspace of a project by its id; raises `NotFound`."""
+        return (await self.call(self._opened, project)).workspace
+
+    async def open_path(self, path: str, *, create: bool = True) -> Workspace:
+        """The workspace that a path lies in, made known if it is new."""
+        return (await self.call(self.opened_at, path, create=create)).workspace
+
+    def opened_at(self, path: str, *, create: bool = True) -> _Open:
+        """The same for a thread. What only logs have told of is a project from now on."""
+        project = find_project(path, self.home)
+        if is_imported(project) and create:
+            register(project)
+            with self._lock:
+                # Others may be at work in it: it is closed at the end.
+                self._retired += [self._open.pop(project.id)] if project.id in self._open else []
+        if not create and not os.path.exists(project.path("journal.sqlite")):
+            raise NotFound(f"There is no checkpoint of {text(project.root)} yet.")
+        return self._open_one(project)
+
+    def if_open(self, project: str) -> Workspace | None:
+        """The workspace of a project, if it happens to be open."""
+        found = self._open.get(project)
+        return None if found is None else found.workspace
+
+    def listed(self) -> list[ProjectRow]:
+        """Every project that has data in the home, the one that was used last first."""
+        found = [self._described(project) for project in known_projects(self.home)]
+        return sorted(found, key=lambda each: each["updated_at"] or "", reverse=True)
+
+    def described(self, project: str) -> ProjectRow:
+        """What a list of projects says of one."""
+        return self._described(self._known(project))
+
+    def subscribe(
+        self, project: str | None = None, after: str | int | None = None
+    ) -> AbstractAsyncContextManager[Subscription]:
+        """Follows a project, or all of them; see `Feed.subscribe`."""
+        return self.feed.subscribe(project, after)
+
+    @property
+    def feed(self) -> Feed:
+        """What happens; made when somebody first wants to know."""
+        if self._feed is None:
+            self.start()
+            # In threads of its own: verbs that wait for a lock must not keep news from anyone.
+            own = anyio.CapacityLimiter(THREADS_OF_THE_FEED)
+
+            async def call(verb: Callable[..., Any], *given: Any) -> Any:
+                return await anyio.to_thread.run_sync(verb, *given, limiter=own)
+
+            self._feed = Feed(self.home, call)
+        return self._feed
+
+    def wake(self) -> None:
+        """Something was just written: whoever follows is told now rather than soon."""
+        if self._feed is not None:
+            self._feed.wake()
+
+    def begin(self, kind: str, project: str, work: Callable[[Workspace], Any]) -> Job:
+        """Long work on a project, in a workspace of its own, which tells of its progress."""
+        known = self._known(project)
+
+        def run(progress: Progress) -> Any:
+            with Workspace(known, self.home, progress=progress) as workspace:
+                return work(workspace)
+
+        return self.jobs.start(kind, project, run)
+
+    def begin_elsewhere(self, kind: str, work: Work) -> Job:
+        """Long work that is about no project, or about many."""
+        return self.jobs.start(kind, None, work)
+
+    def publish(self, event: Event) -> None:
+        """Tells a hint to whoever follows, from any thread."""
+        if self._loop is not None and self._feed is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._feed.publish, event)
+            except RuntimeError:
+                # The loop is closed: nobody is there any more.
+                return
+
+    async def end_streams(self) -> None:
+        """Lets every follower go, now and from now on."""
+        await self.feed.close()
+
+    def interrupt(self) -> None:
+        """Has verbs that take long end at their next step, which is as safe as being killed."""
+        self._ending = True
+
+    def progress(self, stage: str, done: int, total: int | None) -> None:
+        """What verbs report their progress to: nobody asks, but here they can be ended."""
+        if self._ending:
+            raise Busy("The server ends; ask again when there is one.")
+
+    async def close(self) -> None:
+        """Ends what is under way in order: followers, verbs, jobs, projects."""
+        await self.end_streams()
+        self.interrupt()
+        with anyio.move_on_after(PATIENCE):
+            while self._threads.borrowed_tokens:
+                await anyio.sleep(0.02)
+        await anyio.to_thread.run_sync(self._close)
+
+    def _with_workspace(
+        self, project: str, verb: Callable[..., Answer], given: dict[str, Any]
+    ) -> Answer:
+        return verb(workspace=self._opened(project).workspace, **given)
+
+    def _known(self, project: str) -> Project:
+        with self._lock:
+            if project in self._open:
+                return self._open[project].workspace.project
+        for known in known_projects(self.home):
+            if known.id == project:
+                return known
+        raise NotFound(f"There is no project {project!r}.")
+
+    def _opened(self, project: str) -> _Open:
+        found = self._open.get(project)
+        return found if found is not None else self._open_one(self._known(project))
+
+    def _open_one(self, project: Project) -> _Open:
+        """Opens a project once, however many ask; the others need not wait for it."""
+        with self._lock:
+            turn = self._opening.setdefault(project.id, threading.Lock())
+        with turn:
+            found = self._open.get(project.id)
+            if found is None:
+                found = _Open(project, self, watch=self._watch)
+                with self._lock:
+                    self._open[project.id] = found
+                found.follow()
+        return found
+
+    def _described(self, project: Project) -> ProjectRow:
+        root = text(project.root)
+        counts, problem = _Counts(), None
+        try:
+            counts = self._counts(project)
+        except (MulliganError, OSError) as raised:
+            problem = str(raised)
+        return {
+            "project": project.id,
+            "root": root,
+            "name": os.path.basename(root) or root,
+            "exists": os.path.isdir(project.root),
+            "imported": is_imported(project),
+            "sessions": counts.sessions,
+            "checkpoints": counts.checkpoints,
+            "updated_at": counts.updated_at,
+            "problem": problem,
+        }
+
+    def _counts(self, project: Project) -> _Counts:
+        """Read from the journal alone: to be counted, a project need not be opened."""
+        found = self._open.get(project.id)
+        if found is not None:
+            return _counted(found.workspace.journal)
+        path = project.path("journal.sqlite")
+        if not os.path.exists(path):
+            raise NotFound(f"{text(project.root)} has no journal.")
+        journal = Database(path, JOURNAL)
+        try:
+            return _counted(journal)
+        finally:
+            journal.close()
+
+    def _tell_of_job(self, job: Job) -> None:
+        self.publish(Event(job.project, None, "job", job.as_json()))
+
+    def _close(self) -> None:
+        self.jobs.close()
+        with self._lock:
+            opened = [*self._open.values(), *self._retired]
+            self._open.clear()
+        for each in opened:
+            each.stop()
+        for each in opened:
+            each.close()
+
+
+def open_project(project: Project, hub: Hub, *, watch: bool) -> Workspace:
+    """Opens a project. One that only logs have told of stays so: to read is not to protect."""
+    opening = partial(
+        Workspace, project, hub.home, wait=WAIT, progress=hub.progress,
+        imported=is_imported(project),
+    )  # fmt: skip
+    try:
+        return opening(watch=watch)
+    except Unsupported:
+        # The system lets a user have only so many watchers; things are slower without.
+        return opening()
+
+
+class _Open:
+    """One open project: its workspace, and a thread that waits for its files to change."""
+
+    def __init__(self, project: Project, hub: Hub, *, watch: bool) -> None:
+        self._hub = hub
+        there = os.path.isdir(project.root) and not is_imported(project)
+        self.workspace = open_project(project, hub, watch=watch and there)
+        self._watching: Watching | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def follow(self) -> None:
+        """Begins to serve the watcher to other processes, and to tell when files change."""
+        if self.workspace.watcher is not None:
+            self._thread = threading.Thread(target=self._follow, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Asks the thread to end; `close` waits for it."""
+        self._stop.set()
+
+    def close(self) -> None:
+        self.stop()
+        if self._thread is not None:
+            self._thread.join(5)
+        if self._watching is not None:
+            self._watching.close()
+        self.workspace.close()
+
+    def _follow(self) -> None:
+        try:
+            if checkpoints.latest(self.workspace.journal) is None and not self._took_the_first():
+                return
+            try:
+                self._watching = Watching(self.workspace)
+            except Busy:
+                # Somebody serves a watcher to others already; this one is for us alone.
+                self.workspace.status()
+            self._tell_of_files()
+        except (MulliganError, OSError):
+            # All else works without.
+            return
+
+    def _tell_of_files(self) -> None:
+        watcher = self.workspace.watcher
+        assert watcher is not None
+        token = watcher.peek(None).token
+        while not self._stop.is_set():
+            # A look of ours takes the news that are waited for; so there may be some regardless.
+            watcher.wait(LOOK_EVERY)
+            seen = watcher.peek(token)
+            if seen.paths or seen.lost:
+                # A burst is told once, when it has gone quiet for a moment.
+                self._stop.wait(QUIET)
+                seen = watcher.peek(token)
+                self._hub.publish(Event(self.workspace.project.id, None, "files", {}))
+            token = seen.token
+
+    def _took_the_first(self) -> bool:
+        """Takes the first checkpoint, which may take long, as a job that can be ended."""
+        job = self._hub.begin("checkpoint", self.workspace.project.id, _first_checkpoint)
+        while not job.ended.wait(0.2):
+            if self._stop.is_set():
+                return False
+        return job.state == "done"
+
+
+def _first_checkpoint(workspace: Workspace) -> Any:
+    """The first checkpoint, unless somebody has taken one meanwhile."""
+    with workspace.locked():
+        taken = checkpoints.latest(workspace.journal)
+        if taken is not None:
+            return workspace.find(taken.id)
+        return workspace.checkpoint("First checkpoint", kind="initial")
+
+
+class _Counts(NamedTuple):
+    sessions: int = 0
+    checkpoints: int = 0
+    updated_at: str | None = None
+
+
+def _counted(journal: Database) -> _Counts:
+    newest = sessions.newest_first(journal, limit=1)
+    latest = checkpoints.latest(journal)
+    times = [each.updated_at for each in newest]
+    times += [latest.created_at] if latest is not None else []
+    return _Counts(sessions.count(journal), checkpoints.count(journal), max(times, default=None))

@@ -1,0 +1,1 @@
+"""Our own HTTP API, `/api/v1`: one module a subject."""

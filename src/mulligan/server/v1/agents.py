@@ -1,0 +1,32 @@
+"""What agents' hooks tell: recorded here, no hook waits for the engine to be loaded."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute
+
+from mulligan.core.hook_events import Happening, Told
+from mulligan.errors import UsageError
+from mulligan.server.api import Section
+from mulligan.server.registry import Hub
+from mulligan.workspace.sessions import hook_events
+from mulligan.workspace.workspace import Workspace
+
+section = Section("agents")
+
+
+@section.post("/happened", "Record what an agent's hook tells of")
+async def happened(hub: Hub, body: Happening) -> Told:
+    try:
+        told = Happening.from_json(body.as_json())
+    except ValueError as problem:
+        raise UsageError(str(problem)) from problem
+    opened = await hub.open_path(told.directory)
+
+    def record(workspace: Workspace) -> Told:
+        return hook_events.happened(workspace, told)
+
+    return await hub.work(opened.project.id, record)
+
+
+def routes(hub: Hub) -> list[BaseRoute]:
+    return section.routes(hub)

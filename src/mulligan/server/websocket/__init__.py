@@ -1,0 +1,1 @@
+"""YAAI's WebSocket requests."""

@@ -1,0 +1,211 @@
+"""The requests of the WebSocket: YAAI's thirteen, and the ones that it forgot.
+
+A client knows sessions and restore points by their ids alone, whatever project they belong to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
+
+from mulligan.errors import MulliganError, NotFound, UsageError
+from mulligan.server import project_lookup
+from mulligan.server.feed import Told
+from mulligan.server.registry import Hub
+from mulligan.server.schema import from_json, hints_of
+from mulligan.server.websocket import actions as verbs
+from mulligan.server.websocket import shapes
+from mulligan.server.websocket.payloads import (
+    CreatePoint,
+    CreateSession,
+    FileQuery,
+    Id,
+    InvalidPayload,
+    Nothing,
+    RecentQuery,
+    RestoreBody,
+    SearchAllQuery,
+    SearchQuery,
+    SessionId,
+    TranscriptQuery,
+)
+
+Answer = TypeVar("Answer")
+PYTHON_NAME = re.compile(r"[a-z]+(?:_[a-z]+)+")
+
+
+class Asked(NamedTuple):
+    """Where a request is to be answered: a server, and the project that a client keeps to."""
+
+    hub: Hub
+    scope: str | None
+
+    async def project(self, given: str | None, *, create: bool = False) -> str:
+        return await self.hub.call(
+            project_lookup.chosen, self.hub, given or self.scope, create=create
+        )
+
+    async def in_session(self, id: str, /, verb: Callable[..., Answer], **given: Any) -> Answer:
+        """Runs a verb in the project of a session; raises `NotFound`."""
+        project = await self.hub.call(project_lookup.of_session, self.hub, id)
+        if project is None:
+            raise NotFound(f"There is no session {id!r}.")
+        return await self.hub.work(project, verb, **given)
+
+    async def of_session(
+        self, id: str, nothing: Answer, /, verb: Callable[..., Answer], **given: Any
+    ) -> Answer:
+        """The same, but of a session that is not there there is nothing."""
+        try:
+            return await self.in_session(id, verb, **given)
+        except NotFound:
+            return nothing
+
+    async def at_point(
+        self, id: str, /, verb: Callable[..., Answer], **given: Any
+    ) -> Answer | None:
+        """Runs a verb in the project of a restore point; `None` if there is no such point."""
+        project = await self.hub.call(project_lookup.of_checkpoint, self.hub, id)
+        return None if project is None else await self.hub.work(project, verb, **given)
+
+
+class Verb(NamedTuple):
+    """A channel: what its payload holds, and what it does."""
+
+    payload: type
+    run: Callable[..., Awaitable[Any]]
+
+    def read(self, payload: dict[str, Any]) -> Any:
+        """The payload by its Python names. What it holds beyond those is passed over."""
+        known = hints_of(self.payload)
+        given = {_python_name(name): value for name, value in payload.items()}
+        kept = {name: value for name, value in given.items() if name in known and value is not None}
+        try:
+            return from_json(self.payload, kept, "The payload")
+        except UsageError as problem:
+            raise InvalidPayload(PYTHON_NAME.sub(_client_name, str(problem))) from None
+
+
+async def list_sessions(asked: Asked, given: Nothing) -> list[dict[str, Any]]:
+    named = given.project_path or asked.scope
+    only = await asked.project(named) if named else None
+    return await asked.hub.call(verbs.all_sessions, asked.hub, only)
+
+
+async def get_session(asked: Asked, given: Id) -> dict[str, Any] | None:
+    return await asked.of_session(given.id, None, verbs.session, id=given.id)
+
+
+async def delete_session(asked: Asked, given: Id) -> bool:
+    return await asked.of_session(given.id, False, verbs.delete_session, id=given.id)
+
+
+async def create_session(asked: Asked, given: CreateSession) -> dict[str, Any]:
+    project = await asked.project(given.project_path, create=True)
+    return await asked.hub.work(project, verbs.create_session, given=given)
+
+
+async def get_transcript(asked: Asked, given: TranscriptQuery) -> dict[str, Any]:
+    nothing = {"entries": [], "hasMore": False}
+    return await asked.of_session(given.session_id, nothing, verbs.transcript, given=given)
+
+
+async def get_recent_transcript(asked: Asked, given: RecentQuery) -> list[dict[str, Any]]:
+    return await asked.of_session(given.session_id, [], verbs.recent, given=given)
+
+
+async def search_transcript(asked: Asked, given: SearchQuery) -> list[dict[str, Any]]:
+    return await asked.of_session(given.session_id, [], verbs.search, given=given)
+
+
+async def search_all(asked: Asked, given: SearchAllQuery) -> list[dict[str, Any]]:
+    return await asked.hub.call(verbs.search_all, asked.hub, given)
+
+
+async def get_file_edits(asked: Asked, given: SessionId) -> list[dict[str, Any]]:
+    return await asked.of_session(given.session_id, [], verbs.file_edits, id=given.session_id)
+
+
+async def list_restore_points(asked: Asked, given: SessionId) -> list[dict[str, Any]]:
+    return await asked.of_session(given.session_id, [], verbs.points, id=given.session_id)
+
+
+async def get_restore_point(asked: Asked, given: Id) -> dict[str, Any] | None:
+    return await asked.at_point(given.id, verbs.point_with_files, id=given.id)
+
+
+async def create_restore_point(asked: Asked, given: CreatePoint) -> dict[str, Any]:
+    return await asked.in_session(given.session_id, verbs.create_point, given=given)
+
+
+async def delete_restore_point(asked: Asked, given: Id) -> bool:
+    return bool(await asked.at_point(given.id, verbs.delete_point, id=given.id))
+
+
+async def restore(asked: Asked, given: RestoreBody) -> dict[str, Any]:
+    done = await asked.at_point(given.restore_point_id, verbs.restore, given=given)
+    if done is None:
+        raise NotFound("Restore point not found")
+    return done
+
+
+async def get_file_at_restore_point(asked: Asked, given: FileQuery) -> str | None:
+    return await asked.at_point(given.restore_point_id, verbs.file_at, given=given)
+
+
+async def gc(asked: Asked, given: Nothing) -> dict[str, int]:
+    named = given.project_path or asked.scope
+    only = await asked.project(named) if named else None
+    return await asked.hub.call(verbs.gc, asked.hub, only)
+
+
+REQUESTS = {
+    "code:list-sessions": Verb(Nothing, list_sessions),
+    "code:get-session": Verb(Id, get_session),
+    "code:delete-session": Verb(Id, delete_session),
+    "code:get-transcript": Verb(TranscriptQuery, get_transcript),
+    "code:get-recent-transcript": Verb(RecentQuery, get_recent_transcript),
+    "code:search-transcript": Verb(SearchQuery, search_transcript),
+    "code:get-file-edits": Verb(SessionId, get_file_edits),
+    "code:list-restore-points": Verb(SessionId, list_restore_points),
+    "code:get-restore-point": Verb(Id, get_restore_point),
+    "code:restore": Verb(RestoreBody, restore),
+    "code:get-file-at-restore-point": Verb(FileQuery, get_file_at_restore_point),
+    "code:delete-restore-point": Verb(Id, delete_restore_point),
+    "code:gc": Verb(Nothing, gc),
+    "code:create-session": Verb(CreateSession, create_session),
+    "code:create-restore-point": Verb(CreatePoint, create_restore_point),
+    "code:search-all": Verb(SearchAllQuery, search_all),
+}
+
+
+async def told(hub: Hub, found: Told) -> list[tuple[str, dict[str, Any]]]:
+    """An event as messages: what happened and, of an entry, what it says; channel and payload."""
+    event = found.event
+    payload = event.as_json() | {"cursor": found.cursor}
+    messages = [("code:event", payload)]
+    if event.kind in ("entry", "entry_changed") and event.project and "session" in event.data:
+        try:
+            entry = await hub.work(
+                event.project, verbs.entry, session=event.data["session"], seq=event.data["seq"]
+            )
+        except MulliganError:
+            # Gone again, with its session.
+            return messages
+        payload["entry"] = shapes.entry(entry)
+        tool = shapes.tool_event(entry)
+        if tool is not None:
+            messages.append(("analytics:tool_event", tool))
+    return messages
+
+
+def _client_name(found: re.Match[str]) -> str:
+    """`session_id` as `sessionId`."""
+    first, *rest = found[0].split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _python_name(name: str) -> str:
+    """`sessionId` as `session_id`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -1,0 +1,1 @@
+"""Whose change it is: each session's view of the disk."""

@@ -1,0 +1,110 @@
+"""Where the sessions stand: what of the disk is whose, kept right while anybody changes it.
+
+A session's pending work is the difference from its `approved` tree to the disk. So whenever the
+disk goes from one tree to another, the change must be put to somebody's account. What the session
+itself did leaves `approved` as it is: it is pending now. What anybody else did joins `approved`
+where it does not touch pending work, line by line: nobody is asked to approve the work of others,
+or their own. Where it does touch, `approved` stays and so does `written`, the disk as the session
+left it: what differs between `written` and the disk is exactly what others changed within it.
+
+What is always true: `approved` and the pending hunks together are the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mulligan.journal import checkpoints, operations, views
+from mulligan.journal.views import View
+from mulligan.workspace.snapshot.take import Look
+from mulligan.workspace.snapshot.trees import Trees
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+Id = bytes
+Author = Callable[[bytes], int | None]
+"""Gives the session whose work a change of a path is, or `None` for the user's own."""
+
+
+class Standing(NamedTuple):
+    """The views as they are with the disk as it is now, and whether that must be written down."""
+
+    views: dict[int, View]
+    moved: bool
+    summary: Mapping[str, Any] | None = None
+
+
+def settle(
+    workspace: Workspace,
+    trees: Trees,
+    seen: Look,
+    came_into_view: Collection[bytes] = (),
+    acting: int | None = None,
+) -> Standing:
+    """The views, with whatever happened to the disk since it was last seen put to account."""
+    known = views.live(workspace.journal)
+    if not known:
+        return Standing({}, moved=False)
+    last = last_seen(workspace)
+    if last is None or last == seen.tree:
+        return Standing(known, moved=False)
+    at_work = authors(workspace, known, acting)
+
+    def author(path: bytes) -> int | None:
+        return None if any(within(path, each) for each in came_into_view) else at_work(path)
+
+    # Not needed while nothing moves.
+    from mulligan.workspace.attribution.carrying import carried_on
+    from mulligan.workspace.snapshot.diff import within
+
+    trees.commit()
+    return Standing(carried_on(trees, known, last, seen.tree, author), moved=True)
+
+
+def last_seen(workspace: Workspace) -> Id | None:
+    """The tree that the disk held when it was last looked at for good."""
+    last = operations.last_applied(workspace.journal)
+    row = checkpoints.by_id(workspace.journal, last.after) if last and last.after else None
+    return row.tree if row is not None else None
+
+
+def authors(workspace: Workspace, known: Mapping[int, View], acting: int | None = None) -> Author:
+    """Whose a change is that was just found: the open turn's, or without one the user's.
+
+    With several open turns it is the one that has written the path by its own account, else the
+    one that is just ending something, else the one with a running tool call, else the one that
+    said something last.
+    """
+    working = [number for number, view in known.items() if view.base is not None]
+    if len(working) <= 1:
+        only = working[0] if working else None
+        return lambda path: only
+    marks = ", ".join("?" * len(working))
+    last = operations.last_applied(workspace.journal)
+    wrote = {
+        path: number
+        for number, path in workspace.journal.rows(
+            f"SELECT session, path FROM ledger WHERE session IN ({marks}) "
+            "AND (is_open OR created_at >= ?) ORDER BY is_open, created_at",
+            *working,
+            last.created_at if last is not None else "",
+        )
+    }
+    busiest: int | None = workspace.journal.row(
+        f"SELECT s.number FROM sessions s WHERE s.number IN ({marks}) ORDER BY EXISTS (SELECT 1 "
+        "FROM tool_events t WHERE t.session = s.number AND t.success IS NULL) DESC, "
+        "s.updated_at DESC LIMIT 1",
+        *working,
+    )[0]
+    if acting in working:
+        busiest = acting
+    return lambda path: wrote.get(path, busiest)
+
+
+def quiet(view: View, present: Id) -> View:
+    """The view, which names no trees once nothing is pending, nor can be again."""
+    if view.base is None and view.approved == present and view.written in (None, present):
+        return view._replace(approved=None, written=None)
+    return view

@@ -1,0 +1,220 @@
+"""Where Mulligan keeps its data, and which project a directory belongs to.
+
+    home/
+      config.toml               the user's settings, if any
+      projects/<id>/
+        project.json            which directory this is about
+        lock                    held by whoever is changing something
+        journal.sqlite          checkpoints and operations
+        objects/                contents
+        index                   the stat cache
+
+The id of a project comes from its path. A project that was moved is recognised by its inode.
+"""
+
+# Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
+
+import fcntl
+import json
+import os
+import sys
+from hashlib import sha256
+from threading import get_ident
+from typing import Any, NamedTuple
+
+from mulligan.core.coverage import raw, text
+from mulligan.errors import NotFound, RefusedRoot
+from mulligan.store.fsync import make_directories, sync_directory
+from mulligan.workspace import home_path
+
+home_directory = home_path.home_directory
+GET_GENERATION = 0x80087601
+
+
+class Project(NamedTuple):
+    """A directory under protection, and where its history is kept."""
+
+    id: str
+    root: bytes
+    directory: str
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.directory, name)
+
+
+def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False) -> Project:
+    """The project that a directory belongs to.
+
+    The nearest directory above that is known already; else the nearest with a `.mulligan.toml`;
+    else the top of the git work tree; else the directory itself. `/` and home directories are
+    passed over on the way up, and refused at the end, unless the caller allows them.
+    """
+    here = os.path.realpath(os.fsencode(start))
+    if not os.path.isdir(here):
+        if os.path.exists(_project(here, home).path("journal.sqlite")):
+            raise NotFound(
+                f"{text(here)} is gone, but its history is not: make the directory again, and "
+                "`mulligan restore @` in it brings back what was there."
+            )
+        if os.path.lexists(here):
+            raise NotFound(f"{text(here)} is not a directory.")
+        raise NotFound(f"There is no directory {text(here)}.")
+    above = list(_upwards(here))
+    for known in above:
+        project = _project(known, home)
+        # One that only logs have told of is no project yet: the folder itself decides.
+        if os.path.exists(project.path("project.json")) and not is_imported(project):
+            return project
+    root = here
+    for marks in (_has_settings, _is_work_tree):
+        found = next(filter(marks, above), None)
+        if found is not None and (allow_any_root or not _is_refused(found)):
+            root = found
+            break
+    if not allow_any_root and _is_refused(root):
+        raise RefusedRoot(
+            f"{text(root)} is not a project but everything you have; choose a directory below it, "
+            "or say --any-root if you really mean it."
+        )
+    return _moved_project(root, home) or _project(root, home)
+
+
+def _has_settings(directory: bytes) -> bool:
+    return os.path.lexists(os.path.join(directory, b".mulligan.toml"))
+
+
+def _is_work_tree(directory: bytes) -> bool:
+    """Whether a `.git` is here; an empty one is nobody's, and may be there for a moment only:
+    sandboxes of agents put such in the way of what runs in them."""
+    found = os.path.join(directory, b".git")
+    if os.path.islink(found) or not os.path.isdir(found):
+        return os.path.lexists(found)
+    try:
+        return bool(os.listdir(found))
+    except OSError:
+        return True
+
+
+def project_of_log(directory: str, home: str) -> Project:
+    """The project that a foreign log is about, be its directory gone or far too wide."""
+    path = os.path.normpath(os.fsencode(directory))
+    if os.path.isdir(path):
+        return find_project(path, home, allow_any_root=True)
+    for known in _upwards(path):
+        project = _project(known, home)
+        if os.path.exists(project.path("project.json")) and not is_imported(project):
+            return project
+    return _project(path, home)
+
+
+def register(project: Project, *, imported: bool = False) -> None:
+    """Writes down which directory a project's data is about.
+
+    `imported`: only logs have told of it, until somebody opens it.
+    """
+    path = project.path("project.json")
+    if os.path.exists(path) and (imported or not is_imported(project)):
+        return
+    make_directories(project.directory)
+    content: dict[str, Any] = {"root": text(project.root), "identity": _identity(project.root)}
+    if imported:
+        content["imported"] = True
+    temporary = f"{path}.{os.getpid()}.{get_ident()}.tmp"
+    with open(temporary, "w", encoding="ascii") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    sync_directory(project.directory)
+
+
+def is_imported(project: Project) -> bool:
+    """Whether only foreign logs have told of a project so far."""
+    content = _read(project.path("project.json"))
+    return content is not None and bool(content.get("imported"))
+
+
+def known_projects(home: str) -> list[Project]:
+    """Every project that has data here, whether its directory is still there or not."""
+    found = []
+    base = os.path.join(home, "projects")
+    for id in sorted(os.listdir(base)) if os.path.isdir(base) else ():
+        content = _read(os.path.join(base, id, "project.json"))
+        if content is not None:
+            found.append(Project(id, raw(content["root"]), os.path.join(base, id)))
+    return found
+
+
+def _project(root: bytes, home: str) -> Project:
+    id = sha256(root).hexdigest()[:16]
+    return Project(id, root, os.path.join(home, "projects", id))
+
+
+def _moved_project(root: bytes, home: str) -> Project | None:
+    """A project whose directory is gone from its old path and has this one's inode."""
+    identity = _identity(root)
+    if identity is None:
+        return None
+    for project in known_projects(home):
+        content = _read(project.path("project.json"))
+        if (
+            content is not None
+            and content.get("identity") == identity
+            and not os.path.lexists(project.root)
+        ):
+            moved = _project(root, home)
+            if os.path.exists(moved.directory):
+                return None
+            os.rename(project.directory, moved.directory)
+            os.unlink(moved.path("project.json"))
+            register(moved)
+            return moved
+    return None
+
+
+def _identity(root: bytes) -> list[int] | None:
+    """What stays with a directory when it moves, and does not go to another one when it is gone.
+
+    An inode's number is used again; its generation, or the time of its birth, is not. Where
+    neither is to be had there is no telling, and a moved project counts as a new one.
+    """
+    try:
+        status = os.stat(root)
+    except OSError:
+        return None
+    born = getattr(status, "st_birthtime", None)
+    if born is not None:
+        return [status.st_dev, status.st_ino, int(born * 1e6)]
+    if not sys.platform.startswith("linux"):
+        return None
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        answer = fcntl.ioctl(fd, GET_GENERATION, bytes(8))
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return [status.st_dev, status.st_ino, int.from_bytes(answer, sys.byteorder)]
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path, "rb") as file:
+            content = json.loads(file.read())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) and "root" in content else None
+
+
+def _upwards(path: bytes) -> list[bytes]:
+    found = [path]
+    while os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+        found.append(path)
+    return found
+
+
+def _is_refused(root: bytes) -> bool:
+    homes = {os.path.realpath(os.path.expanduser(b"~")), b"/root", b"/home", b"/Users", b"/"}
+    above = os.path.dirname(root)
+    return root in homes or root == above or above in (b"/home", b"/Users")

@@ -1,0 +1,1 @@
+"""Restore, undo and redo: plan, apply, finish, recover."""

@@ -1,0 +1,167 @@
+"""From a wish to a plan: the trees to arrive at, and the changes that lead there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from mulligan.core import tree
+from mulligan.core.coverage import text
+from mulligan.core.tree import Change, Entry
+from mulligan.journal import checkpoints
+from mulligan.workspace.restore.target import Wanted, Wish, settled
+from mulligan.workspace.snapshot.take import Look
+from mulligan.workspace.snapshot.trees import Trees
+from mulligan.worktree.scan.overrides import directories_above
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+Id = bytes
+
+
+class Move(NamedTuple):
+    """The trees to arrive at, and what follows from them."""
+
+    tree: Id
+    guarded: Id
+    main_changes: tuple[Change, ...]
+    guarded_changes: tuple[Change, ...]
+    dirty: tuple[bytes, ...] = ()
+    spared: Mapping[bytes, str] | None = None
+
+    @property
+    def changes(self) -> list[Change]:
+        """All of them, a folder before what lies in it.
+
+        A file may leave one tree for the other, when it becomes ignored or ceases to be: on the
+        disk that is one change.
+        """
+        found = {change.path: change for change in self.main_changes}
+        for path, before, after in self.guarded_changes:
+            main = found.get(path, Change(path, None, None))
+            found[path] = Change(path, main.before or before, main.after or after)
+        return sorted(found.values(), key=lambda change: change.path.split(b"/"))
+
+
+def prepare(
+    workspace: Workspace, trees: Trees, seen: Look, wish: Wish, *, keep_dirty: bool
+) -> Move:
+    """The move that fulfils a wish, from what the disk holds; the caller commits what is made."""
+    before = (seen.tree, seen.guarded)
+    if wish.leads_to is None:
+        move = moved(trees, before, wish.main, wish.guarded)
+    else:
+        goal, changes = wish.leads_to
+        move = moved(trees, before, {}, wish.guarded)._replace(tree=goal, main_changes=changes)
+    dirty = find_dirty(workspace, before, move.changes, deliberate_only=keep_dirty)
+    if keep_dirty and dirty:
+        reason = "it is in no checkpoint yet, and was to be kept"
+        wish = settled(workspace, seen, wish.without(dict.fromkeys(dirty, reason)))
+        move = moved(trees, before, wish.main, wish.guarded)
+    return Move(
+        move.tree, move.guarded, move.main_changes, move.guarded_changes, tuple(dirty), wish.spared
+    )
+
+
+def between(workspace: Workspace, before: tuple[Id, Id], after: tuple[Id, Id]) -> Move:
+    """The move from one state to another, as recovery finds it in the journal."""
+    main = workspace.differences(before[0], after[0])
+    guarded = workspace.differences(before[1], after[1])
+    return Move(*after, tuple(main), _files(guarded))
+
+
+def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> Move:
+    """The move that sets these paths, and leaves all others alone."""
+    new, kept = trees.edit(before[0], main), trees.edit(before[1], guarded)
+    return Move(
+        new,
+        kept,
+        tuple(trees.differences(before[0], new)),
+        _files(trees.differences(before[1], kept)),
+    )
+
+
+def find_dirty(
+    workspace: Workspace, before: tuple[Id, Id], changes: Iterable[Change], *, deliberate_only: bool
+) -> list[bytes]:
+    """The paths about to lose a content that no checkpoint has had at that path until now.
+
+    `deliberate_only`: checkpoints that Mulligan took for safety's sake do not count. What was kept
+    once because it was dirty must not be lost to the next restore for being in one of those.
+    """
+    wanted = {
+        change.path: change.before
+        for change in changes
+        if change.before is not None
+        and not change.before.is_directory
+        and not change.before.same_content(change.after)
+    }
+    visited: set[tuple[bytes, bytes]] = set()
+    for row in checkpoints.each_newest_first(workspace.journal) if wanted else ():
+        if deliberate_only and row.kind in checkpoints.MADE_BY_RESTORE:
+            continue
+        if not visited:
+            # Mostly little has changed since the latest: only that can be missing in it.
+            since = {
+                change.path
+                for old, new in zip((row.tree, row.guarded), before, strict=True)
+                for change in workspace.differences(old, new)
+            }
+            wanted = {path: entry for path, entry in wanted.items() if path in since}
+        below = directories_above(wanted)
+        for root in (row.tree, row.guarded):
+            _strike_out(workspace, root, b"", wanted, below, visited)
+        if not wanted:
+            break
+    return sorted(wanted)
+
+
+def listed(changes: Iterable[Change], *, deleted: bool) -> list[str]:
+    """Paths for a report: files, and folders only where nothing in them speaks for them."""
+    found = []
+    for path, before, after in changes:
+        entry, other = (before, after) if deleted else (after, before)
+        if entry is None or entry == other:
+            continue
+        if deleted and other is not None and other.is_directory == entry.is_directory:
+            continue
+        if not entry.is_directory:
+            found.append(text(path))
+        elif entry.id == tree.EMPTY_ID or (other is not None and other.is_directory):
+            found.append(text(path) + "/")
+    return found
+
+
+def _strike_out(
+    workspace: Workspace,
+    id: bytes,
+    directory: bytes,
+    wanted: dict[bytes, Entry],
+    below: Mapping[bytes, frozenset[bytes]],
+    visited: set[tuple[bytes, bytes]],
+) -> None:
+    """Takes out of `wanted` what this tree has; looks into each version of a folder once."""
+    if (directory, id) in visited:
+        return
+    visited.add((directory, id))
+    for name in below.get(directory, ()):
+        path = tree.join(directory, name)
+        if path not in wanted and path not in below:
+            continue
+        entry = workspace.load(id).get(name)
+        if entry is None:
+            continue
+        if entry.is_directory:
+            _strike_out(workspace, entry.id, path, wanted, below, visited)
+        elif path in wanted and wanted[path].same_content(entry):
+            del wanted[path]
+
+
+def _files(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Guarded files lie in folders of the project's own tree: those are not theirs to change."""
+    return tuple(
+        change
+        for change in changes
+        if not any(each is not None and each.is_directory for each in (change.before, change.after))
+    )

@@ -1,0 +1,340 @@
+"""Restore, undo and redo: moving the disk from what it is to what it should be.
+
+All three are one thing: a wish becomes a move, and a move is carried out in this order:
+
+1. the contents of the disk and the planned trees are in the store (objects);
+2. a safety checkpoint and the planned operation are in the journal (operation, planned);
+3. what the store has of them is read back, then the files are changed, and read back (files);
+4. the operation is marked, with a checkpoint of what it arrived at (operation, applied).
+
+A kill before 3 leaves the old state; a kill after it is finished by the next who opens the
+project (`recover`). Bytes that match neither side are somebody's, and stay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from mulligan.core.coverage import text
+from mulligan.core.times import just_after
+from mulligan.core.tree import Change
+from mulligan.core.undo_order import next_redo, next_undo
+from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo, OutOfSpace
+from mulligan.journal import checkpoints, operations, sessions
+from mulligan.journal.operations import OperationRow
+from mulligan.store.packs import Record
+from mulligan.store.writer import Writer
+from mulligan.workspace.attribution.taking_out import FORCE_WOULD, to_take_out, without_the_users
+from mulligan.workspace.restore.finish import complete, named, root_of
+from mulligan.workspace.restore.plan import Move, listed, prepare
+from mulligan.workspace.restore.target import Wish, out_of_view, to_checkpoint, to_take_back
+from mulligan.workspace.results.files import RestorePlan, RestoreResult, Skip
+from mulligan.workspace.sessions.turns import split
+from mulligan.workspace.snapshot.observation import Observation, observed
+from mulligan.workspace.snapshot.take import look
+from mulligan.worktree.fs.deferred_unlink import Freeing
+from mulligan.worktree.restore import apply
+from mulligan.worktree.scan.overrides import directories_above
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+NOT_SAFE = (
+    "What is on the disk cannot be kept safe: the store gives back something else than was put "
+    "in. Nothing was overwritten; the disk under the store may be failing."
+)
+NOTHING_YET = "it was interrupted before it changed anything"
+Planned = Callable[[apsw.Connection, Observation, Move], dict[str, Any]]
+
+
+def plan(
+    workspace: Workspace, name: str, paths: tuple[bytes, ...], *, keep_dirty: bool, force: bool
+) -> RestorePlan:
+    done = restore(workspace, name, paths, keep_dirty=keep_dirty, force=force, preview=True)
+    return RestorePlan(done.target, done.restored, done.deleted, done.skipped, done.dirty)
+
+
+def restore(
+    workspace: Workspace,
+    name: str,
+    paths: tuple[bytes, ...],
+    *,
+    keep_dirty: bool = False,
+    force: bool = False,
+    preview: bool = False,
+    session: str | None = None,
+) -> RestoreResult:
+    with workspace.locked():
+        target = checkpoints.resolve(workspace.journal, name)
+        if session is not None:
+            target = target._replace(session=sessions.resolve(workspace.journal, session).id)
+        if not preview:
+            split(workspace)
+        return perform(
+            workspace,
+            lambda now: to_checkpoint(workspace, now.seen, target, paths),
+            keep_dirty=keep_dirty,
+            force=force,
+            preview=preview,
+        )
+
+
+def undo(
+    workspace: Workspace,
+    *,
+    keep_dirty: bool = False,
+    force: bool = False,
+    preview: bool = False,
+    further: bool = True,
+) -> RestoreResult:
+    with workspace.locked():
+        step = next_undo(lambda up_to: operations.newest_change(workspace.journal, up_to))
+        if step is None:
+            raise NothingToUndo(
+                "There is nothing (more) to undo. `mulligan restore @` goes back to the latest "
+                "checkpoint."
+            )
+        if not further:
+            _stop_at_an_idle_turn(workspace, step.number)
+        return _take_back(
+            workspace, "undo", step.number, keep_dirty=keep_dirty, force=force, preview=preview
+        )
+
+
+def redo(
+    workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+) -> RestoreResult:
+    with workspace.locked():
+        step = next_redo(lambda up_to: operations.newest_change(workspace.journal, up_to))
+        if step is None:
+            raise NothingToUndo("There is nothing to redo: the last change was not an undo.")
+        return _take_back(
+            workspace, "redo", step.number, keep_dirty=keep_dirty, force=force, preview=preview
+        )
+
+
+def perform(
+    workspace: Workspace,
+    wishing: Callable[[Observation], Wish],
+    *,
+    keep_dirty: bool = False,
+    force: bool = True,
+    preview: bool = False,
+    always: Callable[[Move], bool] | None = None,
+    planned: Planned | None = None,
+    mended: bool = False,
+) -> RestoreResult:
+    """Makes a wish come true. The caller holds the lock.
+
+    Without `force`, files that the user changed since the last turn are left alone. `always` says
+    whether it counts as done even if no file has to change. `planned` writes what belongs to the
+    plan, in its transaction, and gives what more the operation means for the session.
+    """
+    with Writer(workspace.store) as writer:
+        now = observed(workspace, writer, look(workspace, writer))
+        # What the disk holds is stored for good before anything is decided about it.
+        now.commit()
+        wish = wishing(now)
+        hidden = out_of_view(workspace, now.seen, wish)
+        if hidden:
+            # Ignored now, and to be overwritten: what they hold must be in the store first.
+            now = observed(workspace, writer, look(workspace, writer, hidden))
+            now.commit()
+            wish = wishing(now)
+        if not force:
+            wish = without_the_users(workspace, now.seen, wish)
+        move = prepare(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
+        changes = move.changes
+        # An undo counts as done even if somebody has put everything back already.
+        counts = always(move) if always else wish.undoes and not _refused(wish, move)
+        if preview or not (changes or counts):
+            workspace.save_cache()
+            return named(workspace, _not_done(wish, move, preview=preview))
+        now.commit()
+        with workspace.journal.writing() as db:
+            safety = now.safety(db, f"Before {wish.kind} to {wish.target or 'an earlier state'}")
+            now.note(db, safety)
+            intent = dict(wish.intent) | (planned(db, now, move) if planned else {})
+            number = operations.plan(
+                db,
+                kind=wish.kind,
+                created_at=just_after(safety.created_at, time.time_ns()),
+                before=safety.id,
+                plan_tree=move.tree,
+                plan_guarded=move.guarded,
+                target=wish.target,
+                undoes=wish.undoes,
+                session=wish.session,
+                intent=intent,
+            )
+    contents = {each.id for change in changes for each in change[1:] if each}
+    roots = (*now.seen[:2], move.tree, move.guarded)
+    records = workspace.store.expect(contents)
+    operation = operations.by_number(workspace.journal, number)
+    assert operation is not None
+
+    def given_up(problem: BaseException) -> None:
+        # If even that cannot be written down, the next who opens the project finds nothing begun.
+        with suppress(MulliganError), workspace.journal.writing() as db:
+            operations.abandon(db, number, str(problem) or NOTHING_YET)
+
+    with Freeing() as freeing:
+        try:
+            applied = apply.apply(
+                workspace.project.root,
+                staged_as(operation),
+                changes,
+                workspace.store.stream,
+                lambda done, total: workspace.progress("restoring", done, total),
+                freeing,
+                check=lambda: _read_back(workspace, changes, roots, records),
+                given_up=given_up,
+            )
+        except _Damaged as problem:
+            if mended:
+                raise Corrupt(NOT_SAFE) from problem
+            # The disk has the only good copies: the look that now follows stores them anew.
+            return perform(
+                workspace, wishing, keep_dirty=keep_dirty, force=force, preview=preview,
+                always=always, planned=planned, mended=True,
+            )  # fmt: skip
+        try:
+            return complete(workspace, operation, safety=safety, move=move, applied=applied)
+        except OutOfSpace as problem:
+            raise OutOfSpace(
+                "The files are changed, and no space is left to write that down, in "
+                f"{workspace.project.directory}. Free some space; the next command then does."
+            ) from problem
+        except OSError as problem:
+            raise MulliganError(
+                f"The files are changed, but the disk did not take all of it ({problem}). This is "
+                "not called done: the next command goes over it again."
+            ) from problem
+        finally:
+            applied.settle()
+
+
+def staged_as(operation: OperationRow) -> str:
+    """What the folder is named after in which its new contents wait: nobody else's operation, be it
+    one that has the same number in another home, may take it for its own."""
+    return f"{operation.number}-{operation.before}"
+
+
+def _stop_at_an_idle_turn(workspace: Workspace, number: int) -> None:
+    """Who undoes right after a turn means that turn, and not what came before it."""
+    since = operations.since(workspace.journal, ("begin_turn",))
+    if not since or any(each.changed for each in since):
+        return
+    last = "last turn changed nothing"
+    ended = [each for each in since if each.kind == "turn"]
+    if not ended:
+        last = "turn that is going on has changed nothing yet"
+    elif ended[-1].summary.get("guarded"):
+        last += f" but guarded files ({', '.join(ended[-1].summary['guarded'][:3])})"
+    raise NothingToUndo(
+        f"The {last}; nothing was undone. `mulligan undo --further` takes back what came before "
+        f"it, the {root_of(workspace, number).kind}."
+    )
+
+
+def _take_back(
+    workspace: Workspace, kind: str, number: int, *, keep_dirty: bool, force: bool, preview: bool
+) -> RestoreResult:
+    """Moves the paths that an operation changed back to what they were before it."""
+    operation = operations.by_number(workspace.journal, number)
+    before = after = None
+    if operation is not None and operation.before and operation.after:
+        before = checkpoints.by_id(workspace.journal, operation.before)
+        after = checkpoints.by_id(workspace.journal, operation.after)
+    if operation is None or before is None or after is None:
+        raise NotFound(f"Operation {number} cannot be taken back: its checkpoints were forgotten.")
+
+    def wishing(now: Observation) -> Wish:
+        if operation.session is None:
+            return to_take_back(workspace, now.seen, kind, number, before, after)
+        return to_take_out(workspace, now, kind, operation, (after.tree, before.tree), force=force)
+
+    return perform(workspace, wishing, keep_dirty=keep_dirty, preview=preview)
+
+
+def loses_content(change: Change) -> bool:
+    """Whether bytes that are on the disk will not be there any more."""
+    before = change.before
+    if before is None or before.is_directory:
+        return False
+    return not before.same_content(change.after)
+
+
+class _Damaged(Exception):
+    """What was about to go cannot be had back from the store."""
+
+
+def _trees_about(workspace: Workspace, changes: list[Change], roots: Sequence[bytes]) -> set[bytes]:
+    """The trees that say what was where, and what will be."""
+    above = [path for path in directories_above(change.path for change in changes) if path]
+    trees = set(roots)
+    for root in roots:
+        found = map(workspace.finder(root), above)
+        trees |= {entry.id for entry in found if entry is not None and entry.is_directory}
+    return trees
+
+
+def _read_back(
+    workspace: Workspace,
+    changes: list[Change],
+    roots: Sequence[bytes],
+    contents: Mapping[bytes, Record],
+) -> None:
+    """Raises if what is about to go cannot be had back from the store, and strikes that out.
+
+    So for the trees, under these roots, that say what was where and what will be; those that are
+    still in memory are stored anew.
+    """
+    store = workspace.store
+    trees = _trees_about(workspace, changes, roots)
+    records = {**contents, **store.expect(trees)}
+    going = {each.before.id for each in changes if each.before and loses_content(each)}
+    damaged = store.damaged_among(going | trees, records)
+    if not damaged:
+        return
+    if not trees.issuperset(damaged):
+        store.index.drop(damaged)
+        raise _Damaged("what it was to overwrite was damaged in the store")
+    known = [workspace.load(id).data for id in damaged]
+    store.index.drop(damaged)
+    with Writer(store) as writer:
+        for data in known:
+            writer.put(data)
+        writer.commit()
+    store.forget_kept()
+    if any(store.damaged(id) for id in damaged):
+        raise Corrupt(NOT_SAFE)
+
+
+def _refused(wish: Wish, move: Move) -> bool:
+    """Whether all that an undo is about was left to others, so that `force` can still have it."""
+    spared = (move.spared or {}).values()
+    return not wish.intent and any(reason in FORCE_WOULD for reason in spared)
+
+
+def _not_done(wish: Wish, move: Move, *, preview: bool) -> RestoreResult:
+    spared = sorted((move.spared or {}).items())
+    return RestoreResult(
+        kind=wish.kind,
+        operation=None,
+        safety_checkpoint=None,
+        new_checkpoint=None,
+        target=wish.target,
+        undoes=wish.undoes,
+        restored=tuple(listed(move.changes, deleted=False)),
+        deleted=tuple(listed(move.changes, deleted=True)),
+        skipped=tuple(Skip(text(path), reason) for path, reason in spared),
+        dirty=tuple(text(path) for path in move.dirty),
+        preview=preview,
+    )

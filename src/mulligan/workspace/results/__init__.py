@@ -1,0 +1,1 @@
+"""What the operations of a workspace return: frozen values."""

@@ -1,0 +1,1 @@
+"""Pending work of agents: list it, keep it, discard it, approve or reset rounds."""

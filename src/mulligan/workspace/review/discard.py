@@ -1,0 +1,219 @@
+"""Undoing pending work on the disk: by hunk, file, session or turn; what others did stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
+from mulligan.core.merge import touched
+from mulligan.core.tree import Change, Entry
+from mulligan.errors import NotFound, UsageError
+from mulligan.journal import checkpoints
+from mulligan.journal.operations import OperationRow
+from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.attribution.carrying import as_lines, same
+from mulligan.workspace.attribution.taking_out import CHANGED_SINCE, SOME_LINES, without
+from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.target import Wish, settled
+from mulligan.workspace.results.files import RestoreResult
+from mulligan.workspace.results.review import Discarded
+from mulligan.workspace.review.pending import File, Part, files, folders, names_now, turns_of
+from mulligan.workspace.review.selection import Choice, chosen_of, session_of
+from mulligan.workspace.sessions.turns import split
+from mulligan.workspace.snapshot.observation import Observation, observing
+from mulligan.workspace.snapshot.trees import Trees
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+Chosen = list[tuple[File, list[Part]]]
+
+
+def discard(
+    workspace: Workspace, choice: Choice, *, force: bool = False, preview: bool = False
+) -> Discarded:
+    """Moves the disk by what is chosen, back to the baseline; the baseline stays as it is.
+
+    What somebody has changed since within a hunk is left and reported, unless `force`.
+    """
+    undone: list[str] = []
+    left: set[str] = set()
+    results: list[RestoreResult] = []
+    with workspace.locked():
+        if not preview:
+            split(workspace)
+        if choice.turn is not None:
+            done, left = _discard_turn(workspace, choice, force=force, preview=preview)
+            return Discarded(tuple(done[0]), tuple(sorted(left)), (done[1],))
+        waiting = _sessions_with_choice(workspace, choice)
+        # The latest first: what it did on top of another's work is then out of the way.
+        for session in waiting:
+            names, conflicts, result = _discard(
+                workspace, session, choice, force=force, preview=preview
+            )
+            undone += names
+            left |= conflicts
+            results.append(result)
+    return Discarded(tuple(undone), tuple(sorted(left)), tuple(results))
+
+
+def undoing(
+    workspace: Workspace, now: Observation, chosen: Chosen, *, force: bool
+) -> tuple[Wish, list[str], list[str]]:
+    """To have these hunks undone; and which are, and which not because others are in them."""
+    undone: list[str] = []
+    conflicts: list[str] = []
+    main: dict[bytes, Entry | None] = {}
+    spared: dict[bytes, str] = {}
+    for file, parts in chosen:
+        acting = [part for part in parts if force or not part.shown.mixed]
+        undone += [part.shown.id for part in acting]
+        if len(acting) < len(parts):
+            conflicts += [part.shown.id for part in parts if part not in acting]
+            spared[file.path] = CHANGED_SINCE if file.appeared_or_vanished else SOME_LINES
+        if acting:
+            main[file.path] = _undone_entry(now.trees, file, acting)
+            main |= folders(now.trees, file.view.approved, now.seen.tree, file.path, main)
+    wish = settled(workspace, now.seen, Wish("discard", None, main, {}, spared))
+    return wish, undone, conflicts
+
+
+def _discard(
+    workspace: Workspace, session: SessionRow, choice: Choice, *, force: bool, preview: bool
+) -> tuple[list[str], set[str], RestoreResult]:
+    undone: list[str] = []
+    conflicts: list[str] = []
+
+    def wishing(now: Observation) -> Wish:
+        nonlocal undone, conflicts
+        found = files(now, only=session, paths=choice.paths, turns=False)
+        mine = choice._replace(session=session.id)
+        chosen = chosen_of(found, mine, missing_is_fine=True)
+        wish, undone, conflicts = undoing(workspace, now, chosen, force=force)
+        summary = {"hunks": undone, "conflicts": conflicts}
+        return wish._replace(session=session.id, intent={"summary": summary})
+
+    result = perform(workspace, wishing, preview=preview)
+    return undone, set(conflicts), result
+
+
+def _discard_turn(
+    workspace: Workspace, choice: Choice, *, force: bool, preview: bool
+) -> tuple[tuple[list[str], RestoreResult], set[str]]:
+    """Takes one turn's work out, where it is still pending; what later turns did stays."""
+    if choice.hunks:
+        raise UsageError("Name hunks, or a turn; a turn is taken out with all its hunks.")
+    session = session_of(workspace, choice)
+    assert session is not None
+    steps = [
+        operation
+        for operation in turns_of(workspace, session)
+        if operation.summary.get("turn") == choice.turn
+    ]
+    if not steps:
+        raise NotFound(
+            f"Session {session.id} has no turn {choice.turn} that changed anything, on the branch "
+            "where it stands. `mulligan pending` names hunks, whatever they come from."
+        )
+    undone: list[str] = []
+    conflicts: set[str] = set()
+
+    def wishing(now: Observation) -> Wish:
+        undone.clear()
+        conflicts.clear()
+        waiting = {file.path: file for file in files(now, only=session, paths=choice.paths)}
+        main: dict[bytes, Entry | None] = {}
+        spared: dict[bytes, str] = {}
+        for operation in reversed(steps):
+            for path, wanted, reason in _turn_taken_out(now, operation, waiting, main, force):
+                main[path] = wanted
+                approved = waiting[path].view.approved
+                main.update(folders(now.trees, approved, now.seen.tree, path, main))
+                if reason is not None:
+                    spared[path] = reason
+        for path, file in waiting.items():
+            mine = [part for part in file.parts if choice.turn in part.shown.turns]
+            if path in main:
+                undone.extend(part.shown.id for part in mine)
+            if path in spared:
+                conflicts.update(part.shown.id for part in mine)
+        wish = Wish(
+            "discard",
+            None,
+            main,
+            {},
+            spared,
+            session=session.id,
+            intent={"summary": {"turn": choice.turn, "hunks": list(undone)}},
+        )
+        return settled(workspace, now.seen, wish)
+
+    result = perform(workspace, wishing, preview=preview)
+    return (undone, result), conflicts
+
+
+def _turn_taken_out(
+    now: Observation,
+    operation: OperationRow,
+    waiting: dict[bytes, File],
+    main: dict[bytes, Entry | None],
+    force: bool,
+) -> Iterable[tuple[bytes, Entry | None, str | None]]:
+    """For each path of a turn with pending work: what should be there without the turn."""
+    journal, trees = now.workspace.journal, now.trees
+    before, after = (
+        checkpoints.by_id(journal, each) if each else None
+        for each in (operation.before, operation.after)
+    )
+    if before is None or after is None:
+        raise NotFound("What that turn changed was forgotten; it cannot be taken out by itself.")
+    made = trees.differences(before.tree, after.tree)
+    names = names_now(now, after.tree, made, waiting)
+    for path, was, became in made:
+        path = names.get(path, path)
+        file = waiting.get(path)
+        if file is None:
+            continue
+        change = Change(path, became, was)
+        held = main.get(path, file.after)
+        wanted, reason = (change.after, None) if force else without(trees, change, held)
+        present, goal = as_lines(held, trees), as_lines(wanted, trees)
+        if held is not None and wanted is not None and present is not None and goal is not None:
+            # Only where it is pending: what was kept of the turn stays.
+            edits = hunks(present, goal)
+            pending = hunks(as_lines(file.before, trees) or b"", present)
+            open_ones = touched([_flipped(each) for each in edits], pending)
+            content = apply_hunks(present, [edits[at] for at in sorted(open_ones)])
+            wanted = trees.with_content(wanted, content)
+        if not same(held, wanted) or reason is not None:
+            yield path, wanted, reason
+
+
+def _undone_entry(trees: Trees, file: File, parts: list[Part]) -> Entry | None:
+    """What the disk should hold at a path once some of its hunks are undone."""
+    if len(parts) == len(file.parts) or file.before is None or file.after is None:
+        return file.before
+    chosen = [part.lines for part in parts if part.lines is not None]
+    entry = file.after
+    if chosen:
+        entry = trees.with_content(entry, revert_hunks(trees.read(entry), chosen))
+    if len(chosen) < len(parts):
+        entry = entry._replace(mode=file.before.mode)
+    return entry
+
+
+def _sessions_with_choice(workspace: Workspace, choice: Choice) -> list[SessionRow]:
+    """The sessions that a choice is about, the one that worked last first."""
+    only = session_of(workspace, choice)
+    with observing(workspace) as now:
+        now.commit()
+        found = files(now, only=only, paths=choice.paths, turns=False)
+    chosen = chosen_of(found, choice)
+    rows = {file.session.number: file.session for file, _parts in chosen}
+    return sorted(rows.values(), key=lambda row: row.updated_at, reverse=True)
+
+
+def _flipped(hunk: Hunk) -> Hunk:
+    return Hunk(hunk.new_start, hunk.new_lines, hunk.old_start, hunk.old_lines)

@@ -1,0 +1,154 @@
+"""Rounds: stretches of a session's work, approved or thrown away.
+
+`approve` moves the baseline to what the disk holds; `reset` moves the disk back to the baseline.
+Both begin a new round, any number of times, and both can be undone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mulligan.journal import checkpoints, operations, sessions, views
+from mulligan.journal.operations import OperationRow
+from mulligan.journal.sessions import SessionRow
+from mulligan.journal.views import View
+from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.target import Wish
+from mulligan.workspace.results.files import FileChange
+from mulligan.workspace.results.review import Approved, Reset, Round, RoundStatus
+from mulligan.workspace.review.discard import undoing
+from mulligan.workspace.review.pending import files
+from mulligan.workspace.sessions.turns import round_name, split
+from mulligan.workspace.snapshot.diff import described
+from mulligan.workspace.snapshot.observation import Observation, observing
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+def approve(workspace: Workspace, name: str, message: str = "") -> Approved:
+    """What the disk holds is what the user wants. Uncommitted changes are taken in first."""
+    with workspace.locked():
+        split(workspace)
+        session = sessions.resolve(workspace.journal, name)
+        with observing(workspace) as now:
+            view = now.view(session.number)
+            now.commit()
+            begun = _begun(workspace, session, view)
+            count = _taken_since(workspace, session, begun)
+            latest = checkpoints.latest(workspace.journal)
+            with workspace.journal.writing() as db:
+                row = latest
+                if row is None or (row.tree, row.guarded) != (now.seen.tree, now.seen.guarded):
+                    row = now.checkpoint(
+                        db, kind="turn", message=message or "Before approving", session=session.id
+                    )
+                    count += 1
+                open_now = now.seen.tree if view.base is not None else None
+                after = View(view.round + 1, open_now, open_now, open_now)
+                number = now.record(
+                    db, kind="approve", after=row, before=row.id, session=session.id,
+                    changed=True, changes={session.number: after},
+                    summary={"message": message, "round": view.round, "checkpoints": count},
+                )  # fmt: skip
+        workspace.save_cache()
+    return Approved(session.id, row.id, round_name(after), count, number)
+
+
+def reset(workspace: Workspace, name: str, *, force: bool = False, preview: bool = False) -> Reset:
+    """The disk goes back to the baseline, what commands created included.
+
+    Where others have changed something within the pending work, that stays and is listed, unless
+    `force`; if that is all there is, nothing is done and the round goes on. The state before is in
+    a safety checkpoint, and `undo` returns to it.
+    """
+    with workspace.locked():
+        if not preview:
+            split(workspace)
+        session = sessions.resolve(workspace.journal, name)
+
+        def wishing(now: Observation) -> Wish:
+            view = now.view(session.number)
+            chosen = [(file, list(file.parts)) for file in files(now, only=session, turns=False)]
+            wish, _undone, _conflicts = undoing(workspace, now, chosen, force=force)
+            intent = {"round": view.round + 1, "summary": {"round": view.round}}
+            return wish._replace(kind="reset", session=session.id, intent=intent)
+
+        done = perform(workspace, wishing, preview=preview, always=lambda move: not move.spared)
+    view = views.of_session(workspace.journal, session.number) or View()
+    return Reset(session.id, done.new_checkpoint, round_name(view), done.safety_checkpoint, done)
+
+
+def status(workspace: Workspace, name: str) -> RoundStatus:
+    """What is pending: everything that differs from the baseline."""
+    with workspace.locked():
+        session = sessions.resolve(workspace.journal, name)
+        with observing(workspace) as now:
+            now.commit()
+            view = now.view(session.number)
+            rows: tuple[FileChange, ...] = ()
+            if view.approved is not None:
+                rows = described(workspace, view.approved, now.seen)
+        workspace.save_cache()
+    merged = [each.closed_at for each in rounds(workspace, name) if each.status == "merged"]
+    return RoundStatus(
+        session.id,
+        round_name(view),
+        bool(rows),
+        merged[-1] if merged else None,
+        rows,
+    )
+
+
+def rounds(workspace: Workspace, name: str) -> list[Round]:
+    """The session's rounds, oldest first, as the operations tell them."""
+    session = sessions.resolve(workspace.journal, name)
+    view = views.of_session(workspace.journal, session.number) or View()
+    ended = _endings(workspace, session)
+    found = []
+    since = session.created_at
+    for number in range(1, view.round + 1):
+        end = ended.get(number) if number < view.round else None
+        until = end.created_at if end is not None else None
+        found.append(
+            Round(
+                f"session_{number}",
+                "active" if end is None else "merged" if end.kind == "approve" else "abandoned",
+                since,
+                until,
+                end.after if end is not None and end.kind == "approve" else None,
+                _count(workspace, session, since, until),
+            )
+        )
+        since = until or since
+    return found
+
+
+def _endings(workspace: Workspace, session: SessionRow) -> dict[int, OperationRow]:
+    """The operation that ended each round; one that was undone did not."""
+    found = {}
+    for operation in operations.of_session(workspace.journal, session.id, ("approve", "reset")):
+        ended = operation.summary.get("round")
+        if isinstance(ended, int):
+            found[ended] = operation
+    return found
+
+
+def _begun(workspace: Workspace, session: SessionRow, view: View) -> str:
+    """When the present round began."""
+    last = _endings(workspace, session).get(view.round - 1)
+    return last.created_at if last is not None else session.created_at
+
+
+def _taken_since(workspace: Workspace, session: SessionRow, moment: str) -> int:
+    return _count(workspace, session, moment, None)
+
+
+def _count(workspace: Workspace, session: SessionRow, since: str, until: str | None) -> int:
+    """How many checkpoints of the session were taken in a stretch of time, but for its first."""
+    row = workspace.journal.row(
+        "SELECT count(*) FROM checkpoints WHERE session = ? AND kind IN ('turn', 'step') "
+        "AND created_at > ? AND created_at <= ?",
+        session.id, since, until or "9999",
+    )  # fmt: skip
+    return int(row[0])

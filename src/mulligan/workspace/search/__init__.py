@@ -1,0 +1,1 @@
+"""Search sessions and count tool calls, in one project or in all."""

@@ -1,0 +1,446 @@
+"""Search of sessions: in one, in a project, or in all projects.
+
+A hit says where it is, shows what matched, and names the checkpoint to return to. The index is
+beside the journal, and catches up with it before each search.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from fnmatch import fnmatchcase
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+
+from mulligan.core.coverage import text as shown_path
+from mulligan.core.entries import TYPES
+from mulligan.core.times import nanoseconds, rfc3339
+from mulligan.errors import MulliganError, UsageError
+from mulligan.journal import sessions
+from mulligan.journal.db import Database
+from mulligan.journal.migrations import JOURNAL
+from mulligan.journal.search.entry_filters import Returns, containing, first_at, newest_of, times_of
+from mulligan.journal.search.index import RANKED, Index
+from mulligan.journal.search.query import Pieces, Reader, all_of, marked, of_types
+from mulligan.journal.search.texts import columns_of, paths_of
+from mulligan.workspace.lock import locked
+from mulligan.workspace.project import Project, known_projects
+from mulligan.workspace.results.files import Progress
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+SESSION_LIMIT = 20
+LIMIT = 50
+CHUNK = 500
+IDLE = 2
+
+Ranges = dict[int, tuple[int, int]]
+
+
+class Hit(NamedTuple):
+    """An entry that was found. `score` is for comparison only: more is better.
+
+    `checkpoint` is the one to return to: the entry's own, or the nearest before it on its path.
+    """
+
+    project: str
+    session: str
+    title: str
+    agent: str
+    entry: str
+    seq: int
+    type: str
+    created_at: str
+    checkpoint: str | None
+    score: float
+    pieces: Pieces
+
+    @property
+    def snippet(self) -> str:
+        """What matched, between `<mark>` and `</mark>`, and what is around it. Not escaped."""
+        return marked(self.pieces)
+
+    def as_json(self) -> dict[str, Any]:
+        found = self._asdict()
+        del found["pieces"]
+        return found | {"snippet": self.snippet}
+
+
+class Found(NamedTuple):
+    """What a search found. `total` is `None` where counting would take too long."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    total: int | None
+    problems: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        hits = [hit.as_json() for hit in self.hits]
+        return self._asdict() | {"hits": hits, "problems": list(self.problems)}
+
+
+class Filters(TypedDict, total=False):
+    """What a search may be limited to, and how its text is to be read.
+
+    `path` is a file, a folder or a glob; times are from `after` to before `before`. `raw` takes
+    FTS5's own syntax; `as_you_type` takes the last word as the beginning of one.
+    """
+
+    agent: str | None
+    types: Sequence[str]
+    after: str | None
+    before: str | None
+    path: str | None
+    include_compacted: bool
+    raw: bool
+    as_you_type: bool
+
+
+class Ranked(NamedTuple):
+    """An entry in the order of the answer: the greatest first."""
+
+    score: float
+    created_at: str
+    number: int
+
+
+def search(
+    workspace: Workspace,
+    text: str,
+    *,
+    session: str | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+    **filters: Unpack[Filters],
+) -> Found:
+    """The entries that hold all words of a text, the best first, of equals the newest.
+
+    Without text, everything about a path. Raises `UsageError` for a raw query that is wrong, and
+    for nothing else that anyone may type.
+    """
+    start, end = _page(offset, limit, SESSION_LIMIT if session else LIMIT)
+    project, journal = workspace.project, workspace.journal
+    with _tools_of(workspace) as tools:
+        asked = _Search(tools.reader, text, filters, workspace.progress)
+        found, total = asked.rank(project, journal, tools.index, end, session=session)
+        hits = asked.hits(project, journal, found[start:end])
+    return Found(text, tuple(hits.values()), total)
+
+
+def search_everywhere(
+    home: str,
+    text: str,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+    progress: Progress | None = None,
+    **filters: Unpack[Filters],
+) -> Found:
+    """The same in every project that has data in this home, whether it still exists or not.
+
+    A project that cannot be searched is named in `problems`; the others are answered.
+    """
+    start, end = _page(offset, limit, LIMIT)
+    ranked: list[tuple[Ranked, Project]] = []
+    totals: list[int | None] = []
+    hits: dict[tuple[Project, int], Hit] = {}
+    with closing(Reader()) as reader:
+        asked = _Search(reader, text, filters, progress or _silent)
+
+        def rank(project: Project, journal: Database) -> None:
+            with closing(_index_of(project)) as index:
+                found, total = asked.rank(project, journal, index, end)
+            ranked.extend((each, project) for each in found)
+            totals.append(total)
+
+        def show(project: Project, journal: Database) -> None:
+            mine = [each for each, where in chosen if where == project]
+            for number, hit in asked.hits(project, journal, mine).items():
+                hits[project, number] = hit
+
+        problems = in_each(known_projects(home), rank)
+        ranked.sort(reverse=True)
+        chosen = ranked[start:end]
+        # Opened again, not kept open: there may be more projects than files that may be open.
+        problems += in_each(list(dict.fromkeys(project for _, project in chosen)), show)
+    keys = [(project, each.number) for each, project in chosen]
+    total = None if None in totals else sum(each for each in totals if each is not None)
+    return Found(text, tuple(hits[key] for key in keys if key in hits), total, tuple(problems))
+
+
+def rebuild(workspace: Workspace) -> None:
+    """Makes the search index anew."""
+    _rebuild(workspace.project, workspace.journal, workspace.progress)
+
+
+def rebuild_everywhere(home: str, *, progress: Progress | None = None) -> tuple[str, ...]:
+    """Makes the index of every project anew; gives the problems with some, if any."""
+
+    def work(project: Project, journal: Database) -> None:
+        _rebuild(project, journal, progress or _silent)
+
+    return tuple(in_each(known_projects(home), work))
+
+
+def in_each(projects: Sequence[Project], work: Callable[[Project, Database], None]) -> list[str]:
+    """Does some work with the journal of each project; gives a line for each that failed."""
+    problems = []
+    for project in projects:
+        path = project.path("journal.sqlite")
+        # One that is missing or empty must not be made: that is for whoever opens the project.
+        if not any(
+            os.path.exists(each) and os.path.getsize(each) for each in (path, path + "-wal")
+        ):
+            continue
+        try:
+            with closing(Database(path, JOURNAL)) as journal:
+                work(project, journal)
+        except UsageError:
+            raise
+        except (MulliganError, OSError) as problem:
+            problems.append(f"{shown_path(project.root)}: {problem}")
+    return problems
+
+
+def moment(given: str | None) -> str | None:
+    """A time as the journal writes it; raises `UsageError` for what is none."""
+    if not given:
+        return None
+    try:
+        return rfc3339(nanoseconds(given))
+    except (ValueError, OverflowError):
+        raise UsageError(f"{given!r} is not a time; write 2026-11-15T12:00:00Z.") from None
+
+
+class Tools:
+    """What searches of a project use one after the other: a reader, and the index, open."""
+
+    def __init__(self, project: Project) -> None:
+        self.reader = Reader()
+        self.index = _index_of(project)
+
+    def close(self) -> None:
+        self.reader.close()
+        self.index.close()
+
+
+class _Search:
+    """One question, put to one or many projects."""
+
+    def __init__(self, reader: Reader, text: str, filters: Filters, progress: Progress) -> None:
+        self._reader, self._progress = reader, progress
+        self._agent = filters.get("agent")
+        self._types = tuple(filters.get("types", ()))
+        self._after, self._before = moment(filters.get("after")), moment(filters.get("before"))
+        self._path = filters.get("path")
+        self._compacted = filters.get("include_compacted", True)
+        for type in self._types:
+            if type not in TYPES:
+                raise UsageError(f"There is no type {type!r}; there are {', '.join(TYPES)}.")
+        if filters.get("raw"):
+            self._query = reader.raw(text)
+        else:
+            self._query = reader.words(text, as_you_type=filters.get("as_you_type", False))
+
+    def rank(
+        self,
+        project: Project,
+        journal: Database,
+        index: Index,
+        count: int,
+        *,
+        session: str | None = None,
+    ) -> tuple[list[Ranked], int | None]:
+        """The first so many that match, in order; and how many match at all, if that is known."""
+        only = sessions.resolve(journal, session).number if session else None
+        path = None if self._path is None else _inside(project, self._path)
+
+        def ask(index: Index) -> list[tuple[int, float]]:
+            answer: list[tuple[int, float]] | None = None
+            while answer is None:
+                index.catch_up(journal, self._progress)
+                answer = index.matches(match, ranges) if match else []
+            return answer
+
+        match = self._query.match
+        if path is not None and not self._query.literal:
+            match = all_of(match, self._reader.path(path))
+        match = all_of(match, of_types(self._types)) if match else ""
+        ranges = self._ranges(journal, only)
+        found = index.use(ask)
+        if self._query.literal:
+            found = containing(journal, self._query.literal, ranges)
+        found.sort(key=itemgetter(1), reverse=True)
+        return self._sifted(project, journal, path, found, count)
+
+    def hits(self, project: Project, journal: Database, chosen: Sequence[Ranked]) -> dict[int, Hit]:
+        """The entries with all that is to be said of them, by number, in the order given."""
+        sql = (
+            "SELECT e.number, s.id, s.title, s.agent, e.id, e.seq, e.type, e.created_at, e.branch, "
+            "e.content, e.data FROM json_each(?) j JOIN entries e ON e.number = j.value "
+            "JOIN sessions s ON s.number = e.session"
+        )
+        numbers = json.dumps([each.number for each in chosen])
+        rows = {row[0]: row for row in journal.rows(sql, numbers)}
+        texts = [columns_of(row[6], row[9], _data(row[10])) for row in rows.values()]
+        pieces = dict(zip(rows, self._reader.mark(texts, self._query), strict=True))
+        returns = Returns(journal, {number >> 32 for number in rows})
+        found = {}
+        for score, _, number in chosen:
+            if number in rows:
+                _, id, title, agent, entry, seq, type, created_at, branch, _, _ = rows[number]
+                found[number] = Hit(
+                    shown_path(project.root), id, title, agent, entry, seq, type, created_at,
+                    returns.nearest(number >> 32, branch, seq), score, pieces[number],
+                )  # fmt: skip
+        return found
+
+    def _ranges(self, journal: Database, session: int | None) -> Ranges | None:
+        """The numbers to look among: times only ever increase within a session."""
+        if session is None and not (self._agent or self._after or self._before):
+            return None
+        sql = (
+            "SELECT s.number, (SELECT created_at FROM entries WHERE number > s.number << 32 "
+            "ORDER BY number LIMIT 1), (SELECT created_at FROM entries "
+            "WHERE number < (s.number + 1) << 32 ORDER BY number DESC LIMIT 1) FROM sessions s "
+            "WHERE (?1 IS NULL OR s.number = ?1) AND (?2 IS NULL OR s.agent = ?2) "
+            "AND EXISTS (SELECT 1 FROM entries WHERE session = s.number)"
+        )
+        found: Ranges = {}
+        for number, first, last in journal.rows(sql, session, self._agent):
+            low, high = number << 32, (number + 1) << 32
+            if self._after and first < self._after:
+                low = first_at(journal, number, self._after) if last >= self._after else high
+            if self._before and last >= self._before:
+                high = first_at(journal, number, self._before) if first < self._before else low
+            if low < high:
+                found[number] = (low, high)
+        return found
+
+    def _sifted(
+        self,
+        project: Project,
+        journal: Database,
+        path: str | None,
+        found: list[tuple[int, float]],
+        count: int,
+    ) -> tuple[list[Ranked], int | None]:
+        """Leaves out what the index cannot tell from the rest; reads no more than it must."""
+        if path is None and self._compacted and not self._query.literal:
+            return _first(journal, found, count), len(found) if len(found) < RANKED else None
+        kept: list[Ranked] = []
+        for start in range(0, len(found), CHUNK):
+            kept.sort(reverse=True)
+            # Those with the same score as the last are needed too: of equals the newest is first.
+            if len(kept) >= count and (not count or kept[count - 1].score > found[start][1]):
+                return kept[:count], None
+            kept += self._kept(project, journal, path, dict(found[start : start + CHUNK]))
+        every = len(found) < RANKED and not self._query.literal
+        return sorted(kept, reverse=True)[:count], len(kept) if every else None
+
+    def _kept(
+        self, project: Project, journal: Database, path: str | None, scores: dict[int, float]
+    ) -> Iterator[Ranked]:
+        literal = self._query.literal
+        needed = "e.content, e.data" if literal or path is not None else "'', NULL"
+        sql = (
+            f"SELECT e.number, e.created_at, e.is_compacted, e.type, {needed} "
+            "FROM json_each(?) j JOIN entries e ON e.number = j.value"
+        )
+        for number, time, compacted, type, content, raw in journal.rows(
+            sql, json.dumps(list(scores))
+        ):
+            data = _data(raw)
+            if (
+                (self._compacted or not compacted)
+                and (not self._types or type in self._types)
+                and (path is None or _is_about(project, path, data))
+                and (
+                    not literal or any(literal in each for each in columns_of(type, content, data))
+                )
+            ):
+                yield Ranked(scores[number], time, number)
+
+
+@contextmanager
+def _tools_of(workspace: Workspace) -> Iterator[Tools]:
+    """Tools that lie ready from the last search, or new ones."""
+    try:
+        tools = workspace.search_tools.pop()
+        if not tools.index.is_current:
+            tools.close()
+            tools = Tools(workspace.project)
+    except IndexError:
+        tools = Tools(workspace.project)
+    try:
+        yield tools
+    except BaseException:
+        tools.close()
+        raise
+    if len(workspace.search_tools) < IDLE:
+        workspace.search_tools.append(tools)
+    else:
+        tools.close()
+
+
+def _index_of(project: Project) -> Index:
+    return Index(project.path("search.sqlite"), lambda: locked(project.path("search.lock")))
+
+
+def _first(journal: Database, found: list[tuple[int, float]], count: int) -> list[Ranked]:
+    """The first so many of what was found, which is in order but for the times of equals."""
+    if not found or not count:
+        return []
+    least = found[min(count, len(found)) - 1][1]
+    scores = {number: score for number, score in found if score > least}
+    tied = [number for number, score in found if score == least]
+    if len(tied) > CHUNK:
+        tied = newest_of(journal, tied, count)
+    scores |= dict.fromkeys(tied, least)
+    times = times_of(journal, scores)
+    return sorted((Ranked(scores[each], times[each], each) for each in times), reverse=True)[:count]
+
+
+def _rebuild(project: Project, journal: Database, progress: Progress) -> None:
+    def work(index: Index) -> None:
+        index.clear()
+        index.catch_up(journal, progress)
+
+    with closing(_index_of(project)) as index:
+        index.use(work)
+
+
+def _page(offset: int, limit: int | None, usual: int) -> tuple[int, int]:
+    start = max(0, offset)
+    return start, start + max(0, usual if limit is None else limit)
+
+
+def _inside(project: Project, path: str) -> str:
+    """A path as it counts from the project's top; one that lies elsewhere stays as it is."""
+    path = os.path.normpath(path) if path else "."
+    root = shown_path(project.root)
+    if path in (root, "."):
+        return ""
+    return path.removeprefix(root.rstrip("/") + "/")
+
+
+def _is_about(project: Project, wanted: str, data: dict[str, Any] | None) -> bool:
+    for each in paths_of(data):
+        path = _inside(project, each)
+        if not wanted or path == wanted or path.startswith(wanted + "/"):
+            return True
+        if any(mark in wanted for mark in "*?[") and fnmatchcase(path, wanted):
+            return True
+    return False
+
+
+def _data(raw: str | None) -> dict[str, Any] | None:
+    found = json.loads(raw) if raw else None
+    return found if isinstance(found, dict) else None
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    return

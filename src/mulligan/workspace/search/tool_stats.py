@@ -1,0 +1,224 @@
+"""What agents did with their tools, counted; in a project, or in all of them. No content."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+
+from mulligan.errors import UsageError
+from mulligan.journal import analytics, sessions
+from mulligan.journal.analytics import KEYS, TIMES, Call, Chosen, Part
+from mulligan.journal.db import Database
+from mulligan.workspace.project import Project, known_projects
+from mulligan.workspace.search.search import in_each, moment
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+PERCENTILE = 0.95
+
+
+class Usage(NamedTuple):
+    """How often something was called, and how that went. Durations are in milliseconds.
+
+    `key` has a value for each name in the `by` of its table. Calls that are pending or running
+    are `unknown`, and count neither as success nor as failure; the rate is of those that ended.
+    """
+
+    key: tuple[str, ...]
+    calls: int
+    success: int
+    failure: int
+    unknown: int
+    success_rate: float | None
+    average_ms: float | None
+    p95_ms: float | None
+
+    def as_json(self, by: Sequence[str]) -> dict[str, Any]:
+        found = self._asdict()
+        return dict(zip(by, found.pop("key"), strict=True)) | found
+
+
+class Stats(NamedTuple):
+    """The calls of tools, counted by something. Ranked by count; buckets of time are in order."""
+
+    by: tuple[str, ...]
+    rows: tuple[Usage, ...]
+    total: Usage
+    problems: tuple[str, ...] = ()
+
+    def first(self, limit: int | None = None, *, least: bool = False) -> Stats:
+        """Only the first so many rows; `least` puts the least used first."""
+        rows = self.rows[::-1] if least else self.rows
+        return self._replace(rows=rows[:limit])
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "by": list(self.by),
+            "rows": [row.as_json(self.by) for row in self.rows],
+            "total": self.total.as_json(()),
+            "problems": list(self.problems),
+        }
+
+    def as_csv(self) -> str:
+        return _csv([row.as_json(self.by) for row in self.rows], [*self.by, *Usage._fields[1:]])
+
+
+class Calls(NamedTuple):
+    """The calls themselves, in the order of time."""
+
+    calls: tuple[Call, ...]
+    problems: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        calls = [call._asdict() for call in self.calls]
+        return {"calls": calls, "problems": list(self.problems)}
+
+    def as_csv(self) -> str:
+        return _csv([call._asdict() for call in self.calls], Call._fields)
+
+
+class Which(TypedDict, total=False):
+    """Which calls count; times are from `after` to before `before`."""
+
+    after: str | None
+    before: str | None
+    agent: str | None
+    tool: str | None
+
+
+def stats(
+    workspace: Workspace,
+    by: Sequence[str] = ("tool",),
+    *,
+    session: str | None = None,
+    **which: Unpack[Which],
+) -> Stats:
+    """The calls counted by tool, agent, session, hour, day or month, or by several of these."""
+    names, chosen = _names(by), _chosen(which)
+    if session:
+        chosen = chosen._replace(session=sessions.resolve(workspace.journal, session).number)
+    return _counted(names, analytics.parts(workspace.journal, names, chosen))
+
+
+def stats_everywhere(home: str, by: Sequence[str] = ("tool",), **which: Unpack[Which]) -> Stats:
+    """The same over all projects; those that cannot be read are named in `problems`."""
+    names, chosen = _names(by), _chosen(which)
+    parts: list[Part] = []
+
+    def work(project: Project, journal: Database) -> None:
+        parts.extend(analytics.parts(journal, names, chosen))
+
+    problems = in_each(known_projects(home), work)
+    return _counted(names, parts)._replace(problems=tuple(problems))
+
+
+def calls(workspace: Workspace, *, session: str | None = None, **which: Unpack[Which]) -> Calls:
+    """Every call by itself, to be exported."""
+    chosen = _chosen(which)
+    if session:
+        chosen = chosen._replace(session=sessions.resolve(workspace.journal, session).number)
+    return Calls(tuple(analytics.calls(workspace.journal, chosen)))
+
+
+def calls_everywhere(home: str, **which: Unpack[Which]) -> Calls:
+    """Every call in every project."""
+    chosen = _chosen(which)
+    found: list[Call] = []
+
+    def work(project: Project, journal: Database) -> None:
+        found.extend(analytics.calls(journal, chosen))
+
+    problems = in_each(known_projects(home), work)
+    found.sort(key=lambda call: call.created_at)
+    return Calls(tuple(found), tuple(problems))
+
+
+def delete_stats(workspace: Workspace) -> int:
+    """Forgets every call of the project; gives how many. Sessions and entries stay."""
+    with workspace.journal.writing() as db:
+        return analytics.delete_all(db)
+
+
+def delete_stats_everywhere(home: str) -> tuple[int, tuple[str, ...]]:
+    """The same in every project; gives how many, and the problems with some, if any."""
+    deleted = 0
+
+    def work(project: Project, journal: Database) -> None:
+        nonlocal deleted
+        with journal.writing() as db:
+            deleted += analytics.delete_all(db)
+
+    problems = in_each(known_projects(home), work)
+    return deleted, tuple(problems)
+
+
+def _counted(by: tuple[str, ...], parts: Iterable[Part]) -> Stats:
+    groups: dict[tuple[str, ...], list[Part]] = {}
+    everything: list[Part] = []
+    for part in parts:
+        groups.setdefault(part.key, []).append(part)
+        everything.append(part)
+    rows = [_usage(key, group) for key, group in sorted(groups.items())]
+    if not set(by) & set(TIMES):
+        rows.sort(key=lambda row: row.calls, reverse=True)
+    return Stats(by, tuple(rows), _usage((), everything))
+
+
+def _usage(key: tuple[str, ...], parts: Sequence[Part]) -> Usage:
+    success = sum(part.calls for part in parts if part.success)
+    failure = sum(part.calls for part in parts if part.success is False)
+    unknown = sum(part.calls for part in parts if part.success is None)
+    timed = sorted((part.duration, part.calls) for part in parts if part.duration is not None)
+    measured = sum(count for _, count in timed)
+    took = sum(part.took for part in parts)
+    return Usage(
+        key,
+        success + failure + unknown,
+        success,
+        failure,
+        unknown,
+        success / (success + failure) if success + failure else None,
+        took / measured if measured else None,
+        _percentile(timed, measured),
+    )
+
+
+def _percentile(timed: Sequence[tuple[float, int]], measured: int) -> float | None:
+    """The least duration that so many of all calls did not exceed."""
+    left = math.ceil(PERCENTILE * measured)
+    for duration, count in timed:
+        left -= count
+        if left <= 0:
+            return duration
+    return None
+
+
+def _names(by: Sequence[str]) -> tuple[str, ...]:
+    for name in by:
+        if name not in KEYS:
+            raise UsageError(f"Calls are not counted by {name!r} but by {', '.join(KEYS)}.")
+    if not by:
+        raise UsageError(f"Say what to count calls by: {', '.join(KEYS)}.")
+    return tuple(dict.fromkeys(by))
+
+
+def _chosen(which: Which) -> Chosen:
+    return Chosen(
+        moment(which.get("after")),
+        moment(which.get("before")),
+        which.get("agent"),
+        None,
+        which.get("tool"),
+    )
+
+
+def _csv(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()

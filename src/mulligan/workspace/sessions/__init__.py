@@ -1,0 +1,1 @@
+"""Sessions: entries, turns, edits, navigation, hook events."""

@@ -1,0 +1,202 @@
+"""Edits by an agent's own tools: known by name, before and after.
+
+What a file held is in the store before the tool writes. What the tool wrote goes into the ledger,
+so that it can be told from what others write; and the path is kept from then on, even where an
+ignore rule would leave it out.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from mulligan.core.coverage import legible, raw, text
+from mulligan.core.diff import compare, is_binary
+from mulligan.core.entries import FILE_EDIT, NewEntry
+from mulligan.core.times import rfc3339
+from mulligan.core.tree import FILE, Entry, file_entry, find, link_entry, parents
+from mulligan.errors import UsageError
+from mulligan.journal import sessions
+from mulligan.journal.sessions import SessionRow
+from mulligan.store.writer import Writer
+from mulligan.workspace.attribution.standing import last_seen
+from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.target import Wish
+from mulligan.workspace.results.sessions import Edit
+from mulligan.workspace.results.sessions import Entry as Record
+from mulligan.workspace.sessions import entries as keeping
+from mulligan.workspace.sessions.turns import (
+    bring_into_view,
+    hidden,
+    keep_safe,
+    observe,
+    open_turns,
+)
+from mulligan.workspace.snapshot.checkpoints import force
+from mulligan.worktree.scan.read_path import entry_at
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+TOO_LARGE = 1 << 20
+Held = tuple[str, str, str] | None
+
+
+def start(workspace: Workspace, name: str, paths: tuple[bytes, ...]) -> Edit:
+    """Keeps what the files hold. Raises `OSError` for one that is there and cannot be read."""
+    session = sessions.resolve(workspace.journal, name)
+    if not all(paths):
+        raise UsageError("An edit is of files; the project itself is none.")
+    with workspace.locked():
+        if len(open_turns(workspace)) > 1:
+            # Another agent is at work too: what it did up to now is not this one's.
+            observe(workspace)
+        unseen = hidden(workspace, paths, last_seen(workspace))
+        bring_into_view(workspace, unseen)
+        if hidden(workspace, unseen, last_seen(workspace)):
+            # Nobody's turn is going on, and what they hold is in no checkpoint.
+            keep_safe(workspace, "Before an edit")
+        with Writer(workspace.store) as writer:
+            found = [entry_at(workspace.project.root, path, writer) for path in paths]
+            writer.commit()
+        _enter(workspace, session, list(paths), found, is_open=True)
+    return Edit(session.id, tuple(text(path) for path in paths), tuple(map(_held, found)))
+
+
+def finalize(workspace: Workspace, edit: Edit) -> list[Record]:
+    """Appends what was edited to the session, and to the ledger."""
+    session = sessions.resolve(workspace.journal, edit.session)
+    paths = [workspace.path(path) for path in edit.paths]
+    with workspace.locked():
+        with Writer(workspace.store) as writer:
+            now = [entry_at(workspace.project.root, path, writer) for path in paths]
+            writer.commit()
+        then = [
+            _entry(workspace, path, held) for path, held in zip(paths, edit.before, strict=True)
+        ]
+        records = [
+            _record(workspace, path, before, after)
+            for path, before, after in zip(paths, then, now, strict=True)
+            if before != after
+        ]
+        with workspace.journal.writing() as db:
+            appender = keeping.appending(db, session.number)
+            first = appender.seq
+            for record in records:
+                appender.append(record)
+            appender.finish()
+        _note(workspace, session, paths, now)
+        if len(open_turns(workspace)) > 1:
+            observe(workspace, acting=session.number)
+    if not records:
+        return []
+    page = keeping.transcript(
+        workspace, session.id, types=(FILE_EDIT,), since=first, limit=len(records),
+        include_compacted=True,
+    )  # fmt: skip
+    return list(page.entries)
+
+
+def wrote(workspace: Workspace, session: SessionRow, paths: list[bytes]) -> None:
+    """A tool has written these files: they are kept from now on, and known to be its work."""
+    with workspace.locked():
+        with Writer(workspace.store) as writer:
+            now = [entry_at(workspace.project.root, path, writer) for path in paths]
+            writer.commit()
+        _note(workspace, session, paths, now)
+
+
+def abort(workspace: Workspace, edit: Edit) -> tuple[str, ...]:
+    """Puts everything back; gives the paths that had to change."""
+    session = sessions.resolve(workspace.journal, edit.session)
+    paths = [workspace.path(path) for path in edit.paths]
+    wanted = {
+        path: _entry(workspace, path, held) for path, held in zip(paths, edit.before, strict=True)
+    }
+    with workspace.locked():
+        # What the tool made must be seen to be removed, wherever it lies.
+        force(workspace, [path for path, entry in wanted.items() if entry is None])
+        known = last_seen(workspace)
+        wanted |= {
+            above: None
+            for path, entry in wanted.items()
+            if entry is None and known is not None
+            for above in parents(path)
+            if find(known, above, workspace.load) is None
+        }
+        done = perform(
+            workspace,
+            lambda now: Wish("abort_edit", None, wanted, {}, {}, session=session.id),
+        )
+        _enter(workspace, session, paths, [None] * len(paths), is_open=False)
+    return (*done.restored, *done.deleted)
+
+
+def _note(
+    workspace: Workspace, session: SessionRow, paths: list[bytes], now: list[Entry | None]
+) -> None:
+    """The ledger; and what no checkpoint would look at by itself is looked at from now on."""
+    known = last_seen(workspace)
+    there = [path for path, entry in zip(paths, now, strict=True) if entry is not None]
+    force(
+        workspace,
+        [path for path in there if known is None or not find(known, path, workspace.load)],
+    )
+    _enter(workspace, session, paths, now, is_open=False)
+
+
+def _enter(
+    workspace: Workspace,
+    session: SessionRow,
+    paths: list[bytes],
+    now: list[Entry | None],
+    *,
+    is_open: bool,
+) -> None:
+    moment = rfc3339(time.time_ns())
+    with workspace.journal.writing() as db:
+        db.executemany(
+            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?, ?)",
+            [
+                (session.number, path, entry.id if entry else None, moment, is_open)
+                for path, entry in zip(paths, now, strict=True)
+            ],
+        )
+
+
+def _record(
+    workspace: Workspace, path: bytes, before: Entry | None, after: Entry | None
+) -> NewEntry:
+    operation = "create" if before is None else "delete" if after is None else "modify"
+    data: dict[str, object] = {"path": text(path), "operation": operation}
+    if before is not None:
+        data["beforeHash"] = before.id.hex()
+    if after is not None:
+        data["afterHash"] = after.id.hex()
+    sizes = [entry.size for entry in (before, after) if entry is not None]
+    if max(sizes, default=0) <= TOO_LARGE:
+        old = workspace.store.get(before.id) if before is not None else b""
+        new = workspace.store.get(after.id) if after is not None else b""
+        if not is_binary(old) and not is_binary(new):
+            shown, additions, deletions = compare(
+                old, new, old_name=b"a/" + path if before else b"/dev/null",
+                new_name=b"b/" + path if after else b"/dev/null",
+            )  # fmt: skip
+            data |= {"diff": legible(shown), "additions": additions, "deletions": deletions}
+    return NewEntry(FILE_EDIT, "", data)
+
+
+def _held(entry: Entry | None) -> Held:
+    return None if entry is None else (entry.kind.decode(), f"{entry.mode:o}", entry.id.hex())
+
+
+def _entry(workspace: Workspace, path: bytes, held: Held) -> Entry | None:
+    if held is None:
+        return None
+    kind, mode, id = held
+    name = path.rpartition(b"/")[2]
+    content = bytes.fromhex(id)
+    size = workspace.store.size(content)
+    if raw(kind) == FILE:
+        return file_entry(name, int(mode, 8), size, content)
+    return link_entry(name, size, content)

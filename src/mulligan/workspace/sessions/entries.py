@@ -1,0 +1,282 @@
+"""The entries of sessions: appended, read in pages and along the path, linked, hidden."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from mulligan.core.entries import COMPACT_MARKER, TYPES, NewEntry
+from mulligan.errors import NotFound, UsageError
+from mulligan.journal import append, checkpoints, entries, sessions
+from mulligan.journal.append import Appender
+from mulligan.journal.entries import EntryRow
+from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.snapshot import checkpoints as taking
+
+if TYPE_CHECKING:
+    from mulligan.workspace.results.sessions import Branch, Entry, EntryPage
+    from mulligan.workspace.workspace import Workspace
+
+
+LARGEST_PAGE = 1_000_000
+
+
+def add(workspace: Workspace, name: str, new: Iterable[NewEntry]) -> list[Entry]:
+    """Appends entries at the leaf, or wherever each says."""
+    session = sessions.resolve(workspace.journal, name)
+    first, last = put(workspace, session.number, new)
+    found = entries.page(
+        workspace.journal, session.number, since=first, limit=max(1, last - first),
+        include_compacted=True,
+    )  # fmt: skip
+    return [entry_result(session, row) for row in found if row.seq <= last]
+
+
+def put(workspace: Workspace, session: int, new: Iterable[NewEntry]) -> tuple[int, int]:
+    """Appends entries; gives the last `seq` before them, and that of the last of them."""
+    with workspace.journal.writing() as db:
+        appender = appending(db, session)
+        first = appender.seq
+        for entry in new:
+            appender.append(entry)
+        appender.finish()
+        return first, appender.seq
+
+
+def appending(db: apsw.Connection, session: int, *, lenient: bool = False) -> Appender:
+    """An appender with the clock and the ids that all of them use."""
+    return Appender(db, session, new_id=taking.new_id, now=time.time_ns, lenient=lenient)
+
+
+def end_call(
+    workspace: Workspace,
+    name: str,
+    call: str,
+    *,
+    status: str,
+    output: str | None,
+    duration: float | None,
+) -> bool:
+    """A running tool call has ended; gives whether there was one to end."""
+    session = sessions.resolve(workspace.journal, name)
+    with workspace.journal.writing() as db:
+        return append.end_call(
+            db, session.number, call, status=status, output=output, duration=duration
+        )
+
+
+def transcript(
+    workspace: Workspace,
+    name: str,
+    *,
+    types: Sequence[str],
+    since: int,
+    limit: int,
+    include_compacted: bool,
+) -> EntryPage:
+    """A page of all entries in the order in which they were appended, whatever their branch."""
+    session = sessions.resolve(workspace.journal, name)
+    check_page(types, limit)
+    found = entries.page(
+        workspace.journal, session.number, types=types, since=since, limit=limit + 1,
+        include_compacted=include_compacted,
+    )  # fmt: skip
+    return _page(session, found[:limit], more=len(found) > limit)
+
+
+def recent(
+    workspace: Workspace,
+    name: str,
+    *,
+    limit: int,
+    before: int | None,
+    include_compacted: bool,
+    types: Sequence[str] = (),
+) -> EntryPage:
+    """The last entries, in order; `next_seq` goes on towards the beginning."""
+    from mulligan.workspace.results.sessions import EntryPage
+
+    session = sessions.resolve(workspace.journal, name)
+    check_page(types, limit)
+    found = entries.recent(
+        workspace.journal, session.number, types=types, before=before, limit=limit + 1,
+        include_compacted=include_compacted,
+    )  # fmt: skip
+    more = len(found) > limit
+    rows = found[1:] if more else found
+    return EntryPage(
+        tuple(entry_result(session, row) for row in rows), more, rows[0].seq if more else None
+    )
+
+
+def path(
+    workspace: Workspace,
+    name: str,
+    *,
+    types: Sequence[str],
+    before: int | None,
+    since: int,
+    limit: int | None,
+    newest: bool,
+    leaf: str | None = None,
+) -> list[Entry]:
+    """The entries from the root to the leaf, or to another entry: the conversation as it stands."""
+    session = sessions.resolve(workspace.journal, name)
+    check_page(types, LARGEST_PAGE if limit is None else limit)
+    at = session.leaf
+    if leaf is not None:
+        at = entries.resolve(workspace.journal, leaf, session.number).seq
+    found = entries.on_path(
+        workspace.journal, session.number, at, types=types, before=before, since=since,
+        limit=limit, newest=newest,
+    )  # fmt: skip
+    return [entry_result(session, row) for row in found]
+
+
+def count(workspace: Workspace, name: str, *, include_compacted: bool) -> int:
+    session = sessions.resolve(workspace.journal, name)
+    return entries.count(workspace.journal, session.number, include_compacted=include_compacted)
+
+
+def branches(workspace: Workspace, name: str) -> list[Branch]:
+    """The session's tree, as its unforked stretches."""
+    from mulligan.workspace.results.sessions import Branch
+
+    session = sessions.resolve(workspace.journal, name)
+    active = {branch for branch, _last in entries.path(
+        workspace.journal, session.number, session.leaf
+    )}  # fmt: skip
+    found = []
+    for first, parent, last, number in entries.branches(workspace.journal, session.number):
+        rows = [entries.by_seq(workspace.journal, session.number, seq) for seq in (first, last)]
+        above = parent and entries.by_seq(workspace.journal, session.number, parent)
+        assert rows[0] is not None
+        assert rows[1] is not None
+        found.append(
+            Branch(
+                entry_result(session, rows[0]),
+                entry_result(session, rows[1]),
+                above.id if above else None,
+                number,
+                first in active,
+            )
+        )
+    return found
+
+
+def entry(workspace: Workspace, name: str, session: str | None = None) -> Entry:
+    """The entry with this id, prefix or label, in one session or in all."""
+    inside = sessions.resolve(workspace.journal, session) if session is not None else None
+    row = entries.resolve(workspace.journal, name, inside.number if inside else None)
+    return entry_result(inside or _owner(workspace, row.session), row)
+
+
+def link(workspace: Workspace, name: str, session: str | None, values: dict[str, Any]) -> bool:
+    """Links an entry to a checkpoint or a plan item, or hides it."""
+    found = entry(workspace, name, session)
+    owner = sessions.resolve(workspace.journal, found.session)
+    if values.get("checkpoint") is not None:
+        values["checkpoint"] = checkpoints.resolve(workspace.journal, values["checkpoint"]).id
+    with workspace.journal.writing() as db:
+        return append.link(db, owner.number, found.seq, values)
+
+
+def label(workspace: Workspace, name: str, given: str | None, session: str | None) -> Entry:
+    """Gives an entry a name to return to, or takes it away."""
+    found = entry(workspace, name, session)
+    owner = sessions.resolve(workspace.journal, found.session)
+    with workspace.journal.writing() as db:
+        append.set_label(db, owner.number, found.seq, given)
+    return entry(workspace, found.id, found.session)
+
+
+def compact(
+    workspace: Workspace, name: str, before: str | int | None, summary: str | None
+) -> tuple[int, Entry]:
+    """Hides what came before an entry (else everything), and leaves a marker that says so.
+
+    What is hidden stays searchable and can be returned to.
+    """
+    session = sessions.resolve(workspace.journal, name)
+    limit = before if isinstance(before, int) else None
+    if isinstance(before, str):
+        limit = entries.resolve(workspace.journal, before, session.number).seq
+    with workspace.journal.writing() as db:
+        appender = appending(db, session.number)
+        hidden = append.mark_compacted(
+            db, session.number, appender.seq + 1 if limit is None else limit
+        )
+        data = {"compactedCount": hidden} | ({"summary": summary} if summary else {})
+        place = appender.append(NewEntry(COMPACT_MARKER, summary or "", data))
+        appender.finish()
+    row = entries.by_seq(workspace.journal, session.number, place.seq)
+    assert row is not None
+    return hidden, entry_result(session, row)
+
+
+def mark_compacted(workspace: Workspace, name: str, before: int) -> int:
+    session = sessions.resolve(workspace.journal, name)
+    with workspace.journal.writing() as db:
+        return append.mark_compacted(db, session.number, before)
+
+
+def linked_to(
+    workspace: Workspace, *, checkpoint: str | None, plan_item: str | None
+) -> list[Entry]:
+    """The entries that belong to a checkpoint, or to a plan item."""
+    found: list[EntryRow] = []
+    if checkpoint is not None:
+        row = checkpoints.resolve(workspace.journal, checkpoint)
+        found += entries.for_checkpoint(workspace.journal, row.id)
+    if plan_item is not None:
+        found += entries.for_plan_item(workspace.journal, plan_item)
+    owners = {row.session: _owner(workspace, row.session) for row in found}
+    return [entry_result(owners[row.session], row) for row in found]
+
+
+def entry_result(session: SessionRow, row: EntryRow) -> Entry:
+    from mulligan.workspace.results.sessions import Entry
+
+    return Entry(
+        id=row.id,
+        session=session.id,
+        seq=row.seq,
+        parent=row.parent,
+        type=row.type,
+        created_at=row.created_at,
+        content=row.content,
+        data=row.data,
+        model=row.model,
+        checkpoint=row.checkpoint,
+        plan_item=row.plan_item,
+        is_compacted=row.is_compacted,
+        aside=row.aside,
+        label=row.label,
+        branch=row.branch,
+    )
+
+
+def _page(session: SessionRow, rows: list[EntryRow], *, more: bool) -> EntryPage:
+    from mulligan.workspace.results.sessions import EntryPage
+
+    return EntryPage(
+        tuple(entry_result(session, row) for row in rows), more, rows[-1].seq if more else None
+    )
+
+
+def check_page(types: Sequence[str], limit: int) -> None:
+    unknown = set(types) - set(TYPES)
+    if unknown:
+        raise UsageError(f"There are no entries of type {', '.join(sorted(unknown))}.")
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise UsageError(f"A page has from one to {LARGEST_PAGE:,} rows.")
+
+
+def _owner(workspace: Workspace, number: int) -> SessionRow:
+    row = sessions.by_number(workspace.journal, number)
+    if row is None:
+        raise NotFound("The session is not there any more.")
+    return row

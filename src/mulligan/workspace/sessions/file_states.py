@@ -1,0 +1,188 @@
+"""How the files were at an entry of a session, and what differs between two of them.
+
+The state of the files at an entry is that of the nearest checkpoint at or before it on its path:
+a message has the one from before it, the end of a turn the one that the turn arrived at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mulligan.core import tree
+from mulligan.core.coverage import legible, text
+from mulligan.core.diff import compare, is_binary
+from mulligan.core.entries import (
+    FILE_EDIT,
+    STEP_SNAPSHOT,
+    TOOL_CALL,
+    TOOL_RESULT,
+    UNREVERT_POINT,
+    USER_INPUT,
+)
+from mulligan.core.tree import Entry as TreeEntry
+from mulligan.errors import NotFound
+from mulligan.journal import checkpoints, entries, sessions
+from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.results.files import Checkpoint
+from mulligan.workspace.results.sessions import FileDifference, ModifiedFile
+from mulligan.workspace.sessions.turns import named
+from mulligan.workspace.snapshot.checkpoints import result
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+STATE = (
+    "seq, checkpoint, coalesce(data ->> 'snapshotTreeHash', data ->> 'preRollbackTreeHash', "
+    "data ->> 'tree')"
+)
+WORKING = (TOOL_CALL, TOOL_RESULT, FILE_EDIT, USER_INPUT)
+
+
+def modified_files(
+    workspace: Workspace, name: str, start: str | None, end: str | None
+) -> list[ModifiedFile]:
+    session = sessions.resolve(workspace.journal, name)
+    before, after, since, last = _between(workspace, session, start, end)
+    if before is None or after is None:
+        return []
+    first: dict[str, tuple[int | None, str]] = {}
+    for step in entries.on_path(
+        workspace.journal, session.number, last, types=(STEP_SNAPSHOT,), since=since
+    ):
+        data = step.data or {}
+        for paths in (data.get("diff") or {}).values():
+            for path in paths:
+                first.setdefault(path, (data.get("turnIndex"), step.id))
+    changes = named(workspace.differences(before.tree, after.tree))
+    return sorted(
+        ModifiedFile(path, status, *first.get(path, (None, None)))
+        for status, paths in changes.items()
+        for path in paths
+    )
+
+
+def file_diff(
+    workspace: Workspace, name: str, path: bytes, start: str | None, end: str | None
+) -> FileDifference | None:
+    session = sessions.resolve(workspace.journal, name)
+    before, after, _since, _last = _between(workspace, session, start, end)
+    old, new = (_file(workspace, row, path) for row in (before, after))
+    if old is None and new is None:
+        return None
+    contents = [None if each is None else workspace.store.get(each.id) for each in (old, new)]
+    shown = b""
+    if not any(is_binary(each or b"") for each in contents):
+        shown, _additions, _deletions = compare(
+            contents[0] or b"", contents[1] or b"", old_name=path, new_name=path
+        )
+    return FileDifference(
+        text(path), contents[0], contents[1], old.id.hex() if old else None,
+        new.id.hex() if new else None, legible(shown),
+    )  # fmt: skip
+
+
+def checkpoint_at(workspace: Workspace, name: str, session: str | None) -> Checkpoint | None:
+    owner = sessions.resolve(workspace.journal, session) if session is not None else None
+    entry = entries.resolve(workspace.journal, name, owner.number if owner else None)
+    owner = owner or sessions.by_number(workspace.journal, entry.session)
+    row = state_at(workspace, owner, entry.seq) if owner is not None else None
+    return result(workspace, row) if row is not None else None
+
+
+def state_at(workspace: Workspace, session: SessionRow, seq: int | None) -> CheckpointRow | None:
+    """The checkpoint with the files as they were at an entry, or at the session's beginning."""
+    return _state(workspace, session, seq)[0]
+
+
+def _state(
+    workspace: Workspace, session: SessionRow, seq: int | None
+) -> tuple[CheckpointRow | None, int]:
+    """The same, and the `seq` of the entry that it belongs to.
+
+    Raises `NotFound` for a checkpoint that there was and that has been forgotten: another one's
+    files would be the wrong ones.
+    """
+    ahead = _end_of_turn(workspace, session, seq) if seq is not None else None
+    places = [ahead] if ahead is not None else _boundaries(workspace, session, seq)
+    for at, linked, tree_id in places:
+        row = checkpoints.by_id(workspace.journal, linked) if linked else None
+        if row is None and tree_id:
+            row = checkpoints.by_tree(workspace.journal, bytes.fromhex(tree_id))
+        if row is None and session.source is None:
+            raise NotFound(
+                "How the files were there was forgotten with its checkpoint. Go with --no-files."
+            )
+        return row, at
+    return beginning(workspace, session), 0
+
+
+def _boundaries(
+    workspace: Workspace, session: SessionRow, seq: int | None
+) -> Iterator[tuple[int, str | None, str | None]]:
+    """The entries before one on its path that say how the files were, nearest first.
+
+    Of another program's session any entry may, for its checkpoints have places of their own.
+    """
+    for branch, last in reversed(entries.path(workspace.journal, session.number, seq)):
+        row = workspace.journal.row(
+            f"SELECT {STATE} FROM entries WHERE session = ? AND branch = ? AND number <= ? AND "
+            "(checkpoint IS NOT NULL OR data ->> 'tree' IS NOT NULL OR data ->> "
+            "'snapshotTreeHash' IS NOT NULL OR data ->> 'preRollbackTreeHash' IS NOT NULL) AND "
+            "(? OR type IN ('user_input', 'step_snapshot', 'unrevert_point')) "
+            "ORDER BY number DESC LIMIT 1",
+            session.number, branch, (session.number << 32) | last, session.source is not None,
+        )  # fmt: skip
+        if row is not None:
+            yield tuple(row)
+
+
+def _between(
+    workspace: Workspace, session: SessionRow, start: str | None, end: str | None
+) -> tuple[CheckpointRow | None, CheckpointRow | None, int, int | None]:
+    """The checkpoints of two entries, and the `seq`s between which the steps to there lie."""
+    before, since = beginning(workspace, session), 0
+    if start is not None:
+        first = entries.resolve(workspace.journal, start, session.number)
+        before, since = _state(workspace, session, first.seq)
+    last = session.leaf
+    if end is not None:
+        last = entries.resolve(workspace.journal, end, session.number).seq
+    after, at = _state(workspace, session, last)
+    return before, after, since, max(last or 0, at) or None
+
+
+def beginning(workspace: Workspace, session: SessionRow) -> CheckpointRow | None:
+    """How the files were when the session began, or when the first that is known of it did."""
+    row = workspace.journal.row(
+        "SELECT id FROM checkpoints WHERE session = ? AND kind = 'initial' ORDER BY seq LIMIT 1",
+        session.id,
+    ) or workspace.journal.row(
+        "SELECT checkpoint FROM entries WHERE session = ? AND type = 'user_input' AND checkpoint "
+        "IS NOT NULL ORDER BY number LIMIT 1",
+        session.number,
+    )
+    return checkpoints.by_id(workspace.journal, row[0]) if row else None
+
+
+def _end_of_turn(
+    workspace: Workspace, session: SessionRow, seq: int
+) -> tuple[int, str | None, str | None] | None:
+    """What a turn arrived at, if nothing but words came after an entry of it."""
+    here = entries.by_seq(workspace.journal, session.number, seq)
+    if here is None or here.type in (USER_INPUT, STEP_SNAPSHOT, UNREVERT_POINT):
+        return None
+    row = workspace.journal.row(
+        f"SELECT {STATE}, type FROM entries WHERE session = ? AND branch = ? AND number > ? AND "
+        f"type IN ({', '.join('?' * (len(WORKING) + 1))}) ORDER BY number LIMIT 1",
+        session.number, here.branch, (session.number << 32) | seq, *WORKING, STEP_SNAPSHOT,
+    )  # fmt: skip
+    if row is None or row[3] != STEP_SNAPSHOT:
+        return None
+    return row[0], row[1], row[2]
+
+
+def _file(workspace: Workspace, row: CheckpointRow | None, path: bytes) -> TreeEntry | None:
+    found = tree.find(row.tree, path, workspace.load) if row is not None and path else None
+    return None if found is None or found.is_directory else found

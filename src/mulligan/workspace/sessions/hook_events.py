@@ -1,0 +1,350 @@
+"""What an agent's hooks tell of becomes turns, edits and ends of turns, like anything else.
+
+The hooks are the clock, the agent's own log is the account: a checkpoint before each prompt and a
+step after each turn are made here as they happen; what was said and which tools were called is
+taken from the log when a turn ends. An end that never comes is made up by the next beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from mulligan.core.coverage import words
+from mulligan.core.entries import (
+    ASSISTANT_OUTPUT,
+    BRANCH_SUMMARY,
+    ERROR,
+    RUNNING,
+    STATUSES,
+    SUCCESS,
+    TOOL_CALL,
+    UNREVERT_POINT,
+    USER_INPUT,
+    NewEntry,
+)
+from mulligan.core.hook_events import Happening, Told
+from mulligan.core.hook_kinds import (
+    CALL_BEGINS,
+    CALL_ENDS,
+    PROMPT,
+    SESSION_ENDS,
+    SESSION_STARTS,
+    TURN_ENDS,
+)
+from mulligan.core.times import nanoseconds
+from mulligan.errors import MulliganError, UsageError
+from mulligan.journal import append, entries, sessions, views
+from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.attribution.standing import last_seen
+from mulligan.workspace.process import identity, is_gone
+from mulligan.workspace.sessions import entries as recording
+from mulligan.workspace.sessions import turns
+
+if TYPE_CHECKING:
+    from mulligan.workspace.results.turns import Step
+    from mulligan.workspace.workspace import Workspace
+
+NO_PROMPT = "(no prompt was seen)"
+SAME_SECONDS = 5
+SOON_READ = 1 << 20
+"""Logs up to this size are read at every call; longer ones when a turn ends."""
+NOTHING = Told()
+MEASURED = ("gemini",)
+"""Agents that nowhere say how long a call took."""
+UNTOLD_FORKS = ("claude-code",)
+"""Agents that say nowhere, until it has gone on, that a session is a fork of another."""
+
+
+def happened(workspace: Workspace, told: Happening) -> Told:
+    """Records one happening; gives what there is to say about it.
+
+    One at a time: an agent may tell of several at once, each by a process of its own.
+    """
+    with workspace.locked():
+        known = sessions.by_id(workspace.journal, told.session)
+        session = _session(workspace, told, known)
+        if told.kind == PROMPT:
+            return _prompt(workspace, session, told, is_new=known is None)
+        if told.kind == CALL_BEGINS:
+            return _call_begins(workspace, session, told)
+        if told.kind == CALL_ENDS:
+            return _call_ends(workspace, session, told)
+        if told.kind == TURN_ENDS:
+            return _turn_ends(workspace, session, told)
+        if told.kind == SESSION_ENDS:
+            return _session_ends(workspace, session, told)
+        assert told.kind == SESSION_STARTS
+        return _session_starts(workspace, session, told)
+
+
+def _session(workspace: Workspace, told: Happening, row: SessionRow | None) -> SessionRow:
+    """The session, made if this is the first that is heard of it."""
+    if row is None:
+        from mulligan.workspace.sessions import sessions as keeping
+
+        values = {
+            "agent": told.agent, "model": told.model, "mode": told.mode,
+            "directory": told.directory,
+        }  # fmt: skip
+        keeping.create(
+            workspace, id=told.session, checkpoint=False, values=values, process=told.process or 0
+        )
+        return sessions.resolve(workspace.journal, told.session)
+    new: dict[str, Any] = {}
+    process = identity(told.process) if told.process else None
+    if process is not None and process != row.process and told.kind != SESSION_ENDS:
+        new["process"] = process
+    for name in ("model", "mode"):
+        value = getattr(told, name)
+        if value and value != getattr(row, name):
+            new[name] = value
+    if told.kind == SESSION_STARTS and row.status == "stopped":
+        new["status"] = "waiting_input"
+    if new:
+        with workspace.journal.writing() as db:
+            sessions.update(db, row.number, new)
+    return row
+
+
+def _session_starts(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+    """What was said without any hook being called, such as a compaction, comes before what will."""
+    if session.leaf is not None and not _is_open(workspace, session) and not _is_long(told):
+        _complete(workspace, told)
+    return NOTHING
+
+
+def _prompt(workspace: Workspace, session: SessionRow, told: Happening, *, is_new: bool) -> Told:
+    if told.aside:
+        return NOTHING
+    rejected = None
+    if workspace.settings.tell_rejections:
+        from mulligan.workspace.review.agent_feedback import rejections
+
+        rejected = rejections(workspace, session)
+    if _is_open(workspace, session):
+        if _was_just_said(workspace, session, told.text or ""):
+            # Installed twice, for the user and for the project.
+            return NOTHING
+        # The turn before never ended: its log has what there is to know of it.
+        _complete(workspace, told)
+    elif session.leaf is None:
+        # It may have been going on for long, or be a fork: what was said comes before what will.
+        _complete(workspace, told)
+        if is_new and told.agent in UNTOLD_FORKS:
+            _fork(workspace, session, told)
+    _end_the_dead(workspace, session)
+    turns.begin(workspace, session.id, told.text or "")
+    return Told(to_agent=rejected)
+
+
+def _fork(workspace: Workspace, session: SessionRow, told: Happening) -> None:
+    """Begins a session with another's conversation, if this is a fork of that one.
+
+    Its agent writes that into the new log only after the prompt. But it has resumed the other
+    session first, in the same process, and not ended it: that is how the two are known.
+    """
+    process = identity(told.process) if told.process else None
+    left = [
+        row
+        for row in sessions.with_process(workspace.journal, STATUSES[:-1])
+        if row.process == process and row.agent == session.agent and row.number != session.number
+    ]
+    if process is None or told.log is None or len(left) != 1 or _is_open(workspace, left[0]):
+        return
+    log = os.path.join(os.path.dirname(told.log), f"{left[0].id}.jsonl")
+    _complete(workspace, told._replace(session=left[0].id, log=log))
+    origin = sessions.resolve(workspace.journal, left[0].id)
+    if sessions.resolve(workspace.journal, session.id).leaf is not None:
+        return
+    way = entries.path(workspace.journal, origin.number, _last_said(workspace, origin))
+    with workspace.journal.writing() as db:
+        leaf = append.copy(db, origin.number, session.number, way) or None
+        values = {"leaf": leaf, "forked_from": origin.id, "title": origin.title}
+        sessions.update(db, session.number, values)
+        sessions.update(db, origin.number, {"status": "stopped", "process": None})
+
+
+def _last_said(workspace: Workspace, session: SessionRow) -> int | None:
+    """Where the agent itself stands, wherever the user has gone in the session."""
+    last: int | None = workspace.journal.row(
+        "SELECT max(seq) FROM entries WHERE session = ? AND NOT aside AND type NOT IN (?, ?)",
+        session.number, BRANCH_SUMMARY, UNREVERT_POINT,
+    )[0]  # fmt: skip
+    return last
+
+
+def _was_just_said(workspace: Workspace, session: SessionRow, text: str) -> bool:
+    """Whether the session stands at this very prompt, and it is not long ago."""
+    found = workspace.journal.row(
+        "SELECT type, content, created_at FROM entries WHERE number = ?",
+        (session.number << 32) | (session.leaf or 0),
+    )
+    if found is None or found[0] != USER_INPUT or found[1] != words(text):
+        return False
+    return time.time_ns() - nanoseconds(found[2]) < SAME_SECONDS * 1_000_000_000
+
+
+def _end_the_dead(workspace: Workspace, session: SessionRow) -> None:
+    """Ends the turns of agents that are gone, so that nobody else's work is taken for theirs."""
+    for number in turns.open_turns(workspace):
+        other = sessions.by_number(workspace.journal, number)
+        if other is None or number == session.number:
+            continue
+        if other.status == "stopped" or (other.process and is_gone(other.process)):
+            turns.end(workspace, other.id, status="stopped", interrupted=True)
+
+
+def _call_begins(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+    if not _is_open(workspace, session):
+        turns.begin(workspace, session.id, NO_PROMPT)
+    hidden = turns.hidden(workspace, _inside(workspace, told), last_seen(workspace))
+    if hidden:
+        # Out of scope, and about to be written: what it holds must be in a checkpoint first.
+        turns.bring_into_view(workspace, hidden)
+    elif len(turns.open_turns(workspace)) > 1:
+        turns.observe(workspace)
+    if told.tool and not told.aside:
+        _note_call(workspace, session, told)
+    return NOTHING
+
+
+def _note_call(workspace: Workspace, session: SessionRow, told: Happening) -> None:
+    """Writes down that a call runs, after what the agent's log says was before it.
+
+    A long log is left to the end of the turn, and the calls in it too: they would come before
+    the words that led to them.
+    """
+    if told.log is not None and os.path.exists(told.log):
+        if _is_long(told):
+            return
+        _complete(workspace, told)
+    if _call(workspace, session, told) is None:
+        data = {"name": told.tool, "input": told.input, "status": RUNNING}
+        own = {"call": told.call} if told.call else {}
+        recording.put(workspace, session.number, [NewEntry(TOOL_CALL, "", data | own)])
+
+
+def _is_long(told: Happening) -> bool:
+    """Whether the agent's log is too long to be read but at the end of a turn."""
+    if told.log is None or told.part or not os.path.exists(told.log):
+        return False
+    return os.path.getsize(told.log) > SOON_READ
+
+
+def _call(workspace: Workspace, session: SessionRow, told: Happening) -> tuple[str, str] | None:
+    """The entry of a call and its time: by the agent's own id of it, else the oldest alike."""
+    if told.call is not None:
+        found = workspace.journal.row(
+            "SELECT id, created_at FROM entries WHERE session = ? AND type = 'tool_call' "
+            "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1",
+            session.number, told.call,
+        )  # fmt: skip
+        return (found[0], found[1]) if found else None
+    for id, moment, data in workspace.journal.rows(
+        "SELECT e.id, e.created_at, e.data FROM tool_events t JOIN entries e ON e.number = t.entry "
+        "WHERE t.session = ? AND t.success IS NULL AND t.tool = ? ORDER BY e.number",
+        session.number, told.tool or "",
+    ):  # fmt: skip
+        if json.loads(data).get("input") == told.input:
+            return id, moment
+    return None
+
+
+def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+    paths = _inside(workspace, told)
+    if paths:
+        from mulligan.workspace.sessions import edits
+
+        edits.wrote(workspace, session, paths)
+    found = _call(workspace, session, told)
+    if found is not None and told.ok is not None:
+        entry, begun = found
+        took = told.duration
+        if took is None and told.agent in MEASURED:
+            took = round(max(0.0, (time.time_ns() - nanoseconds(begun)) / 1e6))
+        with workspace.journal.writing() as db:
+            append.end_call(
+                db, session.number, entry, status=SUCCESS if told.ok else ERROR, duration=took
+            )
+    if len(turns.open_turns(workspace)) > 1:
+        turns.observe(workspace, acting=session.number)
+    return NOTHING
+
+
+def _turn_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+    if told.aside or not _is_open(workspace, session):
+        return NOTHING
+    took_in = _complete(workspace, told)
+    if told.text and not took_in:
+        recording.put(workspace, session.number, [NewEntry(ASSISTANT_OUTPUT, told.text)])
+    return Told(to_user=_words(turns.end(workspace, session.id)))
+
+
+def _session_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+    """The agent goes. A turn that it leaves in the middle of a call stays open.
+
+    The command may go on without it, and what that still changes is the turn's: the next prompt,
+    of whichever agent, ends it.
+    """
+    if _is_open(workspace, session):
+        _complete(workspace, told)
+        if not _has_open_call(workspace, session):
+            _turn_ends(workspace, session, told)
+    with workspace.journal.writing() as db:
+        sessions.update(db, session.number, {"status": "stopped", "process": None})
+    return NOTHING
+
+
+def _has_open_call(workspace: Workspace, session: SessionRow) -> bool:
+    sql = "SELECT 1 FROM tool_events WHERE session = ? AND success IS NULL LIMIT 1"
+    return workspace.journal.row(sql, session.number) is not None
+
+
+def _is_open(workspace: Workspace, session: SessionRow) -> bool:
+    view = views.of_session(workspace.journal, session.number)
+    return view is not None and view.base is not None
+
+
+def _complete(workspace: Workspace, told: Happening) -> bool:
+    """Takes in what the agent's own log says; gives whether there was one."""
+    if told.log is None or not os.path.exists(told.log):
+        return False
+    from mulligan.workspace.transfer.import_logs import complete
+
+    try:
+        return complete(workspace, told.agent, told.log, told.part, told.session)
+    except (MulliganError, OSError):
+        # The log is the agent's: that it cannot be read is no reason to lose the turn.
+        return False
+
+
+def _inside(workspace: Workspace, told: Happening) -> list[bytes]:
+    """The paths of a call that lie in the project."""
+    found = []
+    for path in told.paths:
+        try:
+            inside = workspace.path(os.path.join(told.directory, path))
+        except UsageError:
+            continue
+        if inside:
+            found.append(inside)
+    return found
+
+
+def _words(step: Step) -> str | None:
+    """One quiet line of what a turn has left to decide."""
+    parts = [
+        f"{len(names)} {word}"
+        for word, names in (
+            ("added", step.added), ("modified", step.modified), ("deleted", step.deleted)
+        )
+        if names
+    ]  # fmt: skip
+    if not parts:
+        return None
+    return (
+        f"Mulligan: {', '.join(parts)}; `mulligan review` to decide, `mulligan undo` to take back."
+    )

@@ -1,0 +1,276 @@
+"""Moving about in a session's tree, with the files following.
+
+The state of the files at an entry is that of the nearest checkpoint at or before it on its path:
+a message has the one from before it, the end of a turn the one that the turn arrived at. Nothing
+in a session is rewritten by moving: only its leaf moves, and what was left stays reachable.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from mulligan.core.coverage import text
+from mulligan.core.entries import (
+    BRANCH_SUMMARY,
+    STEP_SNAPSHOT,
+    TOOL_CALL,
+    UNREVERT_POINT,
+    USER_INPUT,
+    NewEntry,
+)
+from mulligan.core.times import just_after
+from mulligan.errors import NotFound, WouldLoseWork
+from mulligan.journal import append, entries, sessions
+from mulligan.journal.entries import EntryRow
+from mulligan.journal.sessions import SessionRow
+from mulligan.journal.views import View
+from mulligan.workspace.restore.plan import Move
+from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.target import Wish, to_checkpoint
+from mulligan.workspace.results.sessions import Navigation, Session
+from mulligan.workspace.sessions import sessions as keeping
+from mulligan.workspace.sessions.entries import appending
+from mulligan.workspace.sessions.file_states import beginning, state_at
+from mulligan.workspace.sessions.turns import shortened, split
+from mulligan.workspace.snapshot.checkpoints import coverage, new_id
+from mulligan.workspace.snapshot.observation import Observation, observing
+from mulligan.workspace.snapshot.take import Look
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+def goto(
+    workspace: Workspace,
+    name: str,
+    *,
+    session: str | None,
+    skip_files: bool,
+    summarize: bool,
+    summary: str | None,
+    preview: bool,
+    force: bool,
+) -> Navigation:
+    """Moves the leaf to an entry; a message is gone back before, and handed back for editing."""
+    with workspace.locked():
+        owner = sessions.resolve(workspace.journal, session) if session is not None else None
+        target = entries.resolve(workspace.journal, name, owner.number if owner else None)
+        owner = owner or sessions.by_number(workspace.journal, target.session)
+        assert owner is not None
+        old = _entry(workspace, owner, owner.leaf)
+        is_message = target.type == USER_INPUT
+        new = _parent(workspace, owner, target) if is_message else target
+        said = target.content if is_message else None
+        done = Navigation(
+            owner.id, old.id if old else None, new.id if new else None, said, None, skip_files,
+            preview, None,
+        )  # fmt: skip
+        if target.seq == owner.leaf and not (force and not skip_files):
+            return done._replace(new_leaf=target.id, text=None)
+        if not skip_files and not _has_message(workspace, owner, new):
+            raise WouldLoseWork(
+                "Going there with the files would leave no message of the session standing. Go "
+                "with --no-files, or restore the checkpoint itself. Nothing was changed."
+            )
+        if not preview:
+            split(workspace)
+            owner = sessions.resolve(workspace.journal, owner.id)
+            old = _entry(workspace, owner, owner.leaf)
+            done = done._replace(old_leaf=old.id if old else None)
+        words = summary or (_summary(workspace, owner, new) if summarize else None)
+        if skip_files:
+            return _move_leaf(workspace, owner, done, new, words, preview=preview)
+        return _move_both(workspace, owner, done, target, new, words, preview=preview, force=force)
+
+
+def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | None) -> Session:
+    """A new session with the entries up to one of another; that one stays as it is.
+
+    A message is forked before, as `goto` goes before it.
+    """
+    with workspace.locked():
+        source = sessions.resolve(workspace.journal, name)
+        at = _entry(workspace, source, source.leaf)
+        if entry is not None:
+            at = entries.resolve(workspace.journal, entry, source.number)
+            at = _parent(workspace, source, at) if at.type == USER_INPUT else at
+        way = entries.path(workspace.journal, source.number, at.seq if at else None)
+        values = {
+            name: getattr(source, name)
+            for name in (
+                "title", "agent", "model", "mode", "directory", "memory", "auto_approve_commands",
+                "auto_approve_sensitive_edits", "sensitive_file_patterns",
+            )
+        }  # fmt: skip
+        values |= {"title": title or source.title, "forked_from": source.id}
+        start = beginning(workspace, source)
+        with observing(workspace) as now:
+            now.commit()
+            new = new_id()
+            with workspace.journal.writing() as db:
+                number = sessions.insert(db, new, _now(), values)
+                leaf = append.copy(db, source.number, number, way) or None
+                sessions.update(db, number, {"leaf": leaf})
+                if start is not None:
+                    # It began when the other one did, and knows that without it.
+                    began = Look(
+                        start.tree, start.guarded, coverage(workspace, start), start.files,
+                        start.bytes, start.coverage,
+                    )  # fmt: skip
+                    now.checkpoint(
+                        db, kind="initial", message=start.message, session=new, seen=began
+                    )
+                after = now.safety(db, "Where a fork was made")
+                now.record(
+                    db, kind="new_session", after=after, session=new, changes={number: View()}
+                )
+        workspace.save_cache()
+    return keeping.get(workspace, new)
+
+
+def _move_leaf(
+    workspace: Workspace,
+    owner: SessionRow,
+    done: Navigation,
+    new: EntryRow | None,
+    words: str | None,
+    *,
+    preview: bool,
+) -> Navigation:
+    if preview:
+        return done
+    with observing(workspace) as now:
+        now.commit()
+        with workspace.journal.writing() as db:
+            after = now.safety(db, "Before going elsewhere in a session")
+            leaf, summary = _summarized(db, owner, done, new, words)
+            now.record(
+                db, kind="goto", after=after, before=after.id, session=owner.id, changed=True,
+                intent={"leaf": leaf, "leaf_before": owner.leaf},
+            )  # fmt: skip
+            sessions.update(db, owner.number, {"leaf": leaf, "updated_at": _now()})
+    return done._replace(summary_entry=summary, new_leaf=summary or done.new_leaf)
+
+
+def _move_both(
+    workspace: Workspace,
+    owner: SessionRow,
+    done: Navigation,
+    target: EntryRow,
+    new: EntryRow | None,
+    words: str | None,
+    *,
+    preview: bool,
+    force: bool,
+) -> Navigation:
+    goal = state_at(workspace, owner, target.seq)
+    if goal is None:
+        raise NotFound(
+            f"No checkpoint says how the files were at {target.id}: the session was not recorded "
+            "here, or they were forgotten. Go with --no-files."
+        )
+    made: dict[str, Any] = {}
+
+    def planned(db: apsw.Connection, now: Observation, move: Move) -> dict[str, Any]:
+        """In the transaction of the plan: the point to return to, and the summary."""
+        appender = appending(db, owner.number)
+        paths = [text(change.path) for change in move.changes]
+        data = {
+            "preRollbackTreeHash": now.seen.tree.hex(),
+            "rolledBackToLeaf": new.id if new else None,
+            "restoredFiles": paths,
+        }
+        appender.append(NewEntry(UNREVERT_POINT, "", data, aside=True))
+        appender.finish()
+        leaf, summary = _summarized(db, owner, done, new, words)
+        made.update(summary=summary)
+        return {"leaf": leaf, "leaf_before": owner.leaf}
+
+    def wishing(now: Observation) -> Wish:
+        wish = to_checkpoint(workspace, now.seen, goal, ())
+        return wish._replace(kind="goto", session=owner.id)
+
+    files = perform(
+        workspace, wishing, force=force, preview=preview, always=lambda move: True, planned=planned
+    )
+    summary = made.get("summary")
+    return done._replace(files=files, summary_entry=summary, new_leaf=summary or done.new_leaf)
+
+
+def _summarized(
+    db: apsw.Connection,
+    owner: SessionRow,
+    done: Navigation,
+    new: EntryRow | None,
+    words: str | None,
+) -> tuple[int | None, str | None]:
+    """Where the leaf goes: to the summary of what was left, if one is wanted."""
+    if words is None:
+        return (new.seq if new else None), None
+    data: dict[str, Any] = {"fromId": done.old_leaf}
+    if done.skip_files:
+        data["skipFiles"] = True
+    appender = appending(db, owner.number)
+    appender.stand_at(new.id if new else None)
+    place = appender.append(NewEntry(BRANCH_SUMMARY, words, data))
+    row: Any = db.execute(
+        "SELECT id FROM entries WHERE number = ?", ((owner.number << 32) | place.seq,)
+    ).fetchone()
+    return place.seq, row[0]
+
+
+def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> str | None:
+    """What was said and done on the way that is being left, in a few lines, if anything is."""
+    kept = 0
+    ways = [
+        entries.path(workspace.journal, owner.number, seq)
+        for seq in (owner.leaf, new.seq if new else None)
+    ]
+    for (branch, last), (other, until) in zip(*ways, strict=False):
+        if branch != other:
+            break
+        kept = min(last, until)
+    way = [
+        row
+        for row in entries.on_path(workspace.journal, owner.number, owner.leaf, since=kept)
+        if not row.aside
+    ]
+    if not way:
+        return None
+    said = [shortened(row.content) for row in way if row.type == USER_INPUT]
+    calls = sum(row.type == TOOL_CALL for row in way)
+    files: dict[str, str] = {}
+    for row in way:
+        if row.type == STEP_SNAPSHOT:
+            for kind, paths in ((row.data or {}).get("diff") or {}).items():
+                files |= dict.fromkeys(paths, kind)
+    lines = ["Another way was tried and left:"]
+    lines += [f"- asked: {each}" for each in said]
+    if calls:
+        lines.append(f"- {calls} tool calls")
+    lines += [f"- {kind} {path}" for path, kind in sorted(files.items())]
+    return "\n".join(lines)
+
+
+def _has_message(workspace: Workspace, owner: SessionRow, leaf: EntryRow | None) -> bool:
+    found = leaf and entries.on_path(
+        workspace.journal, owner.number, leaf.seq, types=(USER_INPUT,), limit=1
+    )
+    return bool(found)
+
+
+def _parent(workspace: Workspace, owner: SessionRow, row: EntryRow) -> EntryRow | None:
+    if row.parent is None:
+        return None
+    return entries.by_id(workspace.journal, owner.number, row.parent)
+
+
+def _entry(workspace: Workspace, owner: SessionRow, seq: int | None) -> EntryRow | None:
+    return None if seq is None else entries.by_seq(workspace.journal, owner.number, seq)
+
+
+def _now() -> str:
+    return just_after(None, time.time_ns())

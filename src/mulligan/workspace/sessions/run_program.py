@@ -1,0 +1,190 @@
+"""Running any program under protection: a turn around it, and checkpoints while it works.
+
+The program has the terminal and the signals as if nobody stood behind it. A checkpoint is taken
+before it starts, whenever the tree has fallen quiet after some changes, and when it has ended,
+however it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple
+
+from mulligan.errors import MulliganError
+from mulligan.workspace.results.turns import Step
+from mulligan.workspace.sessions import sessions, turns
+from mulligan.workspace.snapshot.watch_server import Watching
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+QUIET_SECONDS = 2.0
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+FROM_THE_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
+
+
+class Ran(NamedTuple):
+    """How a program ended, and what it changed; `problem` says why that is not known."""
+
+    code: int
+    session: str | None
+    step: Step | None
+    problem: str | None = None
+
+
+def run(
+    workspace: Workspace,
+    command: Sequence[str],
+    *,
+    directory: str,
+    quiet: float = QUIET_SECONDS,
+    starting: Callable[[], None] = lambda: None,
+) -> Ran:
+    """Runs a program, and gives its exit code, or 128 and the number of the signal it died of.
+
+    `starting` is called when the terminal is about to be the program's; from then on nothing is
+    shown. What goes wrong with the recording once it runs changes nothing for the program.
+    """
+    session = sessions.create(
+        workspace,
+        id=None,
+        process=os.getpid(),
+        values={"agent": os.path.basename(command[0]), "directory": directory},
+        checkpoint=False,
+    ).id
+    turns.begin(workspace, session, " ".join(command))
+    starting()
+    shown, workspace.progress = workspace.progress, lambda stage, done, total: None
+    code = NOT_FOUND
+    try:
+        code = _run(workspace, command, directory, quiet)
+    finally:
+        workspace.progress = shown
+        problem, step = None, None
+        try:
+            step = turns.end(workspace, session, status="stopped", interrupted=code > 128)
+        except (MulliganError, OSError) as failure:
+            problem = str(failure)
+    return Ran(code, session, step, problem)
+
+
+def _run(workspace: Workspace, command: Sequence[str], directory: str, quiet: float) -> int:
+    # Watched before it starts: nothing that it does first may be missed.
+    watching = _watching(workspace)
+    over = threading.Event()
+    work = threading.Thread(
+        target=_watch, args=(workspace, watching, over, quiet), name="watching", daemon=True
+    )
+    try:
+        with _passing_signals() as passing:
+            try:
+                child = subprocess.Popen(command, cwd=directory)
+            except (FileNotFoundError, NotADirectoryError):
+                return NOT_FOUND
+            except OSError:
+                return NOT_EXECUTABLE
+            passing.to(child)
+            work.start()
+            code = child.wait()
+        over.set()
+        work.join()
+    finally:
+        if watching is not None:
+            watching.close()
+    return code if code >= 0 else 128 - code
+
+
+def _watching(workspace: Workspace) -> Watching | None:
+    """A watcher; without one, the end of the turn still sees everything."""
+    try:
+        return Watching(workspace)
+    except (MulliganError, OSError):
+        return None
+
+
+def _watch(
+    workspace: Workspace, watching: Watching | None, over: threading.Event, quiet: float
+) -> None:
+    """Takes a checkpoint whenever all is quiet after some changes."""
+    changed_at: float | None = None
+    try:
+        while watching is not None and not over.is_set():
+            if watching.changes(min(0.2, quiet)):
+                changed_at = time.monotonic()
+            elif changed_at is not None and time.monotonic() - changed_at >= quiet:
+                changed_at = None
+                workspace.checkpoint("All quiet after changes", kind="watch")
+    except (MulliganError, OSError):
+        # What is left undone here, the end of the turn does.
+        return
+
+
+class _Passing:
+    """Signals on their way to the program; those that come before it has started wait for it."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._waiting: list[int] = []
+
+    def to(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        for number in self._waiting:
+            child.send_signal(number)
+
+    def forward(self, number: int, frame: FrameType | None) -> None:
+        if self._child is None:
+            self._waiting.append(number)
+        elif self._child.poll() is None:
+            self._child.send_signal(number)
+
+    def from_the_keyboard(self, number: int, frame: FrameType | None) -> None:
+        """What the keyboard says, the terminal has told the program itself."""
+        if self._child is None or not _in_front():
+            self.forward(number, frame)
+
+
+@contextmanager
+def _passing_signals() -> Iterator[_Passing]:
+    """Signals go to the program, and we stay to bring things in order after it.
+
+    By handlers and not by "ignore", for that would be handed down to the program.
+    """
+    passing = _Passing()
+    if threading.current_thread() is not threading.main_thread():
+        yield passing
+        return
+    handlers = dict.fromkeys(FORWARDED, passing.forward)
+    handlers |= dict.fromkeys(FROM_THE_KEYBOARD, passing.from_the_keyboard)
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in handlers.items()
+        # What the caller ignores (nohup) the program ignores too, and so do we.
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield passing
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _in_front() -> bool:
+    """Whether the terminal's keys go to our process group."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

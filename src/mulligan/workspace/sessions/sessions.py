@@ -1,0 +1,214 @@
+"""Sessions: made, listed, changed, deleted."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from mulligan.core.coverage import words
+from mulligan.core.entries import STATUSES
+from mulligan.core.times import just_after
+from mulligan.errors import NotFound, UsageError
+from mulligan.journal import checkpoints, sessions
+from mulligan.journal.sessions import SessionRow
+from mulligan.journal.views import View
+from mulligan.workspace.process import identity, is_gone
+from mulligan.workspace.sessions.entries import check_page
+from mulligan.workspace.snapshot import checkpoints as taking
+from mulligan.workspace.snapshot.observation import observing
+
+if TYPE_CHECKING:
+    from mulligan.workspace.results.sessions import Session, SessionPage
+    from mulligan.workspace.workspace import Workspace
+
+PAGE = 50
+SETTABLE = frozenset({
+    "title", "agent", "model", "mode", "status", "memory", "auto_approve_commands",
+    "auto_approve_sensitive_edits", "sensitive_file_patterns", "directory",
+})  # fmt: skip
+
+
+def create(
+    workspace: Workspace, *, id: str | None, checkpoint: bool, values: Any, process: int | None = 0
+) -> Session:
+    """A new session, with a checkpoint of how the project was when it began.
+
+    `process` is who runs it: once that one is gone, the session counts as stopped. 0 is nobody.
+    """
+    given = _checked(values)
+    if process != 0:
+        given["process"] = identity(process)
+    given.setdefault("directory", workspace.root)
+    with workspace.locked():
+        if id is not None and sessions.by_id(workspace.journal, id) is not None:
+            raise UsageError(f"There is a session {id} already.")
+        new = words(id) if id else taking.new_id()
+        if not checkpoint:
+            with workspace.journal.writing() as db:
+                number = _insert(db, new, given)
+            return result(workspace, row_of(workspace, number))
+        with observing(workspace) as now:
+            now.commit()
+            with workspace.journal.writing() as db:
+                number = _insert(db, new, given)
+                row = now.checkpoint(db, kind="initial", message="Session begins", session=new)
+                now.record(db, kind="new_session", after=row, session=new, changes={number: View()})
+        workspace.save_cache()
+    return result(workspace, row_of(workspace, number))
+
+
+def get(workspace: Workspace, name: str) -> Session:
+    return result(workspace, sessions.resolve(workspace.journal, name))
+
+
+def listed(
+    workspace: Workspace,
+    *,
+    limit: int,
+    offset: int,
+    cursor: str | None,
+    status: str | None,
+    agent: str | None,
+) -> SessionPage:
+    """Sessions by the time of their last change, newest first."""
+    from mulligan.workspace.results.sessions import SessionPage
+
+    check_page((), limit)
+    if not 0 <= offset < 1 << 62:
+        raise UsageError("An offset is not negative, nor beyond all bounds.")
+    found = sessions.newest_first(
+        workspace.journal, limit=limit + 1, offset=offset, after=_cursor(cursor), status=status,
+        agent=agent,
+    )  # fmt: skip
+    rows, more = found[:limit], len(found) > limit
+    return SessionPage(
+        tuple(result(workspace, row) for row in rows),
+        more,
+        f"{rows[-1].updated_at}/{rows[-1].number}" if more else None,
+        offset + limit if more else None,
+    )
+
+
+def change(workspace: Workspace, name: str, values: Any) -> Session:
+    """Changes what can be changed of a session."""
+    given = _checked(values)
+    row = sessions.resolve(workspace.journal, name)
+    with workspace.journal.writing() as db:
+        sessions.update(db, row.number, given | {"updated_at": just_after(None, time.time_ns())})
+    return result(workspace, row_of(workspace, row.number))
+
+
+def delete(workspace: Workspace, name: str) -> Session:
+    """Drops a session with all that belongs to it, its checkpoints too. `gc` frees the rest.
+
+    The latest checkpoint stays, and those that the next undo needs: they speak of the project.
+    """
+    from mulligan.workspace.maintenance import needed
+
+    with workspace.locked():
+        row = sessions.resolve(workspace.journal, name)
+        keep = needed(workspace)
+        # A fork shares what its path leads through: that is not this session's alone.
+        gone = [
+            each
+            for (each,) in workspace.journal.rows(
+                "SELECT id FROM checkpoints WHERE session = ? AND NOT EXISTS (SELECT 1 FROM "
+                "entries e WHERE e.checkpoint = checkpoints.id AND e.session <> ?)",
+                row.id, row.number,
+            )
+            if each not in keep
+        ]  # fmt: skip
+        found = result(workspace, row)
+        with workspace.journal.writing() as db:
+            sessions.delete(db, row.number)
+            checkpoints.delete(db, gone)
+    return found
+
+
+def delete_all(workspace: Workspace) -> int:
+    """Drops every session of the project; gives how many."""
+    names = [row.id for row in sessions.newest_first(workspace.journal)]
+    for name in names:
+        delete(workspace, name)
+    return len(names)
+
+
+def stop_the_dead(workspace: Workspace) -> None:
+    """Sessions whose process is gone are stopped: no crash leaves one running for ever."""
+    gone = [
+        row.number
+        for row in sessions.with_process(workspace.journal, STATUSES[:-1])
+        if row.process is not None and is_gone(row.process)
+    ]
+    if gone:
+        with workspace.journal.writing() as db:
+            for number in gone:
+                sessions.update(db, number, {"status": "stopped", "process": None})
+
+
+def result(workspace: Workspace, row: SessionRow) -> Session:
+    from mulligan.workspace.results.sessions import Session
+
+    return Session(
+        id=row.id,
+        agent=row.agent,
+        title=row.title,
+        model=row.model,
+        mode=row.mode,
+        project=workspace.root,
+        directory=row.directory,
+        status=row.status,
+        leaf=row.leaf_id,
+        memory=row.memory,
+        auto_approve_commands=row.auto_approve_commands,
+        auto_approve_sensitive_edits=row.auto_approve_sensitive_edits,
+        sensitive_file_patterns=row.sensitive_file_patterns,
+        forked_from=row.forked_from,
+        source=row.source,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def row_of(workspace: Workspace, number: int) -> SessionRow:
+    row = sessions.by_number(workspace.journal, number)
+    if row is None:
+        raise NotFound("The session is not there any more.")
+    return row
+
+
+def _insert(db: apsw.Connection, id: str, values: dict[str, Any]) -> int:
+    return sessions.insert(db, id, just_after(None, time.time_ns()), values)
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in values.items() if value is not None}
+    unknown = set(given) - SETTABLE
+    if unknown:
+        raise UsageError(f"A session has no {', '.join(sorted(unknown))} to set.")
+    if given.get("status", STATUSES[0]) not in STATUSES:
+        raise UsageError(f"A session's status is one of {', '.join(STATUSES)}.")
+    for name in ("title", "agent", "memory", "model", "mode", "directory"):
+        if name in given:
+            given[name] = words(str(given[name]))
+    for name in ("auto_approve_commands", "auto_approve_sensitive_edits"):
+        if not isinstance(given.get(name, False), bool | int):
+            raise UsageError(f"A session's {name} is true or false.")
+    patterns = given.get("sensitive_file_patterns", {})
+    if not isinstance(patterns, dict) or not all(
+        isinstance(pattern, str) and isinstance(allowed, bool)
+        for pattern, allowed in patterns.items()
+    ):
+        raise UsageError("A session's sensitive_file_patterns say true or false of each pattern.")
+    return given
+
+
+def _cursor(cursor: str | None) -> tuple[str, int] | None:
+    if cursor is None:
+        return None
+    moment, _slash, number = cursor.rpartition("/")
+    if not moment or not number.isascii() or not number.isdigit() or len(number) > 18:
+        raise UsageError(f"{cursor!r} is not a cursor that a page of sessions gave.")
+    return moment, int(number)

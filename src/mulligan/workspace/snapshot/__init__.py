@@ -1,0 +1,1 @@
+"""Take snapshots and checkpoints of the disk, and compare them."""

@@ -1,0 +1,236 @@
+"""Taking checkpoints, and reading what is in them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import apsw
+
+from mulligan.core import tree
+from mulligan.core.coverage import Coverage, text, words
+from mulligan.core.times import just_after
+from mulligan.core.tree import Change
+from mulligan.errors import NotFound
+from mulligan.journal import checkpoints, operations, sessions
+from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.journal.operations import OperationRow
+from mulligan.workspace.snapshot.take import Look
+from mulligan.worktree.fs.safe_paths import Directories, read_small
+
+if TYPE_CHECKING:
+    from mulligan.workspace.results.files import Changes, Checkpoint, Operation, TreeEntry
+    from mulligan.workspace.workspace import Workspace
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+ID_LENGTH = 16
+KINDS = {tree.FILE: "file", tree.LINK: "link", tree.DIRECTORY: "directory"}
+Id = bytes
+
+
+def take(
+    workspace: Workspace,
+    message: str,
+    *,
+    include: Iterable[bytes] = (),
+    kind: str = "manual",
+    session: str | None = None,
+) -> Checkpoint:
+    """Objects first, then the checkpoint and its operation in one transaction."""
+    from mulligan.workspace.results.files import Changes
+    from mulligan.workspace.snapshot.observation import observing
+
+    message, include = words(message), tuple(include)
+    with workspace.locked():
+        owner = sessions.resolve(workspace.journal, session).id if session is not None else None
+        if include:
+            from mulligan.workspace.sessions.turns import bring_into_view
+
+            bring_into_view(workspace, include)
+        with observing(workspace) as now:
+            now.commit()
+            changes = Changes(added=now.seen.files)
+            if now.latest is not None:
+                # Before it counts: a store that cannot be read makes no checkpoint.
+                changes = count(workspace.differences(now.latest.tree, now.seen.tree))
+            with workspace.journal.writing() as db:
+                row = now.checkpoint(db, kind=kind, message=message, session=owner)
+                now.record(db, kind="checkpoint", after=row, session=owner)
+        workspace.save_cache()
+    return result(workspace, row, changes, now.seen.coverage)
+
+
+def add(
+    db: apsw.Connection,
+    before: CheckpointRow | None,
+    seen: Look,
+    *,
+    kind: str,
+    message: str,
+    session: str | None = None,
+    entry: str | None = None,
+) -> CheckpointRow:
+    """Adds a checkpoint of a look, inside the caller's transaction."""
+    row = CheckpointRow(
+        id=new_id(),
+        tree=seen.tree,
+        guarded=seen.guarded,
+        coverage=seen.covered,
+        complete=seen.coverage.complete,
+        kind=kind,
+        message=message,
+        created_at=just_after(before.created_at if before else None, time.time_ns()),
+        files=seen.files,
+        bytes=seen.bytes,
+        session=session,
+        entry=entry,
+    )
+    checkpoints.insert(db, row)
+    return row
+
+
+def new_id() -> str:
+    """A new name for a checkpoint, a session or an entry: short, and not to be guessed."""
+    return "".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH))
+
+
+def force(workspace: Workspace, include: Iterable[bytes], since: str | None = None) -> None:
+    """From now on these paths are kept even where an ignore rule leaves them out.
+
+    `since` is the time of the last checkpoint that knows nothing of them, if they may have been
+    there before.
+    """
+    new = [(path, since) for path in include if path]
+    if new:
+        with workspace.journal.writing() as db:
+            db.executemany("INSERT OR IGNORE INTO forced (path, since) VALUES (?, ?)", new)
+
+
+def log(
+    workspace: Workspace, limit: int | None = None, before: str | None = None
+) -> list[Checkpoint]:
+    start = checkpoints.resolve(workspace.journal, before).id if before is not None else None
+    rows = checkpoints.newest_first(workspace.journal, limit, start)
+    return [result(workspace, row) for row in rows]
+
+
+def find(workspace: Workspace, name: str) -> Checkpoint:
+    return result(workspace, checkpoints.resolve(workspace.journal, name))
+
+
+def read(workspace: Workspace, name: str, path: bytes) -> bytes:
+    """The bytes of a file in a checkpoint, guarded ones included."""
+    row = checkpoints.resolve(workspace.journal, name)
+    for root in (row.tree, row.guarded):
+        entry = tree.find(root, path, workspace.load) if path else None
+        if entry is not None and entry.is_directory:
+            raise NotFound(
+                f"{text(path)} is a folder in checkpoint {row.id}; `mulligan show {row.id[:8]}` "
+                "lists its files."
+            )
+        if entry is not None:
+            return workspace.store.get(entry.id)
+    raise NotFound(
+        f"Checkpoint {row.id} has no file {text(path)}; paths count from the top of the project."
+    )
+
+
+def entries(workspace: Workspace, name: str) -> list[TreeEntry]:
+    """Every path of a checkpoint."""
+    row = checkpoints.resolve(workspace.journal, name)
+    return [
+        _shown(path, entry, guarded)
+        for root, guarded in ((row.tree, False), (row.guarded, True))
+        for path, entry in tree.walk(root, workspace.load)
+        if not (guarded and entry.is_directory)
+    ]
+
+
+def entry(workspace: Workspace, name: str, path: bytes) -> TreeEntry:
+    """One path of a checkpoint."""
+    row = checkpoints.resolve(workspace.journal, name)
+    for root, guarded in ((row.tree, False), (row.guarded, True)):
+        found = tree.find(root, path, workspace.load) if path else None
+        if found is not None and not (guarded and found.is_directory):
+            return _shown(path, found, guarded)
+    raise NotFound(f"Checkpoint {row.id} has no {text(path)}.")
+
+
+def read_disk(workspace: Workspace, path: bytes) -> bytes:
+    """The bytes of an ordinary file as it is on the disk now, reached without following links."""
+    directory, _slash, name = path.rpartition(b"/")
+    with Directories(workspace.project.root) as directories:
+        parent = directories.open_if_there(directory)
+        content = (
+            read_small(parent, name, workspace.limits.file_bytes) if parent is not None else None
+        )
+    if content is None or b".git" in path.split(b"/"):
+        raise NotFound(f"There is no ordinary file {text(path)} on the disk.")
+    return content
+
+
+def operation_log(
+    workspace: Workspace, limit: int | None = None, before: int | None = None
+) -> list[Operation]:
+    return [operation(row) for row in operations.newest_first(workspace.journal, limit, before)]
+
+
+def _shown(path: bytes, entry: tree.Entry, guarded: bool) -> TreeEntry:
+    from mulligan.workspace.results.files import TreeEntry
+
+    return TreeEntry(
+        text(path), KINDS[entry.kind], f"{entry.mode:04o}", entry.size, entry.id.hex(), guarded
+    )
+
+
+def operation(row: OperationRow) -> Operation:
+    from mulligan.workspace.results.files import Operation
+
+    return Operation(
+        row.number, row.kind, row.state, row.changed, row.created_at, row.session, row.undoes,
+        row.target, row.before, row.after, row.summary,
+    )  # fmt: skip
+
+
+def result(
+    workspace: Workspace,
+    row: CheckpointRow,
+    changes: Changes | None = None,
+    covered: Coverage | None = None,
+) -> Checkpoint:
+    """A checkpoint as it is given out; `covered` is its coverage, if the caller knows it."""
+    from mulligan.workspace.results.files import Checkpoint
+
+    return Checkpoint(
+        id=row.id,
+        tree=row.tree.hex(),
+        kind=row.kind,
+        message=row.message,
+        created_at=row.created_at,
+        files=row.files,
+        bytes=row.bytes,
+        coverage=covered or coverage(workspace, row),
+        changes=changes,
+        session=row.session,
+        entry=row.entry,
+    )
+
+
+def coverage(workspace: Workspace, row: CheckpointRow) -> Coverage:
+    return Coverage.decode(workspace.store.get(row.coverage))
+
+
+def count(changes: Iterable[Change]) -> Changes:
+    """How many files were added, modified and deleted; folders do not count."""
+    from mulligan.workspace.results.files import Changes
+
+    added = modified = deleted = 0
+    for _path, before, after in changes:
+        was = before is not None and not before.is_directory
+        now = after is not None and not after.is_directory
+        added += now and not was
+        deleted += was and not now
+        modified += was and now
+    return Changes(added, modified, deleted)

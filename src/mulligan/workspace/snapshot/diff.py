@@ -1,0 +1,358 @@
+"""What differs: between two checkpoints, or between one and the disk."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from mulligan.core import patches, tree
+from mulligan.core.coverage import Coverage, legible, text
+from mulligan.core.diff import compare as compare_lines
+from mulligan.core.diff import is_binary, split_lines
+from mulligan.core.renames import Candidate, exact_renames, similar_renames
+from mulligan.core.tree import LINK, Change, Entry, Load
+from mulligan.errors import Busy, NotFound, OutOfSpace
+from mulligan.journal import checkpoints, operations
+from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.store.writer import Writer
+from mulligan.workspace.results.files import Differences, FileChange, FolderChange, Status
+from mulligan.workspace.snapshot.checkpoints import coverage
+from mulligan.workspace.snapshot.take import Look, look, look_only
+from mulligan.worktree.fs.safe_paths import Directories
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+TOO_LARGE = 1 << 20
+WRITTEN_UP_TO = 16 << 20
+"""What is larger is left out even of a patch that is to hold whole contents."""
+Read = Callable[[bytes], bytes]
+
+
+def status(workspace: Workspace) -> Status:
+    """Every change since the last checkpoint, those made by commands included."""
+    row = baseline(workspace)
+    seen, load, read = _present(workspace)
+    changes = tree.differences(row.tree, seen.tree, load)
+    rows = (_describe(change, read) for change in _files(changes, seen.coverage, workspace))
+    folders = _folders(changes, seen.coverage, workspace)
+    guarded = guarded_changes(row, seen, load)
+    return Status(row.id, tuple(rows), seen.coverage, guarded, tuple(folders))
+
+
+def guarded_changes(before: CheckpointRow, seen: Look, load: Load) -> tuple[str, ...]:
+    """The guarded files of a checkpoint that are gone, or hold something else now."""
+    return tuple(
+        text(path)
+        for path, was, now in tree.differences(before.guarded, seen.guarded, load)
+        if was is not None
+        and not was.is_directory
+        and not was.same_content(now)
+        and tree.find(seen.tree, path, load) is None
+    )
+
+
+def described(workspace: Workspace, before: bytes, seen: Look) -> tuple[FileChange, ...]:
+    """Every file that differs between a tree and what was just seen, as `status` gives it."""
+    found = _files(workspace.differences(before, seen.tree), seen.coverage, workspace)
+    return tuple(_describe(change, workspace.store.get) for change in found)
+
+
+def compare(
+    workspace: Workspace,
+    before: str | None,
+    after: str | None,
+    paths: tuple[bytes, ...],
+    *,
+    binary: bool = False,
+) -> Differences:
+    """Differences with full patches; renamed files are shown as one.
+
+    With `binary`, the patch of a file that is no text, or a large one, holds its content too.
+    """
+    if before is not None:
+        old = checkpoints.resolve(workspace.journal, before)
+    else:
+        old = baseline(workspace)
+    new = checkpoints.resolve(workspace.journal, after) if after is not None else None
+    if new is not None:
+        new_tree = new.tree
+        load: Load = workspace.load
+        read: Read = workspace.store.get
+        covered = Coverage()
+    else:
+        seen, load, read = _present(workspace)
+        new_tree, covered = seen.tree, seen.coverage
+    for path in paths:
+        _check_named(workspace, path, (old.tree, new_tree), load)
+    on_disk = workspace if new is None else None
+    found = [
+        change
+        for change in _told(workspace, old, new, workspace.differences(old.tree, new_tree, load))
+        if not paths or any(within(change.path, path) for path in paths)
+    ]
+    files = list(_apart(_files(found, covered, on_disk)))
+    workspace.store.expect({each.id for change in files for each in change[1:] if each})
+    return Differences(
+        old.id,
+        new.id if new is not None else None,
+        tuple(_with_renames(files, read, binary=binary)),
+        tuple(_folders(found, covered, on_disk)),
+    )
+
+
+def baseline(workspace: Workspace) -> CheckpointRow:
+    """What the project is compared with: the last checkpoint that was taken, or the one that all
+    of it was restored to since."""
+    latest = checkpoints.latest(workspace.journal)
+    if latest is not None and latest.kind == "restored":
+        operation = operations.newest_first(workspace.journal, 1)[0]
+        target = checkpoints.by_id(workspace.journal, operation.target or "")
+        whole = target is not None and target.tree == latest.tree
+        if operation.after == latest.id and operation.kind != "undo" and whole:
+            return latest
+    return checkpoints.resolve(workspace.journal, "@")
+
+
+def is_partial(workspace: Workspace, row: CheckpointRow) -> bool:
+    """Whether a checkpoint holds some files, and says nothing about all others."""
+    return not row.complete and coverage(workspace, row).is_partial
+
+
+def is_held(entry: Entry | None, other: Entry | None) -> bool:
+    """Whether a partial checkpoint has something to say where it holds `entry`, if anything.
+
+    Of a folder it knows that it was there, and not its mode.
+    """
+    if entry is None:
+        return False
+    return not (entry.is_directory and other is not None and other.is_directory)
+
+
+def within(path: bytes, folder: bytes) -> bool:
+    """Whether a path is this one or lies below it."""
+    return not folder or path == folder or path.startswith(folder + b"/")
+
+
+def _present(workspace: Workspace) -> tuple[Look, Load, Read]:
+    """A look at the disk. It stores what is new, if it can: the next checkpoint needs it anyway."""
+    try:
+        with workspace.locked(wait=0.2):
+            with Writer(workspace.store) as writer:
+                seen = look(workspace, writer)
+                writer.commit()
+            workspace.save_cache()
+        return seen, workspace.load, workspace.store.get
+    except (Busy, OutOfSpace):
+        seen, kept = look_only(workspace)
+
+    def read(id: bytes) -> bytes:
+        return kept[id] if id in kept else workspace.store.get(id)
+
+    def load(id: bytes) -> tree.Tree:
+        return tree.decode(kept[id]) if id in kept else workspace.load(id)
+
+    return seen, load, read
+
+
+def _told(
+    workspace: Workspace, old: CheckpointRow, new: CheckpointRow | None, changes: list[Change]
+) -> list[Change]:
+    """The changes where both sides have something to say; two partial ones are taken as they are.
+
+    Without `new` the other side is the disk.
+    """
+    if is_partial(workspace, old):
+        if new is None or not is_partial(workspace, new):
+            return [each for each in changes if is_held(each.before, each.after)]
+    elif new is not None and is_partial(workspace, new):
+        return [each for each in changes if is_held(each.after, each.before)]
+    return changes
+
+
+def _check_named(workspace: Workspace, path: bytes, roots: tuple[bytes, ...], load: Load) -> None:
+    """A name that is nowhere is a mistake, and silence would hide it."""
+    known = not path or any(tree.find(root, path, load) is not None for root in roots)
+    if not known and not os.path.lexists(os.path.join(workspace.project.root, path)):
+        raise NotFound(f"There is no {text(path)}, neither on disk nor in the checkpoints named.")
+
+
+def _files(
+    changes: Iterable[Change], covered: Coverage, on_disk: Workspace | None
+) -> Iterator[Change]:
+    """Changes of files only.
+
+    What could not be looked at, and what is there and only ignored now, is not shown as deleted.
+    """
+    with ExitStack() as stack:
+        disk = None
+        if on_disk is not None:
+            disk = stack.enter_context(Directories(on_disk.project.root))
+        for change in changes:
+            before = change.before if change.before and not change.before.is_directory else None
+            after = change.after if change.after and not change.after.is_directory else None
+            if before is None and after is None:
+                continue
+            if after is None and covered.skipped and covered.reason_for(change.path):
+                continue
+            if change.after is None and disk is not None and is_file(disk, change.path):
+                continue
+            yield Change(change.path, before, after)
+
+
+def _folders(
+    changes: Iterable[Change], covered: Coverage, on_disk: Workspace | None
+) -> Iterator[FolderChange]:
+    """Changes of folders that no file in them speaks for."""
+    for path, before, after in changes:
+        was = before if before is not None and before.is_directory else None
+        now = after if after is not None and after.is_directory else None
+        if was is not None and now is not None:
+            if was.mode != now.mode:
+                yield FolderChange(text(path), "modified", f"{was.mode:04o}", f"{now.mode:04o}")
+        elif now is not None and now.id == tree.EMPTY_ID:
+            yield FolderChange(text(path), "added", None, f"{now.mode:04o}")
+        elif was is not None and was.id == tree.EMPTY_ID:
+            still = on_disk is not None and os.path.isdir(os.path.join(on_disk.project.root, path))
+            if not (still and after is None) and not covered.reason_for(path):
+                yield FolderChange(text(path), "deleted", f"{was.mode:04o}")
+
+
+def is_file(disk: Directories, path: bytes) -> bool:
+    """Whether a file or link is on the disk at this path itself, not behind some link."""
+    with suppress(OSError):
+        if disk.glance(path) is None:
+            return False
+    directory, _slash, name = path.rpartition(b"/")
+    parent = disk.open_if_there(directory)
+    if parent is None:
+        return False
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return False
+    return not stat.S_ISDIR(status.st_mode)
+
+
+def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[FileChange]:
+    files = [each for each in found if LINK not in (_kind(each.before), _kind(each.after))]
+    gone = [_candidate(each.path, each.before) for each in files if each.after is None]
+    new = [_candidate(each.path, each.after) for each in files if each.before is None]
+    pairs = {new_path: old_path for old_path, new_path in exact_renames(gone, new)}
+    taken = set(pairs.values())
+    rest_gone = [each for each in gone if each.path not in taken]
+    rest_new = [each for each in new if each.path not in pairs]
+    texts: dict[bytes, bytes] = {}
+    if rest_gone and rest_new:
+        small = {each.id for each in (*rest_gone, *rest_new) if each.size <= TOO_LARGE}
+
+        def read_small(id: bytes) -> bytes | None:
+            if id in small:
+                texts[id] = read(id)
+            return texts.get(id)
+
+        similar = similar_renames(rest_gone, rest_new, read_small)
+        pairs |= {new_path: old_path for old_path, new_path, _score in similar}
+        taken |= {old_path for old_path, _new, _score in similar}
+
+    def read_once(id: bytes) -> bytes:
+        # What was read for the renames is shown next.
+        known = texts.pop(id, None)
+        return read(id) if known is None else known
+
+    before = {each.path: each.before for each in found if each.before is not None}
+    for change in found:
+        if change.path in taken and change.after is None:
+            continue
+        old_path = pairs.get(change.path) if change.before is None else None
+        if old_path is not None:
+            change = Change(change.path, before[old_path], change.after)
+        row = _describe(change, read_once, old_path=old_path, whole=True)
+        if binary and (row.is_binary or row.is_too_large):
+            row = row._replace(patch=_whole_patch(change, old_path, read))
+        yield row
+
+
+def _apart(changes: Iterable[Change]) -> Iterator[Change]:
+    """A file that turned into a link, or back, is one thing gone and another come."""
+    for change in changes:
+        path, before, after = change
+        if before is not None and after is not None and before.kind != after.kind:
+            yield Change(path, before, None)
+            yield Change(path, None, after)
+        else:
+            yield change
+
+
+def _kind(entry: Entry | None) -> bytes | None:
+    return entry.kind if entry is not None else None
+
+
+def _candidate(path: bytes, entry: Entry | None) -> Candidate:
+    assert entry is not None
+    return Candidate(path, entry.id, entry.size)
+
+
+def _describe(
+    change: Change, read: Read, *, old_path: bytes | None = None, whole: bool = False
+) -> FileChange:
+    """One row. `whole` gives the difference of added and deleted files too, and a patch."""
+    path, before, after = change
+    state = "modified"
+    if old_path is not None:
+        state = "renamed"
+    elif before is None:
+        state = "added"
+    elif after is None:
+        state = "deleted"
+    too_large = any(entry is not None and entry.size > TOO_LARGE for entry in (before, after))
+    old = read(before.id) if before is not None and not too_large else b""
+    new = read(after.id) if after is not None and not too_large else b""
+    binary = not too_large and (is_binary(old) or is_binary(new))
+    additions = deletions = 0
+    shown: bytes | None = None
+    if not too_large and not binary:
+        if whole or state == "modified":
+            shown, additions, deletions = compare_lines(
+                old,
+                new,
+                old_name=b"a/" + (old_path or path) if before is not None else b"/dev/null",
+                new_name=b"b/" + path if after is not None else b"/dev/null",
+            )
+        else:
+            additions, deletions = len(split_lines(new)), len(split_lines(old))
+    what = b"Large" if too_large else b"Binary"
+    return FileChange(
+        path=text(path),
+        status=state,
+        additions=additions,
+        deletions=deletions,
+        diff=legible(shown) if shown else None,
+        base_content=legible(old) if before is not None and not (binary or too_large) else None,
+        is_binary=binary,
+        is_too_large=too_large,
+        old_path=text(old_path) if old_path is not None else None,
+        old_mode=_mode(before),
+        new_mode=_mode(after),
+        patch=patches.patch(change, old_path, shown, what=what) if whole else b"",
+    )
+
+
+def _mode(entry: Entry | None) -> str | None:
+    if entry is None:
+        return None
+    return "120000" if entry.kind == LINK else f"{0o100000 | entry.mode:o}"
+
+
+def _whole_patch(change: Change, old_path: bytes | None, read: Read) -> bytes:
+    """The patch of a file that is not compared line by line."""
+    _path, before, after = change
+    if not patches.has_other_content(change):
+        return patches.patch(change, old_path, None)
+    if any(entry is not None and entry.size > WRITTEN_UP_TO for entry in (before, after)):
+        return patches.left_out(change.path)
+    old, new = (read(entry.id) if entry is not None else None for entry in (before, after))
+    return patches.patch(change, old_path, patches.contents(old, new))

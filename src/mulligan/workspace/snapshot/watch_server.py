@@ -1,0 +1,54 @@
+"""A running watcher that other processes can ask, so that their looks cost what changed too."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from mulligan.core.coverage import text
+from mulligan.errors import UsageError
+from mulligan.journal import checkpoints as journal
+from mulligan.workspace.results.files import Checkpoint
+from mulligan.worktree.watch.remote import Server, serve
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+class Watching:
+    """Serves a workspace's watcher until it is closed. Takes the first checkpoint if need be."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        if workspace.watcher is None:
+            raise UsageError("Open the workspace with watch=True to watch it.")
+        self._watcher = workspace.watcher
+        self._server: Server = serve(self._watcher, workspace.project.path("watch.sock"))
+        self.first: Checkpoint | None = None
+        if journal.latest(workspace.journal) is None:
+            self.first = workspace.checkpoint("First checkpoint", kind="initial")
+        else:
+            # One full look, so that every folder is watched.
+            workspace.status()
+        self._token = self._watcher.peek(None).token
+
+    def changes(self, timeout: float) -> list[str]:
+        """The paths that changed, after waiting for some up to `timeout` seconds."""
+        if not self._watcher.wait(timeout):
+            return []
+        seen = self._watcher.peek(self._token)
+        self._token = seen.token
+        return sorted(text(path) for path in seen.paths)
+
+    def close(self) -> None:
+        self._server.close()
+
+    def __enter__(self) -> Watching:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""Import other agents' logs and snapshots; export sessions."""

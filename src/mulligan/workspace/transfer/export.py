@@ -1,0 +1,282 @@
+"""Exporting: a session as text to read or to keep, and its checkpoints as commits of git.
+
+Nothing here changes the project, its history, or anything in a git repository but the branches
+that are asked for: no work tree, no index, no branch that is checked out. This is the one place
+where git itself is called.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mulligan.core import tree
+from mulligan.core.coverage import legible, text
+from mulligan.core.diff import compare, is_binary
+from mulligan.core.tree import EMPTY_ID
+from mulligan.errors import MissingObject, MulliganError, NotFound, Unsupported, UsageError
+from mulligan.exporters import git, html, jsonl, markdown
+from mulligan.exporters.git import Commit
+from mulligan.exporters.records import Entry as ExportedEntry
+from mulligan.exporters.records import FileChange, Story, Stretch
+from mulligan.journal import entries, sessions
+from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.results.files import plain
+from mulligan.workspace.results.sessions import Entry
+from mulligan.workspace.review.rounds import rounds
+from mulligan.workspace.sessions import sessions as keeping
+from mulligan.workspace.sessions.entries import entry_result
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+FORMATS = ("jsonl", "markdown", "html")
+PAGE = 1000
+TOO_LARGE = 1 << 20
+
+
+class GitExport(NamedTuple):
+    """What was written into a repository. `rounds` are branches at the ends of earlier rounds."""
+
+    session: str
+    repository: str
+    created: bool
+    branch: str
+    commits: int
+    head: str
+    rounds: tuple[str, ...]
+    empty_folders: tuple[str, ...]
+    refused: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
+
+
+def export(workspace: Workspace, name: str, format: str) -> Iterator[str]:
+    """A session as text, in pieces. Raises at once for a session or a format that is not there."""
+    if format not in FORMATS:
+        raise UsageError(f"A session is exported as {', '.join(FORMATS)}, or to git.")
+    row = sessions.resolve(workspace.journal, name)
+    if format == "jsonl":
+        return jsonl.lines(keeping.result(workspace, row), _all(workspace, row))
+    story = _story(workspace, row)
+    return markdown.document(story) if format == "markdown" else html.page(story)
+
+
+def export_git(
+    workspace: Workspace, name: str, repository: str, branch: str | None = None
+) -> GitExport:
+    """The session's checkpoints as commits on a branch of a repository, which is made if need be.
+
+    A branch that is there already is only ever added to; one that is checked out is refused.
+    """
+    row = sessions.resolve(workspace.journal, name)
+    commits = _commits(workspace, row)
+    if not commits:
+        raise NotFound(f"Session {row.id} has no checkpoints here that could be commits.")
+    chosen = branch or f"mulligan-{row.id[:8]}"
+    ended = _ends(workspace, row, chosen, commits)
+    directory = os.path.abspath(repository)
+    _check_branch(chosen)
+    created = _prepare(directory, chosen, [each for each, _position in ended])
+    _feed(
+        directory,
+        git.stream(commits, chosen, ended, workspace.load, workspace.store.stream),
+    )
+    left_out = git.unkept((each.tree for each in commits), workspace.load)
+    return GitExport(
+        row.id,
+        directory,
+        created,
+        chosen,
+        len(commits),
+        _git(directory, "rev-parse", f"refs/heads/{chosen}").strip(),
+        tuple(each for each, _position in ended),
+        tuple(map(text, left_out.empty_folders)),
+        tuple(map(text, left_out.refused)),
+    )
+
+
+def _story(workspace: Workspace, row: SessionRow) -> Story:
+    way = entries.on_path(workspace.journal, row.number, row.leaf)
+    taken = {each.seq for each in way}
+    by_branch: dict[int, list[Entry]] = {}
+    for entry in _all(workspace, row):
+        if entry.seq not in taken:
+            by_branch.setdefault(entry.branch, []).append(entry)
+    others = [Stretch(each, each[0].aside) for each in by_branch.values()]
+
+    def changes_of(entry: ExportedEntry) -> list[FileChange]:
+        return _changes(workspace, entry)
+
+    shown = [entry_result(row, each) for each in way]
+    return Story(keeping.result(workspace, row), shown, others, changes_of)
+
+
+def _all(workspace: Workspace, row: SessionRow) -> Iterator[Entry]:
+    since = 0
+    while True:
+        found = entries.page(
+            workspace.journal, row.number, since=since, limit=PAGE, include_compacted=True
+        )
+        yield from (entry_result(row, each) for each in found)
+        if len(found) < PAGE:
+            return
+        since = found[-1].seq
+
+
+def _changes(workspace: Workspace, entry: ExportedEntry) -> list[FileChange]:
+    """What a turn changed, by the trees from before and after it; nothing if they are gone."""
+    data = entry.data or {}
+    try:
+        before, after = (
+            bytes.fromhex(data.get(each) or EMPTY_ID.hex())
+            for each in ("baselineTreeHash", "snapshotTreeHash")
+        )
+        return [
+            _described(workspace, *change)
+            for change in workspace.differences(before, after)
+            if any(each is not None and not each.is_directory for each in change[1:])
+        ]
+    except (MissingObject, ValueError, TypeError):
+        # Forgotten since, or the trees of another agent: its own account has to do.
+        return []
+
+
+def _described(
+    workspace: Workspace, path: bytes, old: tree.Entry | None, new: tree.Entry | None
+) -> FileChange:
+    held = [None if each is None or each.is_directory else each for each in (old, new)]
+    status = "created" if held[0] is None else "deleted" if held[1] is None else "modified"
+    if any(each is not None and each.size > TOO_LARGE for each in held):
+        return FileChange(text(path), status)
+    was, now = (b"" if each is None else workspace.store.get(each.id) for each in held)
+    if is_binary(was) or is_binary(now):
+        return FileChange(text(path), status)
+    diff, additions, deletions = compare(
+        was,
+        now,
+        old_name=b"a/" + path if held[0] is not None else b"/dev/null",
+        new_name=b"b/" + path if held[1] is not None else b"/dev/null",
+    )
+    return FileChange(text(path), status, additions, deletions, legible(diff) or None)
+
+
+def _commits(workspace: Workspace, row: SessionRow) -> list[Commit]:
+    """The checkpoints of a session, and those that it shares with the one it was forked from."""
+    sql = (
+        "SELECT id, tree, message, kind, created_at FROM checkpoints WHERE session = ? OR id IN "
+        "(SELECT checkpoint FROM entries WHERE session = ? AND checkpoint IS NOT NULL) ORDER BY seq"
+    )
+    return [
+        Commit(id, found, message or kind, moment)
+        for id, found, message, kind, moment in workspace.journal.rows(sql, row.id, row.number)
+    ]
+
+
+def _ends(
+    workspace: Workspace, row: SessionRow, branch: str, commits: list[Commit]
+) -> list[tuple[str, int]]:
+    """A branch for each round that ended, and the position of its last commit.
+
+    Not below the session's own branch: git cannot have both `a` and `a/b`.
+    """
+    found = []
+    for each in rounds(workspace, row.id):
+        until = each.closed_at
+        count = sum(commit.created_at <= until for commit in commits) if until else 0
+        if count:
+            found.append((f"{branch}-{each.name}", count - 1))
+    return found
+
+
+def _check_branch(branch: str) -> None:
+    done = _run(["check-ref-format", "--branch", branch], None)
+    if done.returncode or branch.startswith("@"):
+        raise UsageError(f"{branch!r} cannot be the name of a branch.")
+
+
+def _prepare(directory: str, branch: str, others: Iterable[str]) -> bool:
+    """Makes sure of a repository in which the branches may be written; tells if it is new."""
+    if not os.path.exists(directory) or (os.path.isdir(directory) and not os.listdir(directory)):
+        os.makedirs(directory, exist_ok=True)
+        _git(directory, "init", "--quiet", "--bare")
+        # It is ours and has nothing else in it, so that a plain `git log` may begin here.
+        _git(directory, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+        return True
+    if not os.path.isdir(directory) or _run(["rev-parse", "--git-dir"], directory).returncode:
+        raise UsageError(
+            f"{directory} is neither a git repository nor empty; name one, or a new directory."
+        )
+    wanted = {f"refs/heads/{each}" for each in (branch, *others)}
+    for listed in _git(directory, "worktree", "list", "--porcelain").split("\n\n"):
+        lines = listed.splitlines()
+        for each in wanted:
+            if f"branch {each}" in lines and "bare" not in lines:
+                raise UsageError(
+                    f"{each.removeprefix('refs/heads/')} is checked out; choose another --branch."
+                )
+    return False
+
+
+def _feed(directory: str, stream: Iterable[bytes]) -> None:
+    """Hands the commits to git. Its branches move when it has understood all of it, or not."""
+    with subprocess.Popen(
+        _command(["fast-import", "--quiet", "--done", "--date-format=raw"]),
+        cwd=directory, env=_environment(directory), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stderr is not None
+        try:
+            for piece in stream:
+                process.stdin.write(piece)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+        except BaseException:
+            process.kill()
+            raise
+        words = process.stderr.read().decode("utf-8", "replace")
+    if process.returncode:
+        if "Not updating" in words:
+            raise UsageError(
+                "The branch is there already and holds something else; choose another --branch."
+            )
+        raise MulliganError(f"git fast-import failed: {words.strip()}")
+
+
+def _git(directory: str, *arguments: str) -> str:
+    done = _run(list(arguments), directory)
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip()
+        raise MulliganError(f"git {arguments[0]} failed in {directory}: {words}")
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _run(arguments: list[str], directory: str | None) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            _command(arguments), cwd=directory, env=_environment(directory or "/"),
+            capture_output=True, check=False, timeout=60,
+        )  # fmt: skip
+    except FileNotFoundError as problem:
+        raise Unsupported(
+            "There is no git on this machine, and --format git needs it."
+        ) from problem
+
+
+def _command(arguments: list[str]) -> list[str]:
+    return ["git", "-c", "core.hooksPath=/dev/null", *arguments]
+
+
+def _environment(directory: str) -> dict[str, str]:
+    """Without what points git elsewhere; a repository further up is not the one that was named."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return kept | {
+        "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(directory)),
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }

@@ -1,0 +1,336 @@
+"""Taking in what other agents wrote down: their logs become sessions of the projects they tell of.
+
+Nothing of the project's files is touched, and nothing of the logs. An entry that is there already
+is left as it is, so importing twice adds only what is new. Which logs were read, and how they
+looked then, is kept in the home in a file that can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mulligan.core.coverage import text
+from mulligan.errors import MulliganError, NotFound
+from mulligan.importers.records import (
+    Content,
+    Importer,
+    Problem,
+    Record,
+    Session,
+    Snapshot,
+    Source,
+)
+from mulligan.journal.db import Database
+from mulligan.journal.migrations import JOURNAL
+from mulligan.workspace.lock import locked
+from mulligan.workspace.project import Project, project_of_log, register
+from mulligan.workspace.results.files import Progress, plain
+from mulligan.workspace.transfer.import_session import Target, clean
+from mulligan.workspace.transfer.import_snapshots import Snapshots
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+IMPORTERS = {
+    "claude-code": "claude_code.reader",
+    "codex": "codex.reader",
+    "gemini": "gemini.reader",
+    "opencode": "opencode.reader",
+    "pi": "pi.reader",
+    "aider": "aider",
+    "agentsmithy": "agentsmithy",
+    "yaai": "yaai",
+    "mulligan": "mulligan_jsonl",
+}
+OWN_FOLDERS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR")
+BATCH = 2000
+NO_SESSION = "an entry came before any session"
+SEEN = (
+    """
+    CREATE TABLE sources (
+      path TEXT NOT NULL,
+      part TEXT NOT NULL,
+      looks TEXT NOT NULL,
+      PRIMARY KEY (path, part)
+    ) WITHOUT ROWID;
+    """,
+)
+
+
+class Imported(NamedTuple):
+    """What an import did. `problems` names every line that could not be taken.
+
+    `checkpoints` were made of what the logs kept of files.
+    """
+
+    agent: str
+    logs: int
+    unchanged: int
+    sessions: int
+    entries: int
+    problems: tuple[Problem, ...]
+    projects: tuple[str, ...] = ()
+    checkpoints: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
+
+
+def importer(agent: str) -> Importer:
+    """The importer of an agent's logs; raises `NotFound` for one that nobody has written."""
+    if agent not in IMPORTERS:
+        known = ", ".join(IMPORTERS)
+        raise NotFound(f"There is no importer for {agent!r}; there are {known}.")
+    found = import_module(f"mulligan.importers.{IMPORTERS[agent]}").IMPORTER
+    assert isinstance(found, Importer)
+    return found
+
+
+def import_logs(
+    home: str,
+    agent: str,
+    *,
+    paths: tuple[str, ...] = (),
+    user_home: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    again: bool = False,
+    progress: Progress | None = None,
+) -> Imported:
+    """Imports an agent's logs: those named, else all that the user has.
+
+    A log that looks as it did when it was last read is passed over, unless `again`.
+    """
+    reader = importer(agent)
+    sources = list(_sources(reader, paths, user_home, environment))
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    seen = Database(os.path.join(home, "imports.sqlite"), SEEN)
+    work = _Work(home, reader)
+    unchanged = 0
+    try:
+        for done, source in enumerate(sources):
+            looks = _looks(source)
+            if not again and looks is not None and _known(seen, source) == looks:
+                unchanged += 1
+                continue
+            work.tell = partial(progress or _silent, "importing", done, len(sources))
+            whole = work.take(source)
+            (progress or _silent)("importing", done + 1, len(sources))
+            if not whole:
+                # It was held, or there was no space: next time it may go better.
+                continue
+            with seen.writing() as db:
+                db.execute(
+                    "INSERT OR REPLACE INTO sources VALUES (?, ?, ?)",
+                    (clean(source.path), source.part, looks or ""),
+                )
+    finally:
+        work.close()
+        seen.close()
+    return Imported(
+        reader.agent,
+        len(sources),
+        unchanged,
+        len(work.touched),
+        work.entries,
+        tuple(dict.fromkeys(work.problems)),
+        tuple(sorted(work.roots)),
+        work.checkpoints,
+    )
+
+
+def complete(workspace: Workspace, agent: str, path: str, part: str, session: str) -> bool:
+    """Adds to a session that is being recorded what the agent's own log says of it.
+
+    What was recorded already, the messages and the calls, is not doubled. Gives whether the log
+    was there at all.
+    """
+    if not os.path.exists(path):
+        return False
+    work = _Work(workspace.home, importer(agent))
+    work.use(workspace.project.id, workspace.journal, workspace.project)
+    work.take(Source(path, part), only=session)
+    return True
+
+
+def follow(
+    home: str,
+    agent: str,
+    *,
+    paths: tuple[str, ...] = (),
+    every: float = 1.0,
+    told: Callable[[Imported], bool],
+) -> None:
+    """Imports again and again what has changed, until `told` says that it is enough."""
+    while told(import_logs(home, agent, paths=paths)):
+        time.sleep(every)
+
+
+class _Work:
+    """An import under way: the journals it has open, and what it has done so far."""
+
+    def __init__(self, home: str, reader: Importer) -> None:
+        self._home, self._reader = home, reader
+        self._journals: dict[str, Database] = {}
+        self._snapshots: dict[str, Snapshots] = {}
+        self._project: Project | None = None
+        self.tell: Callable[[], None] = _nobody
+        self.entries = 0
+        self.checkpoints = 0
+        self.touched: set[str] = set()
+        self.roots: set[str] = set()
+        self.problems: list[Problem] = []
+
+    def close(self) -> None:
+        for snapshots in self._snapshots.values():
+            snapshots.close()
+        for journal in self._journals.values():
+            journal.close()
+
+    def use(self, id: str, journal: Database, project: Project) -> None:
+        """Everything goes to one project, whose journal is open already and stays so."""
+        self._journals[id] = journal
+        self._project = project
+
+    def take(self, source: Source, *, only: str | None = None) -> bool:
+        """Reads one log, some records a transaction; what cannot be taken is named.
+
+        `only` names the one session that is wanted of it. Gives whether it was read to its end.
+        """
+        target: Target | None = None
+        batch: list[Record] = []
+        contents = self._reader.contents
+        try:
+            content = contents(source) if contents is not None else None
+            for record in self._reader.read(source):
+                if isinstance(record, Problem):
+                    self.problems.append(record)
+                elif isinstance(record, Session) and only is not None and record.id != only:
+                    self._flush(target, batch)
+                    target = None
+                elif isinstance(record, Session) and (
+                    target is None or target.session != record.id
+                ):
+                    self._flush(target, batch)
+                    target = self._target(source, record)
+                elif target is None:
+                    if only is None:
+                        self.problems.append(Problem(source.path, 0, NO_SESSION))
+                elif isinstance(record, Snapshot) and content is not None:
+                    self._flush(target, batch)
+                    self._take_snapshot(target, record, content)
+                else:
+                    batch.append(record)
+                    if len(batch) >= BATCH:
+                        self._flush(target, batch)
+                        # A long log can be given up in the middle: the next import goes on there.
+                        self.tell()
+            self._flush(target, batch)
+        except (OSError, MulliganError) as problem:
+            self.problems.append(Problem(source.path, 0, str(problem)))
+            return False
+        return True
+
+    def _take_snapshot(self, target: Target, record: Snapshot, content: Content) -> None:
+        id = target.project.id
+        if id not in self._snapshots:
+            self._snapshots[id] = Snapshots(self._journals[id], target.project)
+        taken = target.take(record, self._snapshots[id], content)
+        self.checkpoints += taken.is_new
+        self.problems += (Problem(record.place, 0, each) for each in taken.problems)
+        self.touched.add(target.session)
+
+    def _flush(self, target: Target | None, batch: list[Record]) -> None:
+        if target is not None and batch:
+            before = target.entries
+            target.write(batch)
+            self.problems += target.problems
+            target.problems.clear()
+            self.entries += target.entries - before
+            self.touched.add(target.session)
+        batch.clear()
+
+    def _target(self, source: Source, record: Session) -> Target:
+        project = self._project
+        if project is None:
+            directory = record.directory or os.path.dirname(source.path)
+            project = project_of_log(directory, self._home)
+        journal = self._journals.get(project.id)
+        if journal is None:
+            journal = self._journals[project.id] = _open(project)
+        self.roots.add(text(project.root))
+        return Target(journal, project, source, record, self._reader.agent)
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    pass
+
+
+def _nobody() -> None:
+    pass
+
+
+def _sources(
+    reader: Importer,
+    paths: tuple[str, ...],
+    user_home: str | None,
+    environment: Mapping[str, str] | None,
+) -> Iterator[Source]:
+    if not paths:
+        home = user_home or os.path.expanduser("~")
+        yield from reader.find(home, os.environ if environment is None else environment)
+        return
+    for path in paths:
+        full = os.path.abspath(path)
+        if not os.path.lexists(full):
+            raise NotFound(f"There is no {path}.")
+        if not os.path.isdir(full):
+            yield Source(full)
+            continue
+        # It may be a home with the agent's folder in it, or that folder, or just some logs.
+        places = {"PWD": full} | dict.fromkeys(OWN_FOLDERS, full)
+        start = os.path.realpath(full) + os.sep
+        inside = [
+            source
+            for surroundings in ({"PWD": full}, places)
+            for source in reader.find(full, surroundings)
+            if os.path.realpath(source.path).startswith(start)
+        ]
+        yield from dict.fromkeys(inside or map(Source, _files_below(full)))
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for above, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith((".jsonl", ".db")):
+                yield os.path.join(above, name)
+
+
+def _open(project: Project) -> Database:
+    register(project, imported=True)
+    with locked(project.path("lock")):
+        return Database(project.path("journal.sqlite"), JOURNAL)
+
+
+def _known(seen: Database, source: Source) -> str | None:
+    row = seen.row(
+        "SELECT looks FROM sources WHERE path = ? AND part = ?", clean(source.path), source.part
+    )
+    return row[0] if row else None
+
+
+def _looks(source: Source) -> str | None:
+    """How a log looks from outside; a database's log beside it belongs to it."""
+    found = []
+    for path in (source.path, source.path + "-wal"):
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        found.append(f"{status.st_size} {status.st_mtime_ns}")
+    return "; ".join(found) or None

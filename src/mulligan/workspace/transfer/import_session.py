@@ -1,0 +1,319 @@
+"""One session that an import writes to: what a log says is added, and nothing is said twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import apsw
+
+from mulligan.core.coverage import text
+from mulligan.core.entries import (
+    ASSISTANT_OUTPUT,
+    ENDED,
+    FILE_EDIT,
+    LEAF,
+    SUCCESS,
+    TOOL_CALL,
+    USER_INPUT,
+    NewEntry,
+)
+from mulligan.core.times import just_after
+from mulligan.errors import UsageError
+from mulligan.importers.records import (
+    Compacted,
+    Content,
+    Ended,
+    Kept,
+    Label,
+    Leaf,
+    Problem,
+    Record,
+    Session,
+    Snapshot,
+    Source,
+)
+from mulligan.journal import append, checkpoints, sessions
+from mulligan.journal.append import Appender
+from mulligan.journal.db import Database
+from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.project import Project
+from mulligan.workspace.sessions.entries import appending
+from mulligan.workspace.sessions.turns import shortened
+from mulligan.workspace.transfer.import_snapshots import Snapshots, Taken
+
+OWN = "mulligan"
+"""Exports of our own count paths from the project already."""
+
+
+class Target:
+    """The session that records go to."""
+
+    def __init__(
+        self, journal: Database, project: Project, source: Source, record: Session, agent: str
+    ) -> None:
+        self._journal, self.project, self._source = journal, project, source
+        self._agent = agent
+        self.session = record.id
+        self.entries = 0
+        self.problems: list[Problem] = []
+        self._said: dict[str, list[str]] | None = None
+        self._called: dict[str, dict[str, Any]] | None = None
+        self._names: dict[str, str] = {}
+        with journal.writing() as db:
+            self._row = self._session(db, record)
+
+    def write(self, batch: list[Record]) -> None:
+        with self._journal.writing() as db:
+            appender = appending(db, self._row.number, lenient=True)
+            appender.names = self._names
+            for record in batch:
+                try:
+                    self._one(db, appender, record)
+                except UsageError as problem:
+                    self.problems.append(Problem(self._source.path, 0, str(problem)))
+            appender.finish()
+
+    def take(self, snapshot: Snapshot, into: Snapshots, content: Content) -> Taken:
+        """Makes a checkpoint of what the log kept of the files."""
+        return into.take(snapshot, self._row, content, self._path)
+
+    def _one(self, db: apsw.Connection, appender: Appender, record: Record) -> None:
+        number = self._row.number
+        if isinstance(record, NewEntry):
+            if self._row.source is None and self._was_recorded(db, appender, record):
+                return
+            if record.id is None or appender.find(record.id) is None:
+                if self._row.source is None:
+                    record = self._in_line(db, appender, record)
+                appender.append(self._fitted(record))
+                self.entries += 1
+                if record.type == USER_INPUT and not self._row.title and not record.aside:
+                    self._title(db, record.content)
+            elif record.type == TOOL_CALL and record.data and not record.aside:
+                self._catch_up(db, record)
+        elif isinstance(record, Ended):
+            changed = append.end_call(
+                db, number, record.call, status=record.status, output=record.output,
+                duration=record.duration,
+            )  # fmt: skip
+            if not changed and self._row.source is None:
+                self._settle(db, record)
+        elif isinstance(record, Compacted):
+            place = appender.find(record.before)
+            if place is not None:
+                append.mark_compacted(db, number, place.seq, but=self._untold(db))
+        elif isinstance(record, Leaf) and self._row.source is not None:
+            appender.stand_at(record.id)
+        elif isinstance(record, Label):
+            place = appender.find(record.entry)
+            if place is not None:
+                append.set_label(db, number, place.seq, record.label)
+        elif isinstance(record, Kept) and self._row.source is not None:
+            sessions.update(db, number, {"agent": record.agent, **record.values})
+        elif isinstance(record, Session):
+            self._row = self._session(db, record)
+
+    def _was_recorded(self, db: apsw.Connection, appender: Appender, record: NewEntry) -> bool:
+        """Whether a session that is recorded as it happens has this already, by another id.
+
+        The n-th message with some text in the log is the n-th one with that text here. A call is
+        known by the agent's own id of it, or else by what it was given.
+        """
+        if record.id is None or appender.find(record.id) is not None:
+            return False
+        if record.type == USER_INPUT and not record.aside:
+            same = self._prompts(db).get(clean(record.content).strip())
+            if same:
+                self._names[record.id] = same.pop(0)
+                return True
+        if record.type == TOOL_CALL and record.data:
+            known = self._call(db, record.data)
+            if known is not None:
+                self._names[record.id] = known
+                self._catch_up(db, record._replace(id=known))
+                return True
+        return False
+
+    def _prompts(self, db: apsw.Connection) -> dict[str, list[str]]:
+        """The messages that were recorded as they came, by their text."""
+        if self._said is None:
+            self._said = {}
+            rows: Any = db.execute(
+                "SELECT content, id FROM entries WHERE session = ? AND type = 'user_input' "
+                "AND checkpoint IS NOT NULL ORDER BY number",
+                (self._row.number,),
+            ).fetchall()
+            for content, id in rows:
+                self._said.setdefault(content.strip(), []).append(id)
+        return self._said
+
+    def _untold(self, db: apsw.Connection) -> list[str]:
+        """Messages that were recorded as they came, and that the log has yet to tell of.
+
+        An agent may sum up what was said when a message has come already, and not mean that one.
+        """
+        if self._row.source is not None:
+            return []
+        return [id for ids in self._prompts(db).values() for id in ids]
+
+    def _call(self, db: apsw.Connection, data: dict[str, Any]) -> str | None:
+        """The entry of a call that was recorded as it came."""
+        if self._called is None:
+            rows: Any = db.execute(
+                "SELECT id, data FROM entries WHERE session = ? AND type = 'tool_call' "
+                "ORDER BY number",
+                (self._row.number,),
+            ).fetchall()
+            self._called = {}
+            for id, content in rows:
+                known = json.loads(content or "{}")
+                self._called[id] = known if "call" not in known else {"call": known["call"]}
+        for id, known in self._called.items():
+            if "call" in known:
+                if known["call"] == data.get("call"):
+                    return id
+            elif (known.get("name"), known.get("input")) == (data.get("name"), data.get("input")):
+                # Its agent's hooks do not say which call it is; the log does.
+                self._called[id] = {"call": data.get("call")}
+                db.execute(
+                    "UPDATE entries SET data = json_set(data, '$.call', ?) "
+                    "WHERE session = ? AND id = ?",
+                    (data.get("call"), self._row.number, id),
+                )
+                return id
+        return None
+
+    def _in_line(self, db: apsw.Connection, appender: Appender, entry: NewEntry) -> NewEntry:
+        """What the log tells late stands at the end, and not beside what was seen before it.
+
+        Only a message that goes on from further back is a fork.
+        """
+        if entry.aside or appender.leaf is None or entry.parent == LEAF:
+            return entry
+        if entry.parent is None:
+            return entry._replace(parent=LEAF)
+        place = appender.find(entry.parent)
+        if place is None or place.aside or place.seq == appender.leaf.seq:
+            return entry
+        since = [USER_INPUT]
+        if entry.type == USER_INPUT:
+            since += [ASSISTANT_OUTPUT, TOOL_CALL]
+        marks = ", ".join("?" * len(since))
+        went_on = db.execute(
+            "SELECT 1 FROM entries WHERE session = ? AND seq > ? AND NOT aside "
+            f"AND type IN ({marks}) LIMIT 1",
+            (self._row.number, place.seq, *since),
+        ).fetchone()
+        return entry if went_on else entry._replace(parent=LEAF)
+
+    def _settle(self, db: apsw.Connection, record: Ended) -> None:
+        """What the log says of the end of a call counts more than what was seen of it."""
+        row = db.execute(
+            "SELECT number, data FROM entries WHERE session = ? AND type = 'tool_call' "
+            "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1",
+            (self._row.number, record.call),
+        ).fetchone()
+        if row is None or record.status not in ENDED:
+            return
+        number, known = row[0], json.loads(str(row[1]))
+        took = known.get("duration", record.duration)
+        if (known.get("status"), known.get("duration")) == (record.status, took):
+            return
+        db.execute(
+            "UPDATE entries SET data = json_set(data, '$.status', ?, '$.duration', ?) "
+            "WHERE number = ?",
+            (record.status, took, number),
+        )
+        failed = record.status != SUCCESS
+        db.execute(
+            "UPDATE tool_events SET success = ?, duration = ?, error_type = ? WHERE entry = ?",
+            (not failed, took, "tool_error" if failed else None, number),
+        )
+
+    def _catch_up(self, db: apsw.Connection, record: NewEntry) -> None:
+        """A call that was running when its log was last read may have ended since."""
+        data = record.data or {}
+        append.end_call(
+            db, self._row.number, record.id or "", status=data.get("status", "pending"),
+            output=data.get("output"), duration=data.get("duration"),
+        )  # fmt: skip
+
+    def _title(self, db: apsw.Connection, message: str) -> None:
+        title = _title_of(message)
+        if title:
+            sessions.update(db, self._row.number, {"title": title})
+            self._row = self._row._replace(title=title)
+
+    def _session(self, db: apsw.Connection, record: Session) -> SessionRow:
+        """The session, made if it is new; what the log knows and it does not is added."""
+        given = {
+            "title": record.title,
+            "model": record.model,
+            "mode": record.mode,
+            "directory": record.directory,
+            "forked_from": record.forked_from,
+            "updated_at": record.updated_at,
+        }
+        known = {name: clean(value) for name, value in given.items() if value}
+        row = sessions.by_id(self._journal, record.id)
+        if row is None:
+            values = known | {"agent": self._agent, "status": "stopped"}
+            values["source"] = clean(self._source.path)
+            moment = record.created_at or just_after(None, time.time_ns())
+            sessions.insert(db, record.id, moment, values)
+        else:
+            new = {
+                name: value
+                for name, value in known.items()
+                if name == "updated_at" or not getattr(row, name)
+            }
+            if "title" in known and self._is_made_up(row):
+                new["title"] = known["title"]
+            if new:
+                sessions.update(db, row.number, new)
+        found = sessions.by_id(self._journal, record.id)
+        assert found is not None
+        return found
+
+    def _is_made_up(self, row: SessionRow) -> bool:
+        """Whether a session is called by its first message, for want of a title."""
+        first = self._journal.row(
+            "SELECT content FROM entries WHERE session = ? AND type = 'user_input' "
+            "ORDER BY number LIMIT 1",
+            row.number,
+        )
+        return bool(first) and row.title in (_title_of(first[0]), shortened(first[0]))
+
+    def _fitted(self, entry: NewEntry) -> NewEntry:
+        """The entry with links that lead somewhere, and paths as the project knows them."""
+        if entry.checkpoint and checkpoints.by_id(self._journal, entry.checkpoint) is None:
+            entry = entry._replace(checkpoint=None)
+        if self._agent == OWN:
+            return entry
+        if entry.type != FILE_EDIT or not entry.data or not entry.data.get("path"):
+            return entry
+        data = dict(entry.data)
+        for name in ("path", "old_path"):
+            if isinstance(data.get(name), str):
+                data[name] = self._path(data[name])
+        return entry._replace(data=data)
+
+    def _path(self, path: str) -> str:
+        root = text(self.project.root)
+        base = self._row.directory or root
+        full = os.path.normpath(os.path.join(base, path))
+        start = root.rstrip("/") + "/"
+        return full[len(start) :] if full.startswith(start) else full
+
+
+def _title_of(message: str) -> str:
+    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    return shortened(clean(first))
+
+
+def clean(value: str) -> str:
+    """Text that any database takes."""
+    return value.encode("utf-8", "replace").decode()

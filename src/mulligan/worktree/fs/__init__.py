@@ -1,0 +1,1 @@
+"""System calls on the user's files: safe paths, atomic renames, fsync, deferred deletion."""

@@ -1,0 +1,1 @@
+"""Change the user's files from one known state to another."""

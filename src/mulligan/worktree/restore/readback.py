@@ -1,0 +1,95 @@
+"""Reading back what was written, and whether each path now holds what it should."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from mulligan.core.tree import LINK, Change, Entry
+from mulligan.worktree.fs.safe_paths import (
+    OPEN_FILE,
+    Directories,
+    digest,
+    looks_like,
+    may_be_like,
+    status_of,
+)
+from mulligan.worktree.restore.staging_area import Slot
+
+NOTHING: Mapping[bytes, os.stat_result] = MappingProxyType({})
+
+
+def read_back(slot: Slot, entry: Entry) -> os.stat_result | None:
+    """What is staged, if it is a file and holds what it should; raises `ValueError` if it does not.
+
+    Of a link, and of what may not be read, nothing can be told before it is in its place.
+    """
+    if entry.kind == LINK:
+        return None
+    try:
+        fd = os.open(slot.name, OPEN_FILE, dir_fd=slot.fd)
+    except OSError:
+        return None
+    try:
+        if digest(fd, entry.size) != entry.id:
+            raise ValueError("what was written to the disk is not what can be read from it")
+        return os.fstat(fd)
+    finally:
+        os.close(fd)
+
+
+def verify(
+    root: bytes, changes: Iterable[Change], known: Mapping[bytes, os.stat_result] = NOTHING
+) -> list[bytes]:
+    """The paths that do not hold what they should after these changes, as the disk has them.
+
+    What was `known` under a path when it was read back, and is there untouched, is not read again.
+    """
+    wrong = []
+    with Directories(root) as directories:
+        for change in changes:
+            if _is_right_at_a_glance(directories, change, known.get(change.path)):
+                continue
+            directory, _slash, name = change.path.rpartition(b"/")
+            parent = directories.open_if_there(directory)
+            if not _is_right(parent, name, change.after, known.get(change.path)):
+                wrong.append(change.path)
+    return wrong
+
+
+def _is_right_at_a_glance(
+    directories: Directories, change: Change, known: os.stat_result | None
+) -> bool:
+    """Whether nothing is where nothing should be, or the very file that was read back where that
+    should be; if not, that is to be found out with more care."""
+    try:
+        status = directories.glance(change.path)
+    except OSError:
+        return False
+    if change.after is None or status is None:
+        return change.after is None and status is None
+    return status.st_mode & 0o7777 == change.after.mode and _is_untouched(status, known)
+
+
+def _is_right(
+    parent: int | None, name: bytes, after: Entry | None, known: os.stat_result | None
+) -> bool:
+    status = status_of(parent, name) if parent is not None else None
+    if after is None or status is None or parent is None:
+        return after is None and status is None
+    if after.kind != LINK and status.st_mode & 0o7777 != after.mode:
+        return False
+    try:
+        return _is_untouched(status, known) or looks_like(parent, name, after, status)
+    except PermissionError:
+        # It has a mode that keeps us from reading it, too.
+        return may_be_like(status, after)
+
+
+def _is_untouched(status: os.stat_result, known: os.stat_result | None) -> bool:
+    # Not the time of change: to be moved to its place changes that.
+    return known is not None and (
+        (status.st_ino, status.st_mtime_ns, status.st_size, status.st_dev)
+        == (known.st_ino, known.st_mtime_ns, known.st_size, known.st_dev)
+    )

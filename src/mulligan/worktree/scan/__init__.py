@@ -1,0 +1,1 @@
+"""Compare the disk with the stat cache, read what changed, build trees."""

@@ -1,0 +1,167 @@
+"""From what the scan saw to trees: the project's, and that of the guarded files.
+
+Only directories that changed are built again. The guarded tree holds the small files that a file
+pattern of `.gitignore` leaves out, such as `.env`: not part of the project's tree, but kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mulligan.core import coverage, tree
+from mulligan.core.coverage import Coverage
+from mulligan.core.tree import EMPTY_ID, Entry, Load, Save, Tree
+from mulligan.errors import Corrupt
+from mulligan.worktree.ignore.scope import Reason
+from mulligan.worktree.scan.stat_cache import Made, Node, Seen
+
+NOTHING: Made = (EMPTY_ID, 0, 0)
+WHY = {
+    Reason.GITIGNORE: "ignored by git's rules",
+    Reason.DEFAULT: "excluded by default",
+    Reason.MULLIGANIGNORE: "ignored by .mulliganignore",
+}
+
+
+class Snapshot(NamedTuple):
+    """What a project looks like now."""
+
+    tree: bytes
+    guarded: bytes
+    files: int
+    bytes: int
+    guarded_files: int
+
+
+def build(root: Node, load: Load, save: Save, guard_total: int) -> Snapshot:
+    """Builds what is not built yet; what was built before is loaded, where only a little of it
+    has changed."""
+    if root.made is None or root.made_guards is None:
+        save(tree.EMPTY, None, Tree(tree.EMPTY))
+    id, files, size = _build(root, load, save)
+    guarded, guarded_files, guarded_bytes = _build_guards(root, save)
+    if guarded_bytes > guard_total:
+        guarded, guarded_files, _ = _within_budget(root, save, [guard_total])
+    return Snapshot(id, guarded, files, size, guarded_files)
+
+
+def replaced(root: Node) -> Iterator[bytes]:
+    """The trees that will be loaded when it is built."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node.made is None:
+            pending += node.dirs.values()
+            if node.old is not None and node.renewed is not None:
+                yield node.old[0]
+
+
+def describe(root: Node, guarded_files: int) -> Coverage:
+    """What was skipped and left out, by name."""
+    skipped: list[tuple[bytes, str]] = []
+    excluded: list[tuple[bytes, int, str]] = []
+    for path, node in root.walk():
+        for name, reason in node.odd.items():
+            skipped.append((path or b"." if name == b"." else tree.join(path, name), reason))
+        if not node.left and not node.guards:
+            continue
+        single: dict[str, int] = {}
+        for name, (why, is_directory, files, _modified) in node.left.items():
+            if why == Reason.ALWAYS:
+                continue
+            reason = WHY[Reason(why)]
+            if is_directory:
+                excluded.append((tree.join(path, name) + b"/", files, reason))
+            else:
+                single[reason] = single.get(reason, 0) + 1
+        if node.guards:
+            reason = WHY[Reason.GITIGNORE]
+            single[reason] = single.get(reason, 0) + len(node.guards)
+        excluded += [(path or b".", files, reason) for reason, files in single.items()]
+    return coverage.make(skipped, excluded, guarded_files)
+
+
+def _build(node: Node, load: Load, save: Save) -> Made:
+    if node.made is not None:
+        return node.made
+    for child in node.dirs.values():
+        _build(child, load, save)
+    made = _rebuilt(node, load)
+    if made is None:
+        folders = [_folder(name, child) for name, child in node.dirs.items()]
+        entries = _entries(node.files) + [each for each in folders if each is not None]
+        made = Tree.of(entries)
+    old = node.old[0] if node.old is not None else None
+    node.made = (save(made.data, old, made), *made.totals)
+    return node.made
+
+
+def _rebuilt(node: Node, load: Load) -> Tree | None:
+    """What was built before with the names that have changed since; `None` if that is unknown."""
+    if node.old is None or node.renewed is None:
+        return None
+    id, files, size = node.old
+    try:
+        before = Tree(load(id).data, (files, size))
+    except Corrupt:
+        return None
+    return before.replaced({name: _entry(node, name) for name in node.renewed})
+
+
+def _entry(node: Node, name: bytes) -> Entry | None:
+    if name in node.dirs:
+        return _folder(name, node.dirs[name])
+    found = _entries({name: node.files[name]}) if name in node.files else []
+    return found[0] if found else None
+
+
+def _folder(name: bytes, child: Node) -> Entry | None:
+    """A folder that is out of scope is there only for the sake of what was asked for in it."""
+    made = child.made
+    if made is None or (child.partial and not made[1]):
+        return None
+    return Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name)
+
+
+def _build_guards(node: Node, save: Save) -> Made:
+    if node.made_guards is not None:
+        return node.made_guards
+    entries = _entries(node.guards)
+    for name, child in node.dirs.items():
+        made = _build_guards(child, save)
+        if made[1]:
+            entries.append(Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name))
+    node.made_guards = _made(entries, save, node.old_guards) if entries else NOTHING
+    return node.made_guards
+
+
+def _within_budget(node: Node, save: Save, budget: list[int]) -> Made:
+    """The guarded tree again, taking files in order of their paths while there is room."""
+    entries = []
+    for name in sorted(node.guards.keys() | node.dirs.keys()):
+        if name in node.dirs:
+            child = node.dirs[name]
+            made = _within_budget(child, save, budget) if _build_guards(child, save)[1] else NOTHING
+            if made[1]:
+                entries.append(Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name))
+        elif node.guards[name][0] and node.guards[name][2] <= budget[0]:
+            budget[0] -= node.guards[name][2]
+            entries += _entries({name: node.guards[name]})
+    return _made(entries, save, None) if entries else NOTHING
+
+
+def _entries(known: dict[bytes, Seen]) -> list[Entry]:
+    """Files whose content is there; what could not be read has no kind in the cache."""
+    new = tuple.__new__
+    # Without calling the class, for this is done for every file of a directory that changed.
+    return [
+        new(Entry, (seen[0], seen[1], 1, seen[2], seen[6], name))
+        for name, seen in known.items()
+        if seen[0]
+    ]
+
+
+def _made(entries: list[Entry], save: Save, old: bytes | None) -> Made:
+    made = Tree.of(entries)
+    return (save(made.data, old, made), *made.totals)

@@ -1,0 +1,1 @@
+"""inotify events: which paths may have changed since the last scan."""
