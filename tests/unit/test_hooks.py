@@ -520,6 +520,60 @@ def test_a_fork_begins_with_what_was_said_before(
     assert len(workspace.branches("s3")) == 1
 
 
+def test_a_fork_whose_log_is_half_written_at_its_prompt_has_the_whole_conversation(
+    workspace: Workspace, log: Log, tmp_path: Path
+) -> None:
+    me = {"process": os.getpid()}
+    for prompt in ("First.", "Second."):
+        tell(workspace, "prompt", text=prompt, log=str(log.path), **me)
+        log.add("user", prompt)
+        log.add("assistant", [{"type": "text", "text": "Yes."}])
+        tell(workspace, "turn_ends", log=str(log.path), **me)
+    tell(workspace, "session_ends", **me)
+    tell(workspace, "session_starts", source="resume", log=str(log.path), **me)
+    copy = Log(tmp_path / "s3.jsonl", tmp_path)
+    lines = log.path.read_text().replace('"s1"', '"s3"').splitlines(keepends=True)
+    copy.path.write_text(lines[0])
+    fork = {"session": "s3", "log": str(copy.path), **me}
+    tell(workspace, "prompt", text="Third.", **fork)
+    copy.path.write_text("".join(lines))
+    copy.follow(log)
+    copy.add("user", "Third.", sessionId="s3")
+    tell(workspace, "turn_ends", **fork)
+
+    turn = ["assistant_output Yes."]
+    whole = ["user_input First.", *turn, "user_input Second.", *turn, "user_input Third."]
+    assert said(workspace, "s3") == whole
+
+
+def test_lines_that_an_agent_writes_late_stay_in_the_turn_that_the_user_went_back_from(
+    workspace: Workspace, log: Log
+) -> None:
+    for prompt in ("First.", "Second."):
+        tell(workspace, "prompt", text=prompt, log=str(log.path))
+        log.add("user", prompt)
+        log.call(f"call {prompt}", "ls")
+        if prompt == "First.":
+            log.result(f"call {prompt}", "files")
+        tell(workspace, "turn_ends", log=str(log.path))
+    second = workspace.transcript("s1").entries[-2]
+    assert second.content == "Second."
+    workspace.goto(second.id)
+    stood = workspace.session("s1").leaf
+    log.result("call Second.", "files")
+    log.add("assistant", [{"type": "text", "text": "Done."}])
+    tell(workspace, "session_starts", log=str(log.path))
+
+    assert workspace.session("s1").leaf == stood
+    shown = {each.id: each for each in workspace.transcript("s1").entries}
+    (done,) = [each for each in shown.values() if each.content == "Done."]
+    before = []
+    while done.parent is not None:
+        done = shown[done.parent]
+        before.append(done.content)
+    assert [each for each in before if each] == ["files", "Second.", "files", "First."]
+
+
 def test_a_new_session_of_the_same_program_is_no_fork(
     workspace: Workspace, log: Log, tmp_path: Path
 ) -> None:

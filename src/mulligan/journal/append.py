@@ -66,9 +66,18 @@ class Appender:
 
     def append(self, entry: NewEntry) -> Place:
         """Adds one entry; it becomes the leaf unless it is aside."""
+        place = self._add(entry, self._parent(entry))
+        if not entry.aside:
+            self.leaf = place
+        return place
+
+    def append_to_branch(self, entry: NewEntry, of: Place) -> Place:
+        """Adds one entry at the tip of a branch; the leaf stays."""
+        return self._add(entry, self._place(self._tip(of.branch)))
+
+    def _add(self, entry: NewEntry, parent: Place | None) -> Place:
         if entry.type not in TYPES:
             raise UsageError(f"There is no entry of type {entry.type!r}.")
-        parent = self._parent(entry)
         self.seq += 1
         moment, data = self._moment(entry)
         branch = self.seq
@@ -91,8 +100,6 @@ class Appender:
             self._note_call(number, moment, data or {})
         self._tips[branch] = self.seq
         self.last_time = moment
-        if not entry.aside:
-            self.leaf = place
         return place
 
     def finish(self) -> None:

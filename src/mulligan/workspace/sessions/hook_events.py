@@ -130,21 +130,20 @@ def _prompt(workspace: Workspace, session: SessionRow, told: Happening, *, is_ne
             return NOTHING
         # The turn before never ended: its log has what there is to know of it.
         _complete(workspace, told)
-    elif session.leaf is None:
-        # It may have been going on for long, or be a fork: what was said comes before what will.
+    elif session.leaf is None and not (is_new and _fork(workspace, session, told)):
+        # It may have begun before the hooks: its history comes before this prompt.
         _complete(workspace, told)
-        if is_new and told.agent in UNTOLD_FORKS:
-            _fork(workspace, session, told)
     _end_the_dead(workspace, session)
     turns.begin(workspace, session.id, told.text or "")
     return Told(to_agent=rejected)
 
 
-def _fork(workspace: Workspace, session: SessionRow, told: Happening) -> None:
-    """Begins a session with another's conversation, if this is a fork of that one.
+def _fork(workspace: Workspace, session: SessionRow, told: Happening) -> bool:
+    """Copies the origin's conversation into a forked session; False if this is no fork.
 
-    Its agent writes that into the new log only after the prompt. But it has resumed the other
-    session first, in the same process, and not ended it: that is how the two are known.
+    The agent is still writing that conversation into the fork's log while this prompt is reported,
+    so the log is not read for it. The agent resumed the origin first, in the same process, and did
+    not end it: that identifies the origin.
     """
     process = identity(told.process) if told.process else None
     left = [
@@ -152,19 +151,20 @@ def _fork(workspace: Workspace, session: SessionRow, told: Happening) -> None:
         for row in sessions.with_process(workspace.journal, STATUSES[:-1])
         if row.process == process and row.agent == session.agent and row.number != session.number
     ]
-    if process is None or told.log is None or len(left) != 1 or _is_open(workspace, left[0]):
-        return
+    if told.agent not in UNTOLD_FORKS or process is None or told.log is None:
+        return False
+    if len(left) != 1 or _is_open(workspace, left[0]):
+        return False
     log = os.path.join(os.path.dirname(told.log), f"{left[0].id}.jsonl")
     _complete(workspace, told._replace(session=left[0].id, log=log))
     origin = sessions.resolve(workspace.journal, left[0].id)
-    if sessions.resolve(workspace.journal, session.id).leaf is not None:
-        return
     way = entries.path(workspace.journal, origin.number, _last_said(workspace, origin))
     with workspace.journal.writing() as db:
         leaf = append.copy(db, origin.number, session.number, way) or None
         values = {"leaf": leaf, "forked_from": origin.id, "title": origin.title}
         sessions.update(db, session.number, values)
         sessions.update(db, origin.number, {"status": "stopped", "process": None})
+    return True
 
 
 def _last_said(workspace: Workspace, session: SessionRow) -> int | None:

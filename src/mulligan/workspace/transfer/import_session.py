@@ -86,9 +86,7 @@ class Target:
             if self._row.source is None and self._was_recorded(db, appender, record):
                 return
             if record.id is None or appender.find(record.id) is None:
-                if self._row.source is None:
-                    record = self._in_line(db, appender, record)
-                appender.append(self._fitted(record))
+                self._append(db, appender, self._fitted(record))
                 self.entries += 1
                 if record.type == USER_INPUT and not self._row.title and not record.aside:
                     self._title(db, record.content)
@@ -185,6 +183,23 @@ class Target:
                 )
                 return id
         return None
+
+    def _append(self, db: apsw.Connection, appender: Appender, entry: NewEntry) -> None:
+        """Appends an entry where the log has it; a recorded session, after what was recorded.
+
+        The user may have gone back in the session before the agent wrote the last lines of its
+        turn: they belong to that turn, and the session stays where the user went.
+        """
+        if self._row.source is not None:
+            appender.append(entry)
+            return
+        left = appender.find(entry.parent) if entry.parent not in (None, LEAF) else None
+        entry = self._in_line(db, appender, entry)
+        gone_back = left is not None and appender.leaf is not None and left.seq > appender.leaf.seq
+        if left is not None and gone_back and entry.parent == LEAF and entry.type != USER_INPUT:
+            appender.append_to_branch(entry, left)
+        else:
+            appender.append(entry)
 
     def _in_line(self, db: apsw.Connection, appender: Appender, entry: NewEntry) -> NewEntry:
         """What the log tells late stands at the end, and not beside what was seen before it.
