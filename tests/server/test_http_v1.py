@@ -526,6 +526,8 @@ def test_what_a_hook_tells_is_recorded(api: Api, opened: Api, project: Path) -> 
     assert api.post("/happened", told | {"kind": "weather"}, 400) == "usage"
     nowhere = told | {"kind": "prompt", "directory": str(project / "none")}
     assert api.post("/happened", nowhere, 404) == "not_found"
+    assert api.post("/happened", nowhere | {"directory": "/etc"}, 400) == "refused_root"
+    assert api.post("/happened", nowhere | {"directory": "/a\0b"}, 400) == "usage"
 
 
 @pytest.mark.parametrize(

@@ -815,6 +815,41 @@ def test_a_home_directory_is_no_project(project: Path, mulligan_home: Path) -> N
     assert not (mulligan_home / "hooks.log").exists()
 
 
+@pytest.mark.parametrize("directory", ["/etc", "/proc/1", "/usr/lib"])
+def test_a_system_folder_does_not_become_a_project(
+    directory: str, project: Path, mulligan_home: Path
+) -> None:
+    payload = PROMPTS["claude-code"] | {"cwd": directory}
+    assert hook("claude-code", payload, project).stdout == b""
+    assert not list(mulligan_home.glob("projects/*"))
+
+
+@pytest.mark.parametrize("odd", ["a\0b", "\ud800", "x" * 70_000])
+@pytest.mark.parametrize("field", ["cwd", "session_id", "transcript_path", "prompt", "model"])
+def test_a_field_that_is_no_path_or_no_text_never_reaches_the_agent(
+    field: str, odd: str, project: Path, mulligan_home: Path
+) -> None:
+    payload = PROMPTS["claude-code"] | {"cwd": str(project)} | {field: odd}
+    assert hook("claude-code", payload, project).stdout == b""
+    assert (mulligan_home / "hooks.log").exists() == (field == "cwd")
+
+
+def test_paths_that_no_file_can_have_do_not_cost_the_event(workspace: Workspace) -> None:
+    tell(workspace, "prompt", text="Write.")
+    odd = ("a\0b", "\ud800", "x" * 300, "y/" * 3000 + "z")
+    tell(workspace, "call_begins", call="c1", tool="Write", paths=odd)
+    tell(workspace, "call_ends", call="c1", tool="Write", paths=odd, ok=True)
+    assert calls(workspace) == [("Write", "success", None)]
+
+
+def test_a_relative_directory_is_the_hooks_and_not_the_servers(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    found = translated("claude-code", PROMPTS["claude-code"] | {"cwd": "sub/.."}, None)
+    assert found is not None and found["directory"] == str(project)
+
+
 @pytest.mark.parametrize("agent", PROMPTS)
 @pytest.mark.parametrize("strict", ["no", "by option", "by setting"])
 def test_what_goes_wrong_stops_a_prompt_only_where_the_user_is_strict(

@@ -109,13 +109,15 @@ class Hub:
         """The workspace of a project by its id; raises `NotFound`."""
         return (await self.call(self._opened, project)).workspace
 
-    async def open_path(self, path: str, *, create: bool = True) -> Workspace:
+    async def open_path(
+        self, path: str, *, create: bool = True, automatic: bool = False
+    ) -> Workspace:
         """The workspace that a path lies in, made known if it is new."""
-        return (await self.call(self.opened_at, path, create=create)).workspace
+        return (await self.call(self.opened_at, path, create=create, automatic=automatic)).workspace
 
-    def opened_at(self, path: str, *, create: bool = True) -> _Open:
+    def opened_at(self, path: str, *, create: bool = True, automatic: bool = False) -> _Open:
         """The same for a thread. What only logs have told of is a project from now on."""
-        project = find_project(path, self.home)
+        project = find_project(path, self.home, automatic=automatic)
         if is_imported(project) and create:
             register(project)
             with self._lock:

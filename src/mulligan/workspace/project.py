@@ -23,9 +23,10 @@ from threading import get_ident
 from typing import Any, NamedTuple
 
 from mulligan.core.coverage import raw, text
-from mulligan.errors import NotFound, RefusedRoot
+from mulligan.errors import NotFound, RefusedRoot, UsageError
 from mulligan.store.fsync import make_directories, sync_directory
 from mulligan.workspace import home_path
+from mulligan.workspace.project_guard import is_too_wide, refuse_as_project
 
 home_directory = home_path.home_directory
 GET_GENERATION = 0x80087601
@@ -42,14 +43,20 @@ class Project(NamedTuple):
         return os.path.join(self.directory, name)
 
 
-def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False) -> Project:
+def find_project(
+    start: str | bytes, home: str, *, allow_any_root: bool = False, automatic: bool = False
+) -> Project:
     """The project that a directory belongs to.
 
     The nearest directory above that is known already; else the nearest with a `.mulligan.toml`;
     else the top of the git work tree; else the directory itself. `/` and home directories are
-    passed over on the way up, and refused at the end, unless the caller allows them.
+    passed over on the way up, and refused at the end, unless the caller allows them. `automatic`:
+    a hook names the directory and not the user, so what `refuse_as_project` names is refused too.
     """
-    here = os.path.realpath(os.fsencode(start))
+    try:
+        here = os.path.realpath(os.fsencode(start))
+    except ValueError as problem:
+        raise UsageError(f"{start!r} cannot be the path of a directory.") from problem
     if not os.path.isdir(here):
         if os.path.exists(_project(here, home).path("journal.sqlite")):
             raise NotFound(
@@ -65,13 +72,21 @@ def find_project(start: str | bytes, home: str, *, allow_any_root: bool = False)
         # One that only logs have told of is no project yet: the folder itself decides.
         if os.path.exists(project.path("project.json")) and not is_imported(project):
             return project
+
+    def is_allowed(root: bytes) -> bool:
+        if automatic:
+            return refuse_as_project(root) is None
+        return allow_any_root or not is_too_wide(root)
+
     root = here
     for marks in (_has_settings, _is_work_tree):
         found = next(filter(marks, above), None)
-        if found is not None and (allow_any_root or not _is_refused(found)):
+        if found is not None and is_allowed(found):
             root = found
             break
-    if not allow_any_root and _is_refused(root):
+    if automatic and (reason := refuse_as_project(root)) is not None:
+        raise RefusedRoot(f"{text(root)} does not become a project by itself: {reason}.")
+    if not allow_any_root and is_too_wide(root):
         raise RefusedRoot(
             f"{text(root)} is not a project but everything you have; choose a directory below it, "
             "or say --any-root if you really mean it."
@@ -212,9 +227,3 @@ def _upwards(path: bytes) -> list[bytes]:
         path = os.path.dirname(path)
         found.append(path)
     return found
-
-
-def _is_refused(root: bytes) -> bool:
-    homes = {os.path.realpath(os.path.expanduser(b"~")), b"/root", b"/home", b"/Users", b"/"}
-    above = os.path.dirname(root)
-    return root in homes or root == above or above in (b"/home", b"/Users")

@@ -52,6 +52,7 @@ def open_workspace(
     home: str | None = None,
     watch: bool = False,
     allow_any_root: bool = False,
+    automatic: bool = False,
     wait: float = WAIT_SECONDS,
     progress: Progress | None = None,
     create: bool = True,
@@ -60,10 +61,13 @@ def open_workspace(
 
     Finishes what an interrupted process left half done. `watch` keeps a watcher running, so that
     each look costs what changed since the last; `wait` is how many seconds to wait for another
-    process. Without `create`, raises `NotFound` for a project that has no history yet.
+    process. Without `create`, raises `NotFound` for a project that has no history yet;
+    `automatic`, raises `RefusedRoot` for a new one of a folder that only a user may choose.
     """
     base = home_directory(home)
-    project = find_project(os.fspath(path), base, allow_any_root=allow_any_root)
+    project = find_project(
+        os.fspath(path), base, allow_any_root=allow_any_root, automatic=automatic
+    )
     if not create and not os.path.exists(project.path("journal.sqlite")):
         raise NotFound(
             f"There is no checkpoint of {os.fsdecode(project.root)} yet; "

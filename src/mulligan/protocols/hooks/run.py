@@ -108,7 +108,7 @@ def _is_strict(happening: Payload) -> bool:
 
     try:
         home = home_directory()
-        project = find_project(happening["directory"], home)
+        project = find_project(happening["directory"], home, automatic=True)
         return read_settings(home, project.root, project.directory).strict
     except (MulliganError, OSError):
         return False
@@ -122,9 +122,9 @@ def _here(happening: Payload) -> Payload:
     from mulligan.workspace.workspace import open_workspace
 
     try:
-        workspace = open_workspace(happening["directory"], wait=WAIT_SECONDS)
+        workspace = open_workspace(happening["directory"], automatic=True, wait=WAIT_SECONDS)
     except RefusedRoot:
-        # Somebody runs an agent in their home directory: there is no project to protect.
+        # The agent runs in a home directory or a system folder: there is no project to protect.
         return {}
     with workspace:
         workspace.journal.leave_log()

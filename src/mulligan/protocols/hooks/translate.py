@@ -82,7 +82,7 @@ def translated(agent: str, payload: Payload, process: int | None) -> Payload | N
     found["agent"] = agent
     found["process"] = process
     found["paths"] = written_paths(agent, found.get("tool"), found.get("input"))
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: _storable(name, value) for name, value in found.items() if value is not None}
 
 
 def written_paths(agent: str, tool: str | None, given: Any) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def _from_command_hook(agent: str, payload: Payload) -> Payload | None:
     return {
         "kind": kind,
         "session": session,
-        "directory": _text(payload, "cwd") or os.getcwd(),
+        "directory": _directory(payload, "cwd"),
         "text": _said(kind, payload),
         "call": _text(payload, "tool_use_id"),
         "tool": _text(payload, "tool_name"),
@@ -150,7 +150,7 @@ def _from_command_hook(agent: str, payload: Payload) -> Payload | None:
 def _from_plugin(payload: Payload) -> Payload | None:
     if payload.get("kind") not in KINDS or _text(payload, "session") is None:
         return None
-    return {**payload, "directory": _text(payload, "directory") or os.getcwd()}
+    return {**payload, "directory": _directory(payload, "directory")}
 
 
 def _said(kind: str, payload: Payload) -> str | None:
@@ -179,6 +179,18 @@ def _says_a_code(content: Any) -> bool:
     return isinstance(content, str) and any(
         line.startswith("Exit Code: ") and line != "Exit Code: 0" for line in content.splitlines()
     )
+
+
+def _storable(name: str, value: Any) -> Any:
+    """A field without half characters, which no database takes; paths keep theirs."""
+    if not isinstance(value, str) or value.isascii() or name in ("directory", "log"):
+        return value
+    return value.encode("utf-8", "replace").decode()
+
+
+def _directory(payload: Payload, name: str) -> str:
+    """Where the agent works, absolute: a server has another current directory than the hook."""
+    return os.path.abspath(_text(payload, name) or os.getcwd())
 
 
 def _text(payload: Payload, name: str) -> str | None:

@@ -20,7 +20,7 @@ async def happened(hub: Hub, body: Happening) -> Told:
         told = Happening.from_json(body.as_json())
     except ValueError as problem:
         raise UsageError(str(problem)) from problem
-    opened = await hub.open_path(told.directory)
+    opened = await hub.open_path(told.directory, automatic=True)
 
     def record(workspace: Workspace) -> Told:
         return hook_events.happened(workspace, told)

@@ -51,6 +51,7 @@ NO_PROMPT = "(no prompt was seen)"
 SAME_SECONDS = 5
 SOON_READ = 1 << 20
 """Logs up to this size are read at every call; longer ones when a turn ends."""
+NAME_MAX_BYTES = 255
 NOTHING = Told()
 MEASURED = ("gemini",)
 """Agents that nowhere say how long a call took."""
@@ -327,9 +328,10 @@ def _inside(workspace: Workspace, told: Happening) -> list[bytes]:
     for path in told.paths:
         try:
             inside = workspace.path(os.path.join(told.directory, path))
-        except UsageError:
+        except (UsageError, ValueError):
             continue
-        if inside:
+        # No file can have a longer name, so none was written.
+        if inside and all(len(name) <= NAME_MAX_BYTES for name in inside.split(b"/")):
             found.append(inside)
     return found
 
