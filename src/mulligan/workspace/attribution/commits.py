@@ -3,13 +3,12 @@
 One that an agent makes in its own turn does not: it is as much a proposal as the rest.
 
 Noticed when the repository stands at another commit than at the last operation. Git itself is
-asked what the commit holds, through its own filters; without git on the machine there is nobody
-who commits, and nothing is kept.
+asked what the commit holds, by way of `git_program`: with its own idea of the ends of lines, and
+without filters, which are programs. Without git on the machine nothing is kept.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -21,14 +20,11 @@ from mulligan.workspace.attribution.standing import quiet
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
+    from mulligan.workspace.git_program import Reader
     from mulligan.workspace.workspace import Workspace
 
 Id = bytes
-LISTING = (
-    b"--name-only", b"-z", b"--no-renames", b"--no-ext-diff", b"--no-textconv",
-    b"--ignore-submodules", b"--relative",
-)  # fmt: skip
-SECONDS = 30
+TIMEOUT_S = 30
 QUESTIONS = 200
 
 
@@ -40,10 +36,21 @@ def kept_by_commit(
     last = operations.last_head(workspace.journal)
     if head is None or last is None or head == last or not workspace.settings.keep_on_commit:
         return dict(known), []
+    from mulligan.workspace import git_program  # not needed until somebody commits
+
+    with git_program.reader(workspace.project.root) as git:
+        if git is None:
+            return dict(known), []
+        return _kept_by_commit(git, trees, known, present, last, head)
+
+
+def _kept_by_commit(
+    git: Reader, trees: Trees, known: Mapping[int, View], present: Id, last: str, head: str
+) -> tuple[dict[int, View], list[str]]:
     from mulligan.workspace.attribution.carrying import same
 
     # What an agent had committed before is not the user's doing now, unless they did so anew.
-    committed = _names(workspace, [b"diff", *LISTING, f"{last}...{head}".encode()])
+    committed = _names(git, [*_diff(git), f"{last}...{head}".encode()])
     found: dict[int, View] = {}
     paths: set[bytes] = set()
     for number, view in known.items():
@@ -57,7 +64,7 @@ def kept_by_commit(
             if not any(each is not None and each.is_directory for each in change[1:])
             and (committed is None or change.path in committed)
         ]
-        into = dict(_kept(workspace, trees, head, pending))
+        into = dict(_kept(git, trees, head, pending))
         if into:
             paths |= into.keys()
             now = {change.path: change.after for change in pending}
@@ -71,13 +78,13 @@ def kept_by_commit(
 
 
 def _kept(
-    workspace: Workspace, trees: Trees, head: str, pending: list[Change]
+    git: Reader, trees: Trees, head: str, pending: list[Change]
 ) -> Iterator[tuple[bytes, Entry | None]]:
     """What is approved now at the paths of which the commit holds something."""
     if not pending:
         return
-    held = _names(workspace, [b"ls-tree", b"-r", b"-z", b"--name-only", head.encode()])
-    unlike = _names(workspace, [b"diff", *LISTING, head.encode()])
+    held = _held(git, head)
+    unlike = _names(git, [*_diff(git), head.encode()])
     if held is None or unlike is None:
         return
     asked = 0
@@ -86,12 +93,12 @@ def _kept(
             yield path, present
         elif approved is not None and present is not None and path in held and asked < QUESTIONS:
             asked += 1
-            entry = _partly(workspace, trees, head, Change(path, approved, present))
+            entry = _partly(git, trees, head, Change(path, approved, present))
             if entry is not None:
                 yield path, entry
 
 
-def _partly(workspace: Workspace, trees: Trees, head: str, change: Change) -> Entry | None:
+def _partly(git: Reader, trees: Trees, head: str, change: Change) -> Entry | None:
     """The baseline with those hunks that are in the commit, if any is."""
     from mulligan.core.hunks import apply_hunks, hunks
     from mulligan.core.merge import touched
@@ -99,7 +106,7 @@ def _partly(workspace: Workspace, trees: Trees, head: str, change: Change) -> En
 
     path, approved, present = change
     old, new = as_lines(approved, trees), as_lines(present, trees)
-    committed = _content(workspace, head, path)
+    committed = _content(git, head, path)
     if approved is None or committed is None or old is None or new is None or committed == old:
         return None
     waiting = hunks(old, new)
@@ -108,34 +115,26 @@ def _partly(workspace: Workspace, trees: Trees, head: str, change: Change) -> En
     return trees.with_content(approved, apply_hunks(old, kept)) if kept else None
 
 
-def _names(workspace: Workspace, arguments: list[bytes]) -> set[bytes] | None:
-    answer = _git(workspace, arguments)
+def _diff(git: Reader) -> list[bytes]:
+    return [
+        b"diff", b"--name-only", b"-z", b"--no-renames", b"--no-ext-diff", b"--no-textconv",
+        b"--ignore-submodules", b"--relative=" + git.prefix,
+    ]  # fmt: skip
+
+
+def _names(git: Reader, arguments: list[bytes]) -> set[bytes] | None:
+    answer = git.ask(arguments, timeout=TIMEOUT_S)
     return None if answer is None else set(answer.split(b"\0")) - {b""}
 
 
-def _content(workspace: Workspace, head: str, path: bytes) -> bytes | None:
-    """A file as the commit has it, the way git would write it to the disk."""
-    name = head.encode() + b":./" + path
-    return _git(workspace, [b"cat-file", b"--filters", name])
+def _held(git: Reader, head: str) -> set[bytes] | None:
+    """The files of a commit below the project."""
+    listing = [b"ls-tree", b"-r", b"-z", b"--name-only", b"--full-tree", head.encode()]
+    found = _names(git, [*listing, *([git.prefix] if git.prefix else [])])
+    return None if found is None else {path.removeprefix(git.prefix) for path in found}
 
 
-def _git(workspace: Workspace, arguments: list[bytes]) -> bytes | None:
-    import subprocess  # not needed until somebody commits
-
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # To look is not to touch: git must not refresh its index because of us.
-    environment["GIT_OPTIONAL_LOCKS"] = "0"
-    try:
-        done = subprocess.run(
-            [b"git", b"-c", b"core.fsmonitor=false", *arguments],
-            cwd=workspace.project.root,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=SECONDS,
-            env=environment,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout if done.returncode == 0 else None
+def _content(git: Reader, head: str, path: bytes) -> bytes | None:
+    """A file as the commit has it, with the ends of lines that git would write to the disk."""
+    name = head.encode() + b":" + git.prefix + path
+    return git.ask([b"cat-file", b"--filters", name], timeout=TIMEOUT_S)

@@ -1,8 +1,8 @@
 """Exporting: a session as text to read or to keep, and its checkpoints as commits of git.
 
 Nothing here changes the project, its history, or anything in a git repository but the branches
-that are asked for: no work tree, no index, no branch that is checked out. This is the one place
-where git itself is called.
+that are asked for: no work tree, no index, no branch that is checked out. Git itself is called by
+way of `git_program`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from mulligan.core import tree
 from mulligan.core.coverage import legible, text
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.tree import EMPTY_ID
-from mulligan.errors import MissingObject, MulliganError, NotFound, Unsupported, UsageError
+from mulligan.errors import MissingObject, MulliganError, NotFound, UsageError
 from mulligan.exporters import git, html, jsonl, markdown
 from mulligan.exporters.git import Commit
 from mulligan.exporters.records import Entry as ExportedEntry
 from mulligan.exporters.records import FileChange, Story, Stretch
 from mulligan.journal import entries, sessions
 from mulligan.journal.sessions import SessionRow
+from mulligan.workspace import git_program
 from mulligan.workspace.results.files import plain
 from mulligan.workspace.results.sessions import Entry
 from mulligan.workspace.review.rounds import rounds
@@ -80,9 +81,9 @@ def export_git(
     ended = _ends(workspace, row, chosen, commits)
     directory = os.path.abspath(repository)
     _check_branch(chosen)
-    created = _prepare(directory, chosen, [each for each, _position in ended])
+    git_dir, created = _prepare(directory, chosen, [each for each, _position in ended])
     _feed(
-        directory,
+        git_dir,
         git.stream(commits, chosen, ended, workspace.load, workspace.store.stream),
     )
     left_out = git.unkept((each.tree for each in commits), workspace.load)
@@ -92,7 +93,7 @@ def export_git(
         created,
         chosen,
         len(commits),
-        _git(directory, "rev-parse", f"refs/heads/{chosen}").strip(),
+        _git(git_dir, "rev-parse", f"refs/heads/{chosen}").strip(),
         tuple(each for each, _position in ended),
         tuple(map(text, left_out.empty_folders)),
         tuple(map(text, left_out.refused)),
@@ -193,39 +194,43 @@ def _ends(
 
 
 def _check_branch(branch: str) -> None:
-    done = _run(["check-ref-format", "--branch", branch], None)
-    if done.returncode or branch.startswith("@"):
+    done = git_program.run(os.devnull, ["check-ref-format", f"refs/heads/{branch}"])
+    if done.returncode or branch.startswith(("@", "-")) or branch == "HEAD":
         raise UsageError(f"{branch!r} cannot be the name of a branch.")
 
 
-def _prepare(directory: str, branch: str, others: Iterable[str]) -> bool:
-    """Makes sure of a repository in which the branches may be written; tells if it is new."""
+def _prepare(directory: str, branch: str, others: Iterable[str]) -> tuple[str, bool]:
+    """Find or make the repository to write to; gives its git directory, and whether it is new.
+
+    Raises `UsageError` if a branch to write is checked out somewhere.
+    """
     if not os.path.exists(directory) or (os.path.isdir(directory) and not os.listdir(directory)):
         os.makedirs(directory, exist_ok=True)
-        _git(directory, "init", "--quiet", "--bare")
+        _git(directory, "init", "--quiet", "--bare", "--template=")
         # It is ours and has nothing else in it, so that a plain `git log` may begin here.
         _git(directory, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
-        return True
-    if not os.path.isdir(directory) or _run(["rev-parse", "--git-dir"], directory).returncode:
+        return directory, True
+    git_dir = git_program.git_directory(directory)
+    if git_dir is None:
         raise UsageError(
             f"{directory} is neither a git repository nor empty; name one, or a new directory."
         )
     wanted = {f"refs/heads/{each}" for each in (branch, *others)}
-    for listed in _git(directory, "worktree", "list", "--porcelain").split("\n\n"):
+    for listed in _git(git_dir, "worktree", "list", "--porcelain").split("\n\n"):
         lines = listed.splitlines()
         for each in wanted:
             if f"branch {each}" in lines and "bare" not in lines:
                 raise UsageError(
                     f"{each.removeprefix('refs/heads/')} is checked out; choose another --branch."
                 )
-    return False
+    return git_dir, False
 
 
-def _feed(directory: str, stream: Iterable[bytes]) -> None:
+def _feed(git_dir: str, stream: Iterable[bytes]) -> None:
     """Hands the commits to git. Its branches move when it has understood all of it, or not."""
     with subprocess.Popen(
-        _command(["fast-import", "--quiet", "--done", "--date-format=raw"]),
-        cwd=directory, env=_environment(directory), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        git_program.command(git_dir, ["fast-import", "--quiet", "--done", "--date-format=raw"]),
+        cwd="/", env=git_program.environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         assert process.stdin is not None
@@ -248,35 +253,9 @@ def _feed(directory: str, stream: Iterable[bytes]) -> None:
         raise MulliganError(f"git fast-import failed: {words.strip()}")
 
 
-def _git(directory: str, *arguments: str) -> str:
-    done = _run(list(arguments), directory)
+def _git(git_dir: str, *arguments: str) -> str:
+    done = git_program.run(git_dir, arguments)
     if done.returncode:
         words = done.stderr.decode("utf-8", "replace").strip()
-        raise MulliganError(f"git {arguments[0]} failed in {directory}: {words}")
+        raise MulliganError(f"git {arguments[0]} failed in {git_dir}: {words}")
     return done.stdout.decode("utf-8", "surrogateescape")
-
-
-def _run(arguments: list[str], directory: str | None) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(
-            _command(arguments), cwd=directory, env=_environment(directory or "/"),
-            capture_output=True, check=False, timeout=60,
-        )  # fmt: skip
-    except FileNotFoundError as problem:
-        raise Unsupported(
-            "There is no git on this machine, and --format git needs it."
-        ) from problem
-
-
-def _command(arguments: list[str]) -> list[str]:
-    return ["git", "-c", "core.hooksPath=/dev/null", *arguments]
-
-
-def _environment(directory: str) -> dict[str, str]:
-    """Without what points git elsewhere; a repository further up is not the one that was named."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {
-        "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(directory)),
-        "GIT_TERMINAL_PROMPT": "0",
-        "LC_ALL": "C",
-    }

@@ -30,6 +30,22 @@ def global_excludes(
     return read(os.path.join(top, path)) if path else None
 
 
+def effective(
+    repository: tuple[bytes, bytes] | None, environ: Mapping[str, str]
+) -> dict[bytes, bytes]:
+    """The settings in force for a repository, without sections that have a name of their own.
+
+    A key without a value is true, as in git.
+    """
+    home = _variable(environ, "HOME")
+    xdg = _variable(environ, "XDG_CONFIG_HOME") or (home and os.path.join(home, b".config"))
+    return {
+        key: b"true" if value is None else value
+        for file in _config_files(home, xdg, repository, environ)
+        for key, value in settings(file, environ)
+    }
+
+
 def _config_files(
     home: bytes | None,
     xdg: bytes | None,

@@ -51,7 +51,7 @@ _found = Remembered[GitSources]()
 
 def _find(root: bytes, environ: Mapping[str, str]) -> GitSources:
     root = _without_links(root)
-    found = _work_tree(root)
+    found = work_tree(root)
     if found is None:
         return GitSources((), b"", None, global_excludes(root, None, environ), None, b"")
     top, (gitdir, commondir) = found
@@ -114,7 +114,7 @@ def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
 
 def head(root: bytes) -> str | None:
     """The commit that the repository of a folder stands at; `None` before the first one."""
-    found = _work_tree(os.path.realpath(root))
+    found = work_tree(os.path.realpath(root))
     if found is None:
         return None
     _top, (gitdir, commondir) = found
@@ -247,7 +247,7 @@ def _uses_sha256(gitdir: bytes) -> bool:
     return (values.get(b"extensions.objectformat") or b"").lower() == b"sha256"
 
 
-def _work_tree(root: bytes) -> tuple[bytes, tuple[bytes, bytes]] | None:
+def work_tree(root: bytes) -> tuple[bytes, tuple[bytes, bytes]] | None:
     """The top of the work tree that holds the root, on the same file system as git wants it."""
     top = root
     while True:
