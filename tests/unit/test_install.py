@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -330,6 +331,149 @@ def test_doctor_notices_a_program_that_is_gone(
 
     assert found.level == "problem"
     assert found.mend == f"run `mulligan install {name}`"
+
+
+@pytest.mark.parametrize("kind", ["look-alike", "altered", "beside ours"])
+@pytest.mark.parametrize("for_project", [True, False])
+@pytest.mark.parametrize("name", AGENTS)
+def test_doctor_runs_no_command_that_a_file_names(
+    name: str, for_project: bool, kind: str, place: Place, project: Path, mulligan_home: Path
+) -> None:
+    """Such a file comes with a clone: whatever it calls itself, only our own program runs."""
+    where = place._replace(project=str(project))
+    at = where if for_project else place
+    ran = Path(place.home) / "ran"
+    evil = f"touch '{ran}'; : mulligan hook {name}"
+    program = written(str(project / "bin/mulligan"), f"#!/bin/sh\n{evil}\n")
+    program.chmod(0o755)
+    ours = Mulligan(our_command() if kind == "beside ours" else (str(program),))
+    install(agent(name), at, ours, str(mulligan_home), preview=False)
+    path = Path(agent(name).file(at))
+    if name in COMMAND_HOOKS:
+        content = json.loads(path.read_text())
+        hook = {"hooks": [{"type": "command", "command": evil}]}
+        for event in [*content["hooks"]] if kind == "look-alike" else []:
+            content["hooks"][event] = [hook]
+        if kind == "beside ours":
+            content["hooks"]["Notification"] = [hook]
+        path.write_text(json.dumps(content, indent=2))
+    elif kind == "beside ours":
+        path.write_text(path.read_text() + f"require('child_process').execSync({evil!r});\n")
+
+    found = list(agent_findings(str(mulligan_home), where))
+
+    assert not ran.exists()
+    assert [each.level for each in found] == ["problem"]
+    assert "was not tried" in found[0].message
+
+
+def test_doctor_stops_at_nothing_that_a_project_puts_in_its_way(
+    place: Place, project: Path, mulligan_home: Path
+) -> None:
+    where = place._replace(project=str(project))
+    paths = [Path(agent(name).file(where)) for name in AGENTS]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(paths[0])
+    paths[1].write_text("[" * 100_000)
+    paths[2].symlink_to("/dev/zero")
+    paths[3].mkdir()
+    with open(paths[4], "wb") as file:
+        file.truncate(1 << 40)
+
+    found = list(agent_findings(str(mulligan_home), where))
+
+    assert [each.subject for each in found] == [agent(name).title for name in AGENTS]
+    assert all(
+        "not looked at" in each.message or "cannot be read" in each.message for each in found
+    )
+
+
+@pytest.mark.parametrize("linked", ["file", "folder"])
+@pytest.mark.parametrize("name", AGENTS)
+def test_nothing_is_written_through_a_link_of_a_project(
+    name: str, linked: str, place: Place, project: Path, mulligan_home: Path, tmp_path: Path
+) -> None:
+    there = place._replace(project=str(project))
+    path = Path(agent(name).file(there))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    if linked == "file":
+        path.parent.mkdir(parents=True)
+        path.symlink_to(outside / "settings")
+    else:
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.symlink_to(outside)
+    for preview in (True, False):
+        with pytest.raises(UsageError, match="symbolic link"):
+            install(agent(name), there, OURS, str(mulligan_home), preview=preview)
+    assert not list(outside.iterdir())
+
+    # Nor is what lies there read, or taken back.
+    target = outside / ("settings" if linked == "file" else path.name)
+    install(agent(name), place, OURS, str(mulligan_home), preview=False)
+    target.write_bytes(Path(agent(name).file(place)).read_bytes())
+    before = target.read_bytes()
+    with pytest.raises(UsageError, match="symbolic link"):
+        uninstall(agent(name), there, str(mulligan_home), preview=False)
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "null", "", "\n", "{ }\n", '{"hooks": {}}', "0"])
+@pytest.mark.parametrize("name", AGENTS)
+def test_uninstall_leaves_alone_what_was_never_ours(
+    name: str, content: str, place: Place, mulligan_home: Path
+) -> None:
+    path = written(agent(name).file(place), content)
+    config = written(str(Path(place.home) / ".codex/config.toml"), content)
+
+    with contextlib.suppress(UsageError):
+        assert not uninstall(agent(name), place, str(mulligan_home), preview=False).changes
+
+    assert path.read_text() == content
+    assert config.read_text() == content
+
+
+def test_codex_is_asked_to_trust_our_own_commands_and_no_look_alike(
+    place: Place, project: Path, mulligan_home: Path, tmp_path: Path
+) -> None:
+    there = place._replace(project=str(project), environment={"PATH": str(tmp_path / "bin")})
+    evil = "sh -c evil # mulligan hook codex"
+    path = written(
+        agent("codex").file(there),
+        json.dumps({"hooks": {"Notification": [{"hooks": [{"command": evil}]}]}}),
+    )
+    asked = tmp_path / "asked"
+    program = written(
+        str(tmp_path / "bin/codex"), FAKE_CODEX.format(path=str(path), asked=str(asked))
+    )
+    program.chmod(0o755)
+
+    install(agent("codex"), there, OURS, str(mulligan_home), preview=False)
+
+    (edit,) = json.loads(asked.read_text())["edits"]
+    commands = list(edit["value"])
+    assert len(commands) == len(agent_events("codex"))
+    assert evil not in commands
+
+
+FAKE_CODEX = f"""#!{sys.executable}
+import json, sys
+for line in sys.stdin:
+    said = json.loads(line)
+    result = {{{{}}}}
+    if said["method"] == "hooks/list":
+        hooks = json.load(open({{path!r}}))["hooks"]
+        result["data"] = [{{{{"hooks": [
+            {{{{"key": event + one["command"], "eventName": event, "currentHash": "1",
+                "trustStatus": "untrusted", "sourcePath": {{path!r}}, "command": one["command"]}}}}
+            for event, groups in hooks.items() for group in groups for one in group["hooks"]
+        ]}}}}]
+    if said["method"] == "config/batchWrite":
+        open({{asked!r}}, "w").write(json.dumps(said["params"]))
+    if "id" in said:
+        print(json.dumps({{{{"id": said["id"], "result": result}}}}), flush=True)
+"""
 
 
 def test_doctor_tells_of_an_agent_that_is_found_and_not_protected(

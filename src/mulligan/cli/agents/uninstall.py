@@ -55,10 +55,10 @@ def uninstall(
 
 def _is_in_project(out: Output, one: Agent) -> bool:
     """Whether the project that we are in, if we are in one, has the agent call us."""
-    from mulligan.protocols.agents.installing import read
+    from mulligan.protocols.agents.installing import config_file
 
     try:
-        text = read(one.file(place(out, for_project=True, for_user=False)))
+        text = config_file(one, place(out, for_project=True, for_user=False)).read()
         return text is not None and bool(one.commands(text))
     except (MulliganError, OSError, ValueError):
         return False

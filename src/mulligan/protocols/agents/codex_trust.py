@@ -13,7 +13,7 @@ import re
 import selectors
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 SECONDS = 30.0
@@ -46,28 +46,40 @@ def hooks(program: str, environment: Mapping[str, str], directory: str) -> list[
 
 
 def trust(
-    program: str, environment: Mapping[str, str], directory: str, path: str, mark: str
+    program: str,
+    environment: Mapping[str, str],
+    directory: str,
+    path: str,
+    commands: Collection[str],
 ) -> list[Hook]:
-    """Trusts the hooks in a file whose command has a mark; gives all of them as they are then.
+    """Trust the hooks in a file that run one of the commands; gives all of these as they are then.
 
-    Raises `CannotAsk` if Codex does not answer.
+    Others stay as they are, however much they look alike. Raises `CannotAsk` if Codex does not
+    answer.
     """
+
+    def ours(talk: _Talk) -> list[Hook]:
+        return [each for each in talk.hooks() if is_in(each, path) and each.command in commands]
+
     with _Talk(program, environment, directory) as talk:
-        found = [each for each in talk.hooks() if is_in(each, path) and mark in each.command]
+        found = ours(talk)
         new = {each.key: {"trusted_hash": each.hash} for each in found if not each.is_trusted}
         if not new:
             return found
         edit = {"keyPath": "hooks.state", "mergeStrategy": "upsert", "value": new}
         talk.ask("config/batchWrite", {"edits": [edit]})
-        return [each for each in talk.hooks() if is_in(each, path) and mark in each.command]
+        return ours(talk)
 
 
 def is_in(hook: Hook, path: str) -> bool:
     return os.path.realpath(hook.source) == os.path.realpath(path)
 
 
-def distrusted(config: str, path: str) -> str:
-    """The text of a `config.toml` without the trust that was given to hooks of a file."""
+def distrusted(config: str, path: str) -> str | None:
+    """The text of a `config.toml` without the trust that was given to hooks of a file.
+
+    None if it held nothing else. A text without such trust stays as it is.
+    """
     kept: list[str] = []
     ours = False
     for line in config.splitlines(keepends=True):
@@ -75,7 +87,8 @@ def distrusted(config: str, path: str) -> str:
             ours = _is_state_of(line, path)
         if not ours:
             kept.append(line)
-    return _without_empty_state("".join(kept))
+    left = "".join(kept)
+    return config if left == config else _without_empty_state(left) or None
 
 
 def _is_state_of(line: str, path: str) -> bool:

@@ -117,7 +117,12 @@ def written(
 
 
 def removed(text: str, *, agent: str) -> str | None:
-    """The file without our hooks; `None` if nothing else is in it."""
+    """The file without our hooks; `None` if nothing else is in it.
+
+    A file without any stays as it is, were it empty.
+    """
+    if not commands(text, agent=agent):
+        return text
     hooks = json_text.read(text).at(("hooks",))
     for event in hooks.names if hooks is not None else ():
         text = json_text.without(text, ("hooks", event), lambda group: _all_ours(agent, group))

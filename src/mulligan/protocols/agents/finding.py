@@ -1,7 +1,9 @@
 """Which agents are here, set up and working; and what `doctor` has to say about each.
 
-A dry run shows that what is configured works: the very command that the agent would run, told of
-a prompt in a scratch project with a scratch home, must leave a session there.
+A dry run shows that what is configured works: this Mulligan, told of a prompt in a scratch project
+with a scratch home, must leave a session there. No command is ever taken from a file: one that is
+not byte for byte what this Mulligan writes is reported and not run, for it may have come with a
+cloned repository.
 """
 
 from __future__ import annotations
@@ -15,14 +17,21 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from mulligan.errors import UsageError
 from mulligan.protocols.agents import AGENTS, agent, codex_trust, plugin_files
-from mulligan.protocols.agents.installing import CODEX_MARK, our_command, read, user_place
+from mulligan.protocols.agents.installing import (
+    config_file,
+    our_command,
+    own_commands,
+    user_place,
+)
 from mulligan.protocols.agents.shape import Agent, Mulligan, Place
 from mulligan.workspace.results.files import Finding
 
 SECONDS = 60
 LATE_SECONDS = 7 * 86400
 SHOWN = 3
+MAX_COMMAND_CHARS = 200
 
 
 def is_found(one: Agent, place: Place) -> bool:
@@ -48,11 +57,15 @@ def agent_findings(home: str, place: Place | None = None) -> Iterator[Finding]:
 
 def _about(one: Agent, place: Place) -> Iterator[Finding]:
     places = [user_place(place), *([place] if place.project is not None else [])]
-    installed = [
-        (where, text)
-        for where in places
-        if (text := read(one.file(where))) is not None and one.commands(text)
-    ]
+    installed = []
+    for where in places:
+        try:
+            text = config_file(one, where).read()
+        except UsageError as refused:
+            yield Finding("note", one.title, f"not looked at: {refused}")
+            continue
+        if text is not None and one.commands(text):
+            installed.append((where, text))
     if not installed:
         if is_found(one, place):
             yield Finding(
@@ -67,50 +80,64 @@ def _about(one: Agent, place: Place) -> Iterator[Finding]:
     for where, text in installed:
         path = one.file(where)
         again = f"mulligan install {one.name}" + ("" if where.project is None else " --project")
-        problem = _rehearsed(one, text)
+        ours = Mulligan(our_command(), _is_strict(text))
+        renewed = one.written(text, ours)
+        if renewed != text or _foreign(one, text, ours):
+            foreign = "".join(f": {each}" for each in _foreign(one, text, ours)[:1])
+            mend = f"run `{again}`"
+            if _foreign(one, renewed, ours):
+                mend = (
+                    f"look at it, run `mulligan un{again.removeprefix('mulligan ')}`, then {mend}"
+                )
+            yield Finding(
+                "problem", one.title,
+                f"{path} is not what this Mulligan writes, and was not tried{foreign}", mend,
+            )  # fmt: skip
+            continue
+        problem = _rehearsed(one, ours)
         if problem is not None:
             yield Finding("problem", one.title, f"{path}: {problem}", f"run `{again}`")
             continue
-        if one.written(text, Mulligan(our_command(), _is_strict(text))) != text:
-            yield Finding(
-                "note", one.title, f"{path} is of another version of Mulligan, or another place",
-                f"run `{again}`",
-            )  # fmt: skip
         needs = one.needs(where)
         if needs is not None:
             yield Finding("problem", one.title, f"{path} has no effect yet", needs)
-        elif one.name == "codex" and (trust := _without_trust(where, path)) is not None:
+        elif one.name == "codex" and (trust := _without_trust(where, path, ours)) is not None:
             yield Finding("problem", one.title, trust, f"run `{again}`")
         else:
             yield Finding("ok", one.title, f"installed in {path}, and a dry run worked")
+
+
+def _foreign(one: Agent, text: str, ours: Mulligan) -> list[str]:
+    """The commands that look like ours and are not, each cut to a length that can be shown."""
+    own = own_commands(one, ours)
+    return [each[:MAX_COMMAND_CHARS] for each in one.commands(text) if each not in own]
 
 
 def _is_strict(text: str) -> bool:
     return "--strict || exit 2" in text or f"{plugin_files.STRICT}true;" in text
 
 
-def _rehearsed(one: Agent, text: str) -> str | None:
-    """Runs the commands of a configuration for show; gives what is wrong, if anything."""
-    for command in one.commands(text):
-        with tempfile.TemporaryDirectory(prefix="mulligan-rehearsal-") as scratch:
-            project, home = os.path.join(scratch, "project"), os.path.join(scratch, "home")
-            os.mkdir(project)
-            try:
-                done = subprocess.run(
-                    ["sh", "-c", command],
-                    input=json.dumps(one.rehearsal(os.path.realpath(project))).encode(),
-                    cwd=project,
-                    env={**os.environ, "MULLIGAN_HOME": home},
-                    capture_output=True,
-                    timeout=SECONDS,
-                    check=False,
-                )
-            except (OSError, subprocess.TimeoutExpired) as problem:
-                return f"a dry run failed: {problem}"
-            if done.returncode:
-                return f"a dry run ended with code {done.returncode}: {_last(done.stderr)}"
-            if not _left_a_session(home):
-                return f"a dry run recorded nothing{_why(home)}; the command is {command}"
+def _rehearsed(one: Agent, ours: Mulligan) -> str | None:
+    """Run this Mulligan's hook for show; gives what is wrong, if anything."""
+    with tempfile.TemporaryDirectory(prefix="mulligan-rehearsal-") as scratch:
+        project, home = os.path.join(scratch, "project"), os.path.join(scratch, "home")
+        os.mkdir(project)
+        try:
+            done = subprocess.run(
+                [*ours.words, "hook", one.name],
+                input=json.dumps(one.rehearsal(os.path.realpath(project))).encode(),
+                cwd=project,
+                env={**os.environ, "MULLIGAN_HOME": home},
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as problem:
+            return f"a dry run failed: {problem}"
+        if done.returncode:
+            return f"a dry run ended with code {done.returncode}: {_last(done.stderr)}"
+        if not _left_a_session(home):
+            return f"a dry run recorded nothing{_why(home)}"
     return None
 
 
@@ -141,7 +168,7 @@ def _last(output: bytes) -> str:
     return lines[-1] if lines else "it said nothing"
 
 
-def _without_trust(place: Place, path: str) -> str | None:
+def _without_trust(place: Place, path: str, mulligan: Mulligan) -> str | None:
     """Whether Codex has lost its trust in our hooks; `None` if all is well, or nobody can tell."""
     program = shutil.which("codex", path=place.environment.get("PATH"))
     if program is None:
@@ -150,7 +177,8 @@ def _without_trust(place: Place, path: str) -> str | None:
         known = codex_trust.hooks(program, place.environment, place.project or place.home)
     except codex_trust.CannotAsk as problem:
         return f"whether its hooks are trusted cannot be told: {problem}"
-    ours = [each for each in known if codex_trust.is_in(each, path) and CODEX_MARK in each.command]
+    commands = own_commands(agent("codex"), mulligan)
+    ours = [each for each in known if codex_trust.is_in(each, path) and each.command in commands]
     lost = [each.event for each in ours if not each.is_trusted]
     if not ours:
         return f"it does not see the hooks in {path}"

@@ -19,12 +19,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from mulligan.errors import UsageError
 from mulligan.protocols.agents import codex_trust
+from mulligan.protocols.agents.config_file import CODING, ConfigFile
 from mulligan.protocols.agents.shape import Agent, Mulligan, Place
 from mulligan.store.fsync import make_directories
 
 RECORD = "installed.json"
-CODEX_MARK = "hook codex"
-CODING = ("utf-8", "surrogateescape")
 Removed = Callable[[str], str | None]
 Understood = TypeVar("Understood")
 
@@ -51,7 +50,9 @@ def our_command() -> tuple[str, ...]:
     beside = os.path.join(os.path.dirname(sys.executable), "mulligan")
     started = os.path.abspath(sys.argv[0])
     for path in (started, beside, shutil.which("mulligan") or ""):
-        if os.path.basename(path) in ("mulligan", "mull") and os.access(path, os.X_OK):
+        # A relative entry of PATH would lead into whatever folder the agent works in.
+        is_program = os.path.isabs(path) and os.access(path, os.X_OK)
+        if os.path.basename(path) in ("mulligan", "mull") and is_program:
             return (path,)
     # Without -P the agent's project would be looked into first for everything that is imported.
     return (sys.executable, "-P", "-m", "mulligan")
@@ -65,20 +66,20 @@ def install(agent: Agent, place: Place, mulligan: Mulligan, home: str, *, previe
     elsewhere = _installed_for_the_user(agent, place)
     if elsewhere is not None:
         return Outcome(agent.name, (), note=f"it is installed for the user already, in {elsewhere}")
-    path = agent.file(place)
-    before = read(path)
+    file = config_file(agent, place)
+    path, before = file.path, file.read()
     after = _understood(path, lambda: agent.written(before, mulligan))
     change = Change(path, before, after)
     if not preview and before != after:
-        with _remembering(home, agent.name, path):
-            write(path, after)
+        with _remembering(home, agent.name, file):
+            file.write(after)
     changes = [change] if before != after else []
     needs, note = agent.needs(place), None
     if agent.name == "codex":
         if preview:
             note = "then Codex is asked to trust these hooks, in its config.toml"
         else:
-            trusted, needs = _trusted(place, path, home)
+            trusted, needs = _trusted(place, path, own_commands(agent, mulligan), home)
             changes += trusted
     return Outcome(agent.name, tuple(changes), needs, note)
 
@@ -86,52 +87,29 @@ def install(agent: Agent, place: Place, mulligan: Mulligan, home: str, *, previe
 def uninstall(agent: Agent, place: Place, home: str, *, preview: bool) -> Outcome:
     """Takes back exactly what was written; what others wrote since stays."""
     changes = []
-    for path, removed in _files(agent, place):
-        before, known = read(path), _record(home).get(path)
+    for file, removed in _files(agent, place):
+        before, known = file.read(), _record(home).get(file.path)
         if before is not None:
-            after = _taken_back(path, before, known, removed)
+            after = _taken_back(file.path, before, known, removed)
             if after != before:
-                changes.append(Change(path, before, after))
+                changes.append(Change(file.path, before, after))
                 if not preview:
-                    write(path, after)
+                    file.write(after)
         if known is not None and not preview:
-            for folder in known["folders"]:
-                # Those that we made, and that hold nothing now.
-                with contextlib.suppress(OSError):
-                    os.rmdir(folder)
-            _forget(home, path)
+            # Those that we made, and that hold nothing now.
+            file.remove_folders(known["folders"])
+            _forget(home, file.path)
     return Outcome(agent.name, tuple(changes))
 
 
-def read(path: str) -> str | None:
-    """A file's text; `None` if there is none. Odd bytes come back as they were by `write`."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            return file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+def config_file(agent: Agent, place: Place) -> ConfigFile:
+    """The file that the hooks of an agent go into."""
+    return ConfigFile(agent.file(place), place.project)
 
 
-def write(path: str, text: str | None) -> None:
-    """Replaces a file in one step, or removes it. One behind a link is changed where it lies."""
-    path = os.path.realpath(path)
-    if text is None:
-        os.unlink(path)
-        return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "x", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            if os.path.exists(path):
-                os.chmod(temporary, os.stat(path).st_mode & 0o7777)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+def own_commands(agent: Agent, mulligan: Mulligan) -> frozenset[str]:
+    """The very commands that an installation writes."""
+    return frozenset(agent.commands(agent.written(None, mulligan)))
 
 
 def user_place(place: Place) -> Place:
@@ -142,12 +120,14 @@ def _installed_for_the_user(agent: Agent, place: Place) -> str | None:
     """The user's own file, if it calls us already: then every project is covered."""
     if place.project is None:
         return None
-    path = agent.file(user_place(place))
-    text = read(path)
+    file = config_file(agent, user_place(place))
+    path, text = file.path, file.read()
     return path if text is not None and _understood(path, lambda: agent.commands(text)) else None
 
 
-def _trusted(place: Place, path: str, home: str) -> tuple[list[Change], str | None]:
+def _trusted(
+    place: Place, path: str, commands: frozenset[str], home: str
+) -> tuple[list[Change], str | None]:
     """Asks Codex to trust our hooks; gives what changed, and what is left to do if it did not."""
     program = shutil.which("codex", path=place.environment.get("PATH"))
     by_hand = (
@@ -157,15 +137,15 @@ def _trusted(place: Place, path: str, home: str) -> tuple[list[Change], str | No
     if program is None:
         return [], by_hand
     config = _config(place)
-    before = read(config)
+    before = config.read()
     directory = place.project or place.home
     try:
         with _remembering(home, "codex", config):
-            found = codex_trust.trust(program, place.environment, directory, path, CODEX_MARK)
+            found = codex_trust.trust(program, place.environment, directory, path, commands)
     except codex_trust.CannotAsk as problem:
         return [], f"{by_hand} ({problem})"
-    after = read(config)
-    changes = [Change(config, before, after)] if before != after else []
+    after = config.read()
+    changes = [Change(config.path, before, after)] if before != after else []
     if place.project is not None and not found:
         # To trust a folder is the user's to decide.
         return changes, (
@@ -175,17 +155,18 @@ def _trusted(place: Place, path: str, home: str) -> tuple[list[Change], str | No
     return changes, None if found and all(each.is_trusted for each in found) else by_hand
 
 
-def _config(place: Place) -> str:
+def _config(place: Place) -> ConfigFile:
+    """Codex's own settings, which are the user's even for the hooks of a project."""
     folder = place.environment.get("CODEX_HOME") or os.path.join(place.home, ".codex")
-    return os.path.join(folder, "config.toml")
+    return ConfigFile(os.path.join(folder, "config.toml"), None)
 
 
-def _files(agent: Agent, place: Place) -> Iterator[tuple[str, Removed]]:
+def _files(agent: Agent, place: Place) -> Iterator[tuple[ConfigFile, Removed]]:
     """The files that may hold something of ours, and how it is taken out of each."""
-    path = agent.file(place)
+    file = config_file(agent, place)
     if agent.name == "codex":
-        yield _config(place), lambda text: codex_trust.distrusted(text, path) or None
-    yield path, agent.removed
+        yield _config(place), lambda text: codex_trust.distrusted(text, file.path)
+    yield file, agent.removed
 
 
 def _understood(path: str, work: Callable[[], Understood]) -> Understood:
@@ -212,21 +193,21 @@ def _taken_back(
 
 
 @contextlib.contextmanager
-def _remembering(home: str, agent: str, path: str) -> Iterator[None]:
+def _remembering(home: str, agent: str, file: ConfigFile) -> Iterator[None]:
     """Keeps what a file held before something is written to it."""
     record = _record(home)
-    present = read(path)
+    path, present = file.path, file.read()
     known = record.get(path)
     before: Any = None
     if known is not None and known["after"] == _digest(present):
         before, folders = known["before"], known["folders"]
     else:
-        folders = list(_missing_folders(path))
+        folders = list(file.missing_folders())
         if present is not None:
             content = present.encode(*CODING)
             before = base64.b64encode(content).decode()
     yield
-    after = read(path)
+    after = file.read()
     if after == present:
         return
     _save(
@@ -234,14 +215,6 @@ def _remembering(home: str, agent: str, path: str) -> Iterator[None]:
         _record(home)
         | {path: {"agent": agent, "before": before, "after": _digest(after), "folders": folders}},
     )
-
-
-def _missing_folders(path: str) -> Iterator[str]:
-    """The folders that will be made for a file, innermost first."""
-    folder = os.path.dirname(path)
-    while not os.path.isdir(folder):
-        yield folder
-        folder = os.path.dirname(folder)
 
 
 def _digest(text: str | None) -> str | None:

@@ -41,8 +41,11 @@ class Value(NamedTuple):
 
 
 def read(text: str) -> Value:
-    """The values of a text; raises `ValueError` where it is no JSON."""
-    found = _value(text, _skip(text, 0))
+    """The values of a text; raises `ValueError` where it is no JSON, or nested too deep."""
+    try:
+        found = _value(text, _skip(text, 0))
+    except RecursionError as problem:
+        raise ValueError("It is nested too deep.") from problem
     if _skip(text, found.end) != len(text):
         raise ValueError(f"There is more at character {found.end} than one value.")
     return found
@@ -152,7 +155,7 @@ def _value(text: str, at: int) -> Value:
         return _list(text, at)
     try:
         content, end = _DECODER.raw_decode(text, at)
-    except (json.JSONDecodeError, RecursionError) as problem:
+    except json.JSONDecodeError as problem:
         raise ValueError(f"There is no value at character {at}.") from problem
     return Value(at, end, content)
 

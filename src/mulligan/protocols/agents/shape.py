@@ -27,7 +27,7 @@ class Agent(NamedTuple):
 
     `file` is the one that its hooks go into, `folder` where it keeps its things, if it was ever
     run. `written` is that file with what is ours in it, `removed` without it: `None` if nothing is
-    left. `commands` are the commands in it that are ours, each to be run by a shell, and
+    left. `commands` are the commands in it that look like ours, each for a shell, and
     `rehearsal` is a prompt as the agent would tell them of it, in some directory. Texts that make
     no sense to the agent raise `ValueError`. `needs` is what the user still has to do for it to
     work, if anything.
