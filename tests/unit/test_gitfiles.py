@@ -6,9 +6,11 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mulligan.worktree.ignore import git_config
 from mulligan.worktree.ignore.git_repo import GitSources, git_sources, repository_of, tracked_paths
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="compares with git")
@@ -343,3 +345,55 @@ def test_included_configuration_counts_where_it_is_included(tmp_path: Path) -> N
         assert sources(tmp_path, HOME=str(tmp_path)).global_excludes == b"two"
         (tmp_path / ".gitconfig").write_text(line + point)
         assert sources(tmp_path, HOME=str(tmp_path)).global_excludes == b"one"
+
+
+@pytest.mark.parametrize("fan_out", [2, 50])
+def test_configuration_that_includes_more_and_more_is_read_within_bounds(
+    fan_out: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file includes the next one many times over: ten levels would be 50 to the tenth."""
+    opened: list[bytes] = []
+    whole = git_config.read
+
+    def counted(path: bytes, **given: Any) -> bytes | None:
+        opened.append(path)
+        return whole(path, **given)
+
+    monkeypatch.setattr(git_config, "read", counted)
+    for level in range(12):
+        includes = f"[include]\npath = c{level + 1}\n" * fan_out
+        (tmp_path / f"c{level}").write_text(f"{includes}[core]\nexcludesFile = {level}\n")
+
+    found = list(git_config.settings(os.fsencode(tmp_path / "c0"), {}))
+
+    assert len(opened) == 1 + git_config.MAX_INCLUDED_FILES
+    assert found[-1] == (b"core.excludesfile", b"0"), "what the file itself says comes last"
+    assert os.fsencode(tmp_path / "c11") not in opened, "git includes ten deep"
+
+
+def test_configuration_is_read_up_to_a_size_in_all(tmp_path: Path) -> None:
+    most = git_config.MAX_CONFIG_BYTES
+    (tmp_path / "small").write_text("[core]\neol = small\n")
+    with open(tmp_path / "large", "wb") as file:
+        file.write(b"[core]\neol = large\n")
+        file.truncate(most - 10)
+    (tmp_path / "top").write_text("[include]\npath = small\npath = large\npath = small\n")
+    found = list(git_config.settings(os.fsencode(tmp_path / "top"), {}))
+    assert [value for key, value in found if key == b"core.eol"] == [b"small", b"small"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"[core]\neol = " + b"x" * (1 << 21), b"[core]\neol = x" + b" " * (1 << 21) + b"y"),
+        *(
+            b'[a "' + b"b" * (1 << 21) + b'"]\n',
+            b"[" + b"n" * (1 << 20) + b"]\n" + b"a\n" * 100_000,
+        ),
+        b'[a    "b"]\n' * 100_000,
+    ],
+    ids=["value", "spaces", "section", "keys", "sections"],
+)
+def test_long_configuration_is_read_in_time_that_grows_with_its_length(content: bytes) -> None:
+    """Within the limit of any test: by copying what is read so far, each would take hours."""
+    assert len(list(git_config._parse(content))) in (0, 1, 100_000)

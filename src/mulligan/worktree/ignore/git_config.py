@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -14,6 +15,14 @@ VARIABLES = (
     "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL",
 )  # fmt: skip
 """All of the environment that makes a difference here."""
+MAX_INCLUDE_DEPTH = 10
+"""As in git."""
+MAX_INCLUDED_FILES = 100
+MAX_CONFIG_BYTES = 4 << 20
+"""Of a configuration file and of all that it includes."""
+MAX_SECTION_BYTES = 100
+SECTIONS = (b"core", b"extensions", b"include")
+"""The sections that count here; others are not kept."""
 
 
 def global_excludes(
@@ -33,10 +42,7 @@ def global_excludes(
 def effective(
     repository: tuple[bytes, bytes] | None, environ: Mapping[str, str]
 ) -> dict[bytes, bytes]:
-    """The settings in force for a repository, without sections that have a name of their own.
-
-    A key without a value is true, as in git.
-    """
+    """The settings in force for a repository. A key without a value is true, as in git."""
     home = _variable(environ, "HOME")
     xdg = _variable(environ, "XDG_CONFIG_HOME") or (home and os.path.join(home, b".config"))
     return {
@@ -71,29 +77,35 @@ def _config_files(
             yield os.path.join(gitdir, b"config.worktree")
 
 
-def settings(
-    path: bytes, environ: Mapping[str, str], within: tuple[bytes, ...] = ()
-) -> Iterator[tuple[bytes, bytes | None]]:
-    """The settings of a configuration file as (section.key, value), those it includes too.
+def settings(path: bytes, environ: Mapping[str, str]) -> Iterator[tuple[bytes, bytes | None]]:
+    """The settings of a file's `SECTIONS` as (section.key, value), those it includes too.
 
     Sections and keys come in lower case; the value is None where there is a key only. Ends at
-    the first thing that is not in git's syntax.
+    the first thing that is not in git's syntax. Includes beyond git's depth, or beyond the limits
+    above on files and bytes, are skipped.
     """
-    data = read(path)
-    if data is None or len(within) > 10 or (within and os.path.realpath(path) in within):
-        return
-    for key, value in _parsed(data):
-        yield key, value
-        if key == b"include.path" and value:
-            here = os.path.realpath(path)
-            included = os.path.join(os.path.dirname(here), _expanded(value, environ) or b"")
-            yield from settings(included, environ, (*within, here))
+    files_left, bytes_left = MAX_INCLUDED_FILES, MAX_CONFIG_BYTES
+
+    def walk(path: bytes, within: tuple[bytes, ...]) -> Iterator[tuple[bytes, bytes | None]]:
+        nonlocal files_left, bytes_left
+        here = os.path.realpath(path)
+        data = None if here in within else read(path, limit=bytes_left)
+        bytes_left -= len(data or b"")
+        for key, value in _parsed(data or b""):
+            yield key, value
+            may_include = files_left > 0 and len(within) < MAX_INCLUDE_DEPTH
+            if key == b"include.path" and value and may_include:
+                files_left -= 1
+                included = os.path.join(os.path.dirname(here), _expanded(value, environ) or b"")
+                yield from walk(included, (*within, here))
+
+    return walk(path, ())
 
 
 @lru_cache(maxsize=64)
 def _parsed(data: bytes) -> tuple[tuple[bytes, bytes | None], ...]:
-    """The settings in a configuration file; most looks find the same files again."""
-    return tuple(_parse(data))
+    """The settings in a configuration file; most scans find the same files again."""
+    return tuple(each for each in _parse(data) if each[0].rpartition(b".")[0] in SECTIONS)
 
 
 def _parse(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
@@ -104,7 +116,7 @@ def _parse(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
     while at < len(text):
         char = text[at : at + 1]
         if char.isspace():
-            at += 1
+            at = _end_of(_SPACES, text, at)
         elif char in b"#;":
             at = _line_end(text, at)
         elif char == b"[":
@@ -114,11 +126,9 @@ def _parse(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
             section, at = header
         else:
             start = at
-            while text[at : at + 1].isalnum() or text[at : at + 1] == b"-":
-                at += 1
+            at = _end_of(_KEY, text, at)
             key = section + b"." + text[start:at].lower()
-            while text[at : at + 1] in (b" ", b"\t"):
-                at += 1
+            at = _end_of(_BLANKS, text, at)
             if start == at:
                 return
             if text[at : at + 1] in (b"\n", b"", b"#", b";"):
@@ -136,40 +146,39 @@ def _parse(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
 def _section(text: bytes, at: int) -> tuple[bytes, int] | None:
     """The name of the section whose header begins at the place, and where the header ends."""
     start = at
-    while text[at : at + 1].isalnum() or text[at : at + 1] in (b"-", b"."):
-        at += 1
+    at = _end_of(_SECTION, text, at)
     name = text[start:at].lower()
     if text[at : at + 1] in (b" ", b"\t"):
-        at += len(text[at:]) - len(text[at:].lstrip(b" \t"))
-        if text[at : at + 1] != b'"':
+        own = _OWN_NAME.match(text, at)
+        if own is None:
             return None
-        name += b"."
-        at += 1
-        while text[at : at + 1] != b'"':
-            at += text[at : at + 1] == b"\\"
-            if text[at : at + 1] in (b"", b"\n"):
-                return None
-            name += text[at : at + 1]
-            at += 1
-        at += 1
-    return (name, at + 1) if text[at : at + 1] == b"]" else None
+        name += b"." + re.sub(rb"\\(.)", rb"\1", own[1])
+        at = own.end()
+    # Each key is kept with the name before it, and no section that counts has a long one.
+    return (name[:MAX_SECTION_BYTES], at + 1) if text[at : at + 1] == b"]" else None
 
 
 def _value(text: bytes, at: int) -> tuple[bytes, int] | None:
     """The value that begins at the place, without quotes and comment, and where its line ends."""
-    value = b""
+    value = bytearray()
     spaces = 0  # kept only when something follows them
     quoted = False
     while True:
+        run = _end_of(_QUOTED if quoted else _PLAIN, text, at)
+        if run > at:
+            value += b" " * spaces + text[at:run]
+            spaces, at = 0, run
         char = text[at : at + 1]
         at += 1
         if char in (b"", b"\n"):
-            return None if quoted else (value, at)
+            return None if quoted else (bytes(value), at)
         if not quoted and char.isspace():
-            spaces += bool(value)
+            end = _end_of(_IN_LINE_SPACES, text, at)
+            spaces += (end - at + 1) * bool(value)
+            at = end
             continue
         if not quoted and char in b"#;":
-            return value, _line_end(text, at)
+            return bytes(value), _line_end(text, at)
         value += b" " * spaces
         spaces = 0
         if char == b'"':
@@ -182,11 +191,23 @@ def _value(text: bytes, at: int) -> tuple[bytes, int] | None:
             if escaped not in _ESCAPES:
                 return None
             value += _ESCAPES[escaped]
-        else:
-            value += char
 
 
+_SPACES = re.compile(rb"\s*")
+_BLANKS = re.compile(rb"[ \t]*")
+_IN_LINE_SPACES = re.compile(rb"[^\S\n]*")
+_KEY = re.compile(rb"[A-Za-z0-9-]*")
+_SECTION = re.compile(rb"[A-Za-z0-9.-]*")
+_OWN_NAME = re.compile(rb'[ \t]*"((?:[^"\\\n]|\\[^\n])*+)"')
+_PLAIN = re.compile(rb'[^\s"\\#;]*')
+_QUOTED = re.compile(rb'[^"\\\n]*')
 _ESCAPES = {b"t": b"\t", b"b": b"\b", b"n": b"\n", b'"': b'"', b"\\": b"\\"}
+
+
+def _end_of(run: re.Pattern[bytes], text: bytes, at: int) -> int:
+    """Where a run of characters ends that begins at the place; it may be empty."""
+    found = run.match(text, at)
+    return at if found is None else found.end()
 
 
 def _line_end(text: bytes, at: int) -> int:
@@ -215,8 +236,8 @@ def _is_true(value: bytes | None) -> bool:
     return value is not None and value.lower() not in (b"", b"0", b"false", b"no", b"off")
 
 
-def read(path: bytes, *, follow: bool = True) -> bytes | None:
-    """The content of a file, or `None` if it is none or cannot be read."""
+def read(path: bytes, *, follow: bool = True, limit: int | None = None) -> bytes | None:
+    """The content of a file, or `None` if it is none, cannot be read, or is longer than `limit`."""
     # Non-blocking, so that a pipe in the place of the file cannot hold us up.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
     if not follow:
@@ -229,7 +250,7 @@ def read(path: bytes, *, follow: bool = True) -> bytes | None:
         return None
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(status.st_mode) or (limit is not None and status.st_size > limit):
             return None
         pieces = [os.read(descriptor, status.st_size + 1)]
         while pieces[-1]:
