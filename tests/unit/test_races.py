@@ -185,39 +185,72 @@ def test_a_writer_that_never_rests_loses_nothing_to_checkpoints(
 
 
 SAVER = """
-    import time
     print("ready", flush=True)
-    saved = 0
+    rounds = 0
     while not os.path.exists(sys.argv[1] + "/stop"):
-        saved += 1
+        rounds += 1
         for number in range(20):
             path = f"{sys.argv[1]}/f{number}"
             with open(f"{sys.argv[1]}/.editor", "w") as file:
-                file.write(f"save {saved} of {number}")
+                # All of one length: only their bytes tell two saves apart.
+                file.write(f"save {rounds:09} of {number}")
             os.rename(f"{sys.argv[1]}/.editor", path)
-        time.sleep(0.003)
-    print(saved, flush=True)
+        with open(sys.argv[2], "w") as file:
+            file.write("." * rounds)
+    print(rounds, flush=True)
 """
 
 
+class Saver:
+    """A process that saves `f0` to `f19` round after round, with different contents each time."""
+
+    def __init__(self, children: Children, project: Path, counter: Path) -> None:
+        self.project, self.counter = project, counter
+        counter.touch()
+        self.child = children.start(SAVER, project, counter)
+        assert said(self.child) == "ready"
+
+    def wait_for_a_round(self) -> None:
+        """Return when every file was saved once more since this was called."""
+        # The first of the two may have been under way already.
+        end = self.counter.stat().st_size + 2
+        while self.counter.stat().st_size < end:
+            assert self.child.poll() is None, self.child.communicate()[1]
+            time.sleep(0.001)
+
+    def stop(self) -> int:
+        (self.project / "stop").touch()
+        [rounds] = finished(self.child)
+        return int(rounds)
+
+
 def test_what_a_user_saves_during_restores_is_on_disk_or_in_a_checkpoint(
-    project: Path, children: Children
+    project: Path, children: Children, user: User, tmp_path: Path
 ) -> None:
-    for number in range(20):
-        (project / f"f{number}").write_text(f"start of {number}")
+    names = {f"f{number}" for number in range(20)}
+    for name in names:
+        (project / name).write_text(f"start of {name[1:]}")
     (project / ".mulliganignore").write_text(".editor\nstop\n")
+    met = []
     with mulligan.open(project) as workspace:
         first = workspace.checkpoint()
-        saver = children.start(SAVER, project)
-        assert said(saver) == "ready"
-        results = [workspace.restore(first.id) for _ in range(12)]
-    (project / "stop").touch()
-    [last] = finished(saver)
-    for number in range(20):
-        assert f"save {last} of {number}".encode() in kept_contents(project, f"f{number}")
-    assert any(result.restored or result.skipped for result in results)
-    for result in results:
-        assert not {each.path for each in result.skipped} & set(result.restored)
+        saver = Saver(children, project, tmp_path / "rounds")
+        for number in range(12):
+            # After a round every file differs from the checkpoint, so a restore wants them all.
+            saver.wait_for_a_round()
+            if number % 2:
+                # Nothing is replaced before every file was saved again.
+                user.at("exchange", 1, saver.wait_for_a_round)
+            result = workspace.restore(first.id)
+            skipped = {each.path for each in result.skipped}
+            assert not skipped & set(result.restored)
+            assert skipped | set(result.restored) == names
+            if number % 2:
+                met.append(skipped)
+    last = saver.stop()
+    assert met == [names] * 6
+    for name in names:
+        assert f"save {last:09} of {name[1:]}".encode() in kept_contents(project, name)
     assert not list(project.glob(".mulligan-tmp-*"))
     assert_in_order(project)
 
