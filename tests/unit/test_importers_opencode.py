@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import PIPE, Popen, run
 from typing import Any
 
 import pytest
@@ -28,6 +28,10 @@ CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER
 CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER,
     data TEXT);
 """
+
+
+TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
+"""Gives a row that begins with 1 if a reader is in the way; it never raises for that."""
 
 
 class Written:
@@ -59,6 +63,24 @@ class Written:
             row = (f"prt_{self.count:03}", id, session, TIME, data)
             self.database.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?)", row)
         return id
+
+    def empty_wal(self) -> None:
+        """Move everything from the WAL into the database file."""
+        assert self.database.execute(TRUNCATE).fetchone()[0] == 0, "a reader blocks the checkpoint"
+
+    def elsewhere(self, sql: str) -> list[Any]:
+        """Run a statement in another process, which waits for no lock, and give its first row.
+
+        Two SQLite libraries in one process do not see each other's locks.
+        """
+        code = """
+import json, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
+print(json.dumps(database.execute(sys.argv[2]).fetchone()))
+"""
+        command = [sys.executable, "-c", code, str(self.path), sql]
+        done = run(command, check=True, capture_output=True, text=True)
+        return json.loads(done.stdout) or []
 
     def read(self, part: str = "ses_1") -> list[Record]:
         return list(IMPORTER.read(Source(str(self.path), part)))
@@ -372,7 +394,7 @@ def test_nothing_is_written_or_left_beside_the_database(
     written.session()
     written.message("user", text("in the log"))
     if kept == ("",):
-        written.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        written.empty_wal()
     folder = tmp_path / "copy" / "opencode"
     folder.mkdir(parents=True)
     for suffix in kept:
@@ -392,7 +414,8 @@ def test_what_opencode_writes_meanwhile_is_not_held_up(written: Written) -> None
     reading = IMPORTER.read(Source(str(written.path), "ses_1"))
     next(reading)
     next(reading)
-    written.message("user", text("3"))
+    data = json.dumps(text("3"))
+    written.elsewhere(f"INSERT INTO part VALUES ('prt_9', 'msg_001', 'ses_1', {TIME}, '{data}')")
     assert [entry.content for entry in entries(list(reading))] == ["2"]
     assert [entry.content for entry in entries(written.read())] == ["1", "2", "3"]
 
@@ -403,8 +426,9 @@ def test_reading_may_stop_half_way(written: Written) -> None:
     reading = iter(IMPORTER.read(Source(str(written.path), "ses_1")))
     next(reading)
     next(reading)
+    assert written.elsewhere(TRUNCATE)[0] == 1, "the reading has nothing open"
     reading.close()  # type: ignore[attr-defined]
-    written.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert written.elsewhere(TRUNCATE)[0] == 0
 
 
 @pytest.fixture
@@ -462,7 +486,7 @@ def test_a_damaged_database_is_one_problem(
 ) -> None:
     written.session()
     written.message("user", *(text("x" * 5000) for _ in range(20)))
-    written.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    written.empty_wal()
     if content is None:
         content = written.path.read_bytes()[:9000]
     folder = tmp_path / "copy" / "opencode"
