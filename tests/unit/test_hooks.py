@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,20 @@ import pytest
 import mulligan
 from mulligan import Workspace
 from mulligan.core.hook_events import Happening, Told
-from mulligan.protocols.hooks.translate import answer, refusal, translated, written_paths
+from mulligan.protocols.agents import claude_code, codex, gemini
+from mulligan.protocols.hooks import run
+from mulligan.protocols.hooks.translate import (
+    COMMAND_HOOKS,
+    PLUGINS,
+    answer,
+    refusal,
+    translated,
+    written_paths,
+)
 from mulligan.workspace.sessions.hook_events import happened
 
+EVENTS = {"claude-code": claude_code.EVENTS, "codex": codex.EVENTS, "gemini": gemini.EVENTS}
+SOURCES = {"opencode": "opencode_plugin.js", "pi": "pi_extension.js"}
 MINE = {"agent": "claude-code", "session": "s1"}
 OTHER = {"agent": "pi", "session": "s2"}
 
@@ -865,26 +878,142 @@ def test_what_goes_wrong_stops_a_prompt_only_where_the_user_is_strict(
 
     (noted,) = (mulligan_home / "hooks.log").read_text().splitlines()
     assert json.loads(noted)["agent"] == agent
-    if strict == "no":
-        assert done.stdout == b""
+    assert "mulligan doctor" in told_of_prompt(done, agent, refused=strict != "no")
+
+
+def told_of_prompt(done: subprocess.CompletedProcess[bytes], agent: str, *, refused: bool) -> str:
+    """What a hook said of a prompt that it did not record, in the agent's own way."""
+    said: dict[str, str] = json.loads(done.stdout)
+    if agent in PLUGINS:
+        (key,) = said
+        assert key == ("stop" if refused else "to_user")
+        return said[key]
+    if refused:
+        assert said.keys() == {"decision", "reason"}
+        assert said["decision"] == ("deny" if agent == "gemini" else "block")
+        return said["reason"]
+    assert said.keys() == {"systemMessage"}
+    return said["systemMessage"]
+
+
+IMPATIENT = """
+import sys
+from mulligan.protocols.hooks import run
+for name, seconds in zip(sys.argv[1].split(), (float(each) for each in sys.argv[2].split())):
+    assert hasattr(run, name)
+    setattr(run, name, seconds)
+run.process(sys.argv[3:])
+"""
+
+
+def impatient_hook(
+    agent: str, project: Path, *options: str, **seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    """The hook of a prompt, with other waiting times than its own."""
+    payload = PROMPTS[agent] | {"cwd": str(project), "directory": str(project)}
+    times = (" ".join(seconds), " ".join(map(str, seconds.values())))
+    done = subprocess.run(
+        [sys.executable, "-c", IMPATIENT, *times, agent, *options], cwd=project,
+        input=json.dumps(payload).encode(), capture_output=True,
+        check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    return done
+
+
+GIVEN_UP = {
+    "the lock": {"WAIT_SECONDS": 0.1},
+    "the agent": {"WAIT_SECONDS": 600, "ANSWER_SECONDS": 0.5, "PLUGIN_ANSWER_SECONDS": 0.5},
+}
+"""How a hook comes to its end while others work on the project."""
+
+
+@pytest.mark.parametrize("agent", PROMPTS)
+@pytest.mark.parametrize("strict", ["no", "by option", "by setting"])
+@pytest.mark.parametrize("waits_for", GIVEN_UP)
+def test_a_prompt_that_a_held_lock_keeps_unprotected_is_refused_or_its_user_told(
+    agent: str, strict: str, waits_for: str, project: Path, mulligan_home: Path
+) -> None:
+    with mulligan.open(project) as workspace:
+        workspace.checkpoint()
+        if strict == "by setting":
+            workspace.change_settings({"agents": {"strict": True}})
+        with workspace.locked():
+            options = ["--strict"] if strict == "by option" else []
+            done = impatient_hook(agent, project, *options, **GIVEN_UP[waits_for])
+        assert not workspace.sessions().sessions
+
+    said = told_of_prompt(done, agent, refused=strict != "no")
+    holder = f"Process {os.getpid()} is at work" if waits_for == "the lock" else "longer than 0.5 s"
+    assert "protect" in said and holder in said
+    (noted,) = (mulligan_home / "hooks.log").read_text().splitlines()
+    assert json.loads(noted)["kind"] == "prompt"
+
+
+@pytest.mark.parametrize("agent", PROMPTS)
+def test_a_prompt_is_answered_while_its_agent_still_waits(agent: str) -> None:
+    answered = run.PLUGIN_ANSWER_SECONDS if agent in PLUGINS else run.ANSWER_SECONDS
+    if agent in PLUGINS:
+        source = files("mulligan.protocols.agents") / SOURCES[agent]
+        (waits,) = re.findall(r"LONGEST = (\d+)", source.read_text("utf-8"))
+        waited = int(waits) / 1000
     else:
-        said = json.loads(done.stdout)
-        assert said.get("decision") in ("block", "deny") or said["stop"]
-        assert b"mulligan doctor" in done.stdout
+        prompt = PROMPTS[agent]["hook_event_name"]
+        waited = EVENTS[agent][prompt] / (1000 if agent == "gemini" else 1)
+    # A database that is locked keeps a hook from looking at the clock for ten seconds.
+    assert run.SERVER_SECONDS < answered <= waited - 10
+
+
+@pytest.mark.parametrize("agent", COMMAND_HOOKS)
+@pytest.mark.parametrize(
+    "event", [[], {}, {"hook_event_name": "UserPromptSubmit"}, {"session_id": "s"}]
+)
+def test_a_prompt_that_is_not_understood_is_refused_where_the_user_is_strict(
+    agent: str, event: Any, project: Path
+) -> None:
+    assert told_of_prompt(hook(agent, event, project, "--strict"), agent, refused=True)
+
+
+@pytest.mark.parametrize("strict", ["by option", "by setting"])
+def test_a_prompt_in_a_home_directory_is_refused_where_the_user_is_strict(
+    strict: str, project: Path, mulligan_home: Path
+) -> None:
+    mulligan_home.mkdir()
+    if strict == "by setting":
+        (mulligan_home / "config.toml").write_text("[agents]\nstrict = true\n")
+    options = ["--strict"] if strict == "by option" else []
+    payload = PROMPTS["claude-code"] | {"cwd": os.environ["HOME"]}
+    done = hook("claude-code", payload, project, *options)
+    assert "not a project" in told_of_prompt(done, "claude-code", refused=True)
 
 
 def test_a_hook_waits_for_its_turn_in_a_busy_project(project: Path) -> None:
+    payload = json.dumps(PROMPTS["pi"] | {"directory": str(project)}).encode()
     with mulligan.open(project) as workspace, workspace.locked():
         process = subprocess.Popen(
             [sys.executable, "-m", "mulligan", "hook", "pi"], cwd=project, stdin=subprocess.PIPE
         )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(PROMPTS["pi"] | {"directory": str(project)}).encode())
+        process.stdin.write(payload)
         process.stdin.close()
-        time.sleep(0.5)
+        lock = os.path.realpath(workspace.project.path("lock"))
+        while not has_open(process.pid, lock):
+            assert process.poll() is None
+            time.sleep(0.01)
     assert process.wait(60) == 0
     with mulligan.open(project) as workspace:
         assert len(workspace.sessions().sessions) == 1
+
+
+def has_open(process: int, path: str) -> bool:
+    folder = f"/proc/{process}/fd"
+    for each in os.listdir(folder):
+        try:
+            if os.readlink(f"{folder}/{each}") == path:
+                return True
+        except FileNotFoundError:
+            continue  # closed since it was listed
+    return False
 
 
 def test_many_events_at_once_are_all_recorded_once(project: Path, log: Log) -> None:

@@ -89,12 +89,13 @@ export const Mulligan = async ({ client, directory }) => {
     const model = input?.model?.modelID ?? output?.message?.model?.modelID;
     ended.delete(id);
     const answer = await tell(about("prompt", id, { text, model }));
+    if (answer?.to_user) say(answer.to_user, "warning");
     if (answer?.to_agent && texts.length) texts.at(-1).text += `\n\n${answer.to_agent}`;
     return answer?.stop ?? (STRICT && !answer ? "Mulligan does not answer." : null);
   });
 
-  const say = (message) => {
-    const body = { message, variant: "info", title: "Mulligan" };
+  const say = (message, variant) => {
+    const body = { message, variant, title: "Mulligan" };
     // Nobody waits for it, and without a screen there is nothing to show it on.
     Promise.resolve(client?.tui?.showToast?.({ body })).catch(() => {});
   };
@@ -136,7 +137,7 @@ export const Mulligan = async ({ client, directory }) => {
         if (!id || above.has(id) || ended.has(id)) return;
         ended.add(id);
         const answer = tellNow(about("turn_ends", id, {}));
-        if (answer?.to_user) say(answer.to_user);
+        if (answer?.to_user) say(answer.to_user, "info");
       }
     }),
   };

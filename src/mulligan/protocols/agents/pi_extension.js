@@ -84,9 +84,10 @@ export default function mulligan(pi) {
   on("before_agent_start", async (event, ctx) => {
     const answer = await tell(about("prompt", ctx, { text: event.prompt ?? "" }));
     stopped = answer?.stop ?? (STRICT && !answer ? "Mulligan does not answer." : null);
-    if (stopped) {
-      if (ctx.hasUI) ctx.ui.notify(stopped, "error");
-      else console.error(stopped);
+    const message = stopped ?? answer?.to_user;
+    if (message) {
+      if (ctx.hasUI) ctx.ui.notify(message, stopped ? "error" : "warning");
+      else console.error(message);
     }
     if (!answer?.to_agent) return undefined;
     return { message: { customType: "mulligan", content: answer.to_agent, display: true } };

@@ -14,11 +14,12 @@ import sys
 import time
 
 from mulligan.core.hook_kinds import PROMPT
-from mulligan.protocols.hooks.translate import AGENTS, answer, refusal, translated
+from mulligan.protocols.hooks.translate import AGENTS, PLUGINS, answer, refusal, translated
 from mulligan.workspace.home_path import home_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import NoReturn
 
     from mulligan.protocols.hooks.translate import Payload
@@ -27,6 +28,9 @@ LARGEST = 64 << 20
 KEPT = 1 << 20
 WAIT_SECONDS = 20
 SERVER_SECONDS = 30
+ANSWER_SECONDS = 100
+PLUGIN_ANSWER_SECONDS = 50
+"""A prompt is answered within these: an agent that has stopped waiting sends it unprotected."""
 SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash")
 
 
@@ -41,33 +45,57 @@ def process(arguments: list[str]) -> NoReturn:
     os._exit(code)
 
 
+class OutOfTime(KeyboardInterrupt):
+    """A prompt took too long to record. Like an interrupt it passes through every handler."""
+
+
 def main(arguments: list[str]) -> int:
     """Runs a hook; gives the exit code, which is 0 whatever happens: a no is in the answer."""
+    strict = "--strict" in arguments
     if not arguments or arguments[0] not in AGENTS or len(arguments) > 2:
         sys.stderr.write(f"usage: mulligan hook {{{'|'.join(AGENTS)}}} [--strict]\n")
-        return 2 if not arguments else 0
+        return 2 if strict or not arguments else 0
     agent = arguments[0]
-    strict = "--strict" in arguments
+    begun = time.monotonic()
     happening: Payload | None = None
     try:
         payload = _payload()
         happening = translated(agent, payload, _agents_process())
         if happening is None:
+            if strict and agent not in PLUGINS:
+                raise ValueError("It names no session, or is no prompt.")
             return 0
-        told = _at_the_server(happening) or _here(happening)
-        said = answer(agent, str(payload.get("hook_event_name", "")), told)
-        if said:
-            sys.stdout.write(said + "\n")
-            sys.stdout.flush()
-        return 0
+        told = _at_the_server(happening) or _here(happening, begun, strict=strict)
+        _say(answer(agent, str(payload.get("hook_event_name", "")), told))
     except BaseException as problem:
         _note(agent, happening, problem)
-        is_prompt = happening is not None and happening["kind"] == PROMPT
-        if happening is not None and is_prompt and (strict or _is_strict(happening)):
-            reason = f"Mulligan cannot protect this prompt: {problem} See `mulligan doctor`."
-            sys.stdout.write(refusal(agent, reason) + "\n")
-            sys.stdout.flush()
-        return 0
+        _say(_unprotected(agent, happening, problem, strict=strict))
+    return 0
+
+
+def _say(said: str) -> None:
+    if said:
+        sys.stdout.write(said + "\n")
+        sys.stdout.flush()
+
+
+def _unprotected(
+    agent: str, happening: Payload | None, problem: BaseException, *, strict: bool
+) -> str:
+    """The answer to an event that was not recorded: a prompt is refused, or its user told."""
+    if happening is None:
+        # A plugin gives the option with every event, a command hook only with prompts.
+        is_prompt, strict = strict and agent not in PLUGINS, True
+    else:
+        is_prompt = happening["kind"] == PROMPT
+        strict = is_prompt and (strict or _is_strict(happening))
+    if not is_prompt:
+        return ""
+    if strict:
+        reason = f"Mulligan cannot protect this prompt: {problem} See `mulligan doctor`."
+        return refusal(agent, reason)
+    told = f"Mulligan: this prompt is not protected: {problem} See `mulligan doctor`."
+    return answer(agent, "", {"to_user": told})
 
 
 def log_path() -> str:
@@ -102,20 +130,42 @@ def _agents_process() -> int | None:
 
 def _is_strict(happening: Payload) -> bool:
     """Whether the settings say so; what cannot be read says nothing."""
-    from mulligan.errors import MulliganError
+    from mulligan.errors import MulliganError, RefusedRoot
     from mulligan.workspace.project import find_project
     from mulligan.workspace.settings import read_settings
 
     try:
         home = home_directory()
-        project = find_project(happening["directory"], home, automatic=True)
+        try:
+            project = find_project(happening["directory"], home)
+        except RefusedRoot:
+            project = find_project(happening["directory"], home, allow_any_root=True)
         return read_settings(home, project.root, project.directory).strict
     except (MulliganError, OSError):
         return False
 
 
-def _here(happening: Payload) -> Payload:
-    """Records a happening in this process."""
+def _here(happening: Payload, begun: float, *, strict: bool) -> Payload:
+    """Records a happening in this process; a prompt within the time that its agent waits."""
+    if happening["kind"] != PROMPT:
+        return _recorded(happening, strict=strict)
+    import signal
+
+    seconds = PLUGIN_ANSWER_SECONDS if happening["agent"] in PLUGINS else ANSWER_SECONDS
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise OutOfTime(f"It takes longer than {seconds} seconds to record.")
+
+    signal.signal(signal.SIGALRM, stop)
+    # A timer of 0 would be none.
+    signal.setitimer(signal.ITIMER_REAL, max(0.01, begun + seconds - time.monotonic()))
+    try:
+        return _recorded(happening, strict=strict)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _recorded(happening: Payload, *, strict: bool) -> Payload:
     from mulligan.core.hook_events import Happening
     from mulligan.errors import RefusedRoot
     from mulligan.workspace.sessions.hook_events import happened
@@ -124,6 +174,8 @@ def _here(happening: Payload) -> Payload:
     try:
         workspace = open_workspace(happening["directory"], automatic=True, wait=WAIT_SECONDS)
     except RefusedRoot:
+        if happening["kind"] == PROMPT and (strict or _is_strict(happening)):
+            raise
         # The agent runs in a home directory or a system folder: there is no project to protect.
         return {}
     with workspace:
