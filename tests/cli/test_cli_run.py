@@ -94,13 +94,20 @@ def test_the_summary_as_data_does_not_mix_with_what_the_program_says(filled: Pat
     assert told["session"] == told["step"]["session"]
 
 
-def test_a_checkpoint_is_taken_whenever_the_tree_falls_quiet(filled: Path) -> None:
-    script = "echo 1 > made; sleep 4; echo 2 > made"
-    mull("run", "sh", "-c", script, cwd=filled)
+def test_a_checkpoint_is_taken_whenever_the_tree_falls_quiet(filled: Path, tmp_path: Path) -> None:
+    # Each file comes in one step: no look can find half of one.
+    for name in ("1", "2"):
+        (tmp_path / name).write_text(f"{name}\n")
+    script = f"mv '{tmp_path}/1' made; read line; mv '{tmp_path}/2' made"
+    process = started("sh", "-c", script, project=filled, stdin=subprocess.PIPE)
+    with mulligan.open(filled) as workspace:
+        while not (between := [each for each in workspace.log() if each.kind == "watch"]):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+    process.communicate(b"go on\n", timeout=60)
+    assert process.returncode == 0
 
     with mulligan.open(filled) as workspace:
-        between = [each for each in workspace.log() if each.kind == "watch"]
-        assert between
         assert workspace.read(between[-1].id, "made") == b"1\n"
         # One operation all the same: the whole program is taken back at once.
         workspace.undo()
@@ -135,8 +142,8 @@ def test_a_program_that_dies_of_the_keyboard_leaves_mulligan_to_finish(filled: P
         "signal.signal(signal.SIGINT, caught)\n"
         "assert sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp()\n"
         "print('ready', flush=True)\n"
-        "end = time.monotonic() + 1.5\n"
-        "while time.monotonic() < end: time.sleep(0.05)\n"
+        "while not count: time.sleep(0.01)\n"
+        "time.sleep(0.5)\n"  # for one that comes twice
         "open('made', 'w').write(str(count))\n"
         "sys.exit(3)\n"
     )
@@ -179,9 +186,11 @@ def test_nothing_runs_where_there_is_no_project(filled: Path, tmp_path: Path) ->
     assert not (home / "made").exists()
 
 
-def started(*program: str, project: Path) -> subprocess.Popen[bytes]:
+def started(
+    *program: str, project: Path, stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*COMMAND, "run", *program], cwd=project, stdin=subprocess.DEVNULL,
+        [*COMMAND, "run", *program], cwd=project, stdin=stdin,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
 

@@ -294,14 +294,12 @@ def test_the_allowance_fills_again_with_time() -> None:
 def test_an_idle_connection_is_closed_and_one_that_follows_is_not(
     mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.3)
-    with (
-        serving_here(mulligan_home) as port,
-        socket_to(port, TOKEN) as following,
-        socket_to(port, TOKEN) as idle,
-    ):
+    with serving_here(mulligan_home) as port, socket_to(port, TOKEN) as following:
         following.ask("code:subscribe")
-        with pytest.raises(ConnectionClosed) as closed:
+        monkeypatch.setattr(connection, "IDLE_SECONDS", 0.3)
+        # From its next request on the shorter time holds.
+        following.ask("code:get-session", id="x")
+        with socket_to(port, TOKEN) as idle, pytest.raises(ConnectionClosed) as closed:
             idle.next()
         assert closed.value.rcvd is not None and "CONNECTION_CLOSED" in closed.value.rcvd.reason
         time.sleep(1)
