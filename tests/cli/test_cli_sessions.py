@@ -429,9 +429,12 @@ def test_goto_gives_a_program_the_message_byte_for_byte(
     assert done.stdout.decode() == f"{EVIL}\n\ttabs and ünïcode\n"
 
 
-def test_other_commands_do_not_make_a_history_where_there_is_none(project: Path) -> None:
+def test_other_commands_do_not_make_a_history_where_there_is_none(
+    project: Path, mulligan_home: Path
+) -> None:
     for command in (["sessions"], ["session", "show"], ["tree"], ["goto", "x"], ["export", "@"]):
         quick(*command, project=project, code=3)
+        assert not list(mulligan_home.glob("projects/*")), command
 
 
 @pytest.mark.parametrize(

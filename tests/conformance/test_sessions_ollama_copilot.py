@@ -395,6 +395,7 @@ def test_oc_12_even_the_earliest_time_lets_others_follow(workspace: Workspace, a
     workspace.append(session, NewEntry("user_input", created_at=at))
     workspace.append(session, NewEntry("user_input", created_at=at), NewEntry("user_input"))
     found = workspace.transcript(session).entries
+    assert len(found) == 3
     assert all(one.created_at < other.created_at for one, other in pairwise(found))
     assert len(found[0].created_at) == len("2026-01-01T00:00:00.000Z")
 

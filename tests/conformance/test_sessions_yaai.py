@@ -197,6 +197,7 @@ def test_ya_3_times_strictly_increase_whatever_the_clock_says(
     workspace.append(session, NewEntry("user_input", created_at="2040-05-05T05:05:05.005Z"))
     workspace.append(session, *(NewEntry("user_input", created_at=at) for _ in range(50)))
     found = workspace.transcript(session, limit=100).entries
+    assert len(found) == 51
     assert all(one.created_at < next.created_at for one, next in pairwise(found))
     assert workspace.session(session).updated_at == found[-1].created_at
     if at is not None:

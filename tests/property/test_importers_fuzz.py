@@ -235,6 +235,7 @@ def test_reading_a_beginning_gives_a_beginning_of_the_entries(
 ) -> None:
     lines = [json.dumps(line) + "\n" for line in known]
     all_of_it = entries(check(importer, name, "".join(lines).encode()))
+    assert all_of_it
     for length in range(len(lines)):
         part = entries(check(importer, name, "".join(lines[:length]).encode()))
         assert part == all_of_it[: len(part)]

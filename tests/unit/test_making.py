@@ -51,10 +51,9 @@ def drained(root: Path, wanted: list[Change]) -> tuple[list[Change], int]:
     return came, files
 
 
-@pytest.mark.parametrize("count", [0, 1, MANY - 1, MANY, 20 * MANY])
-def test_each_comes_once_and_many_come_with_a_file(
-    root: Path, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def _awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever takes the files begins when the thread has made one."""
     make, has_made = making._made, threading.Event()
 
     def noted(*given: Any) -> Made | None:
@@ -64,18 +63,24 @@ def test_each_comes_once_and_many_come_with_a_file(
 
     class Awaited(Beside):
         def start(self) -> None:
-            # A caller that has nothing else to do would be faster than the thread.
+            # A caller that has nothing else to do could be faster than the thread.
             super().start()
             has_made.wait()
 
     monkeypatch.setattr(making, "_made", noted)
     monkeypatch.setattr(making, "Beside", Awaited)
+
+
+@pytest.mark.usefixtures("_awaited")
+@pytest.mark.parametrize("count", [0, 1, MANY - 1, MANY, 20 * MANY])
+def test_each_comes_once_and_many_come_with_a_file(root: Path, count: int) -> None:
     wanted = changes(count)
     came, files = drained(root, wanted)
     assert sorted(came) == sorted(wanted)
     assert files == 0 if count < MANY else 0 < files <= count
 
 
+@pytest.mark.usefixtures("_awaited")
 def test_the_file_is_made_in_the_folder_that_it_is_for(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,10 +94,13 @@ def test_the_file_is_made_in_the_folder_that_it_is_for(
         return fd
 
     monkeypatch.setattr(os, "open", watched)
+    files = 0
     for change, made in made_for(os.fsencode(root), changes(3 * MANY)):
         if made is not None:
             assert folders[made.fd] == (root / os.fsdecode(change.path)).parent.stat().st_ino
             os.close(made.fd)
+            files += 1
+    assert files
 
 
 def test_links_and_what_has_no_folder_yet_come_without_one(root: Path) -> None:
