@@ -215,3 +215,22 @@ def test_folders_that_came_went_or_changed_their_mode_are_shown(project: Path) -
     assert "Nothing changed" in quick("status", project=project).stderr
     with mulligan.open(project) as workspace:
         assert workspace.compare("@", "@").folders == ()
+
+
+def test_a_file_that_a_program_has_open_for_writing_is_named_and_force_replaces_it(
+    project: Path,
+) -> None:
+    write(project, {"notes.txt": "one\n"})
+    mull("checkpoint", cwd=project)
+    write(project, {"notes.txt": "two\n"})
+    with (project / "notes.txt").open("a") as log:
+        ran = mull("restore", "@", cwd=project, code=4)
+        assert f"(process {os.getpid()}); --force replaces it" in ran.lines[0]
+        found = mull("restore", "@", "--json", cwd=project, code=4).json
+        assert found["error"]["code"] == "would_lose_work"
+        assert found["skipped"][0]["reason"].startswith("open for writing by ")
+        forced = mull("restore", "@", "--force", cwd=project)
+        assert "notes.txt.rescued-1" in forced.stderr + forced.stdout.decode()
+        log.write("more\n")
+    assert (project / "notes.txt").read_text() == "one\n"
+    assert (project / "notes.txt.rescued-1").read_text() == "two\nmore\n"

@@ -6,9 +6,9 @@ import click
 
 from mulligan.cli.output import Output, ago, change_line, exit_status, plural, shown
 from mulligan.errors import MulliganError, WouldLoseWork
-from mulligan.workspace.attribution.taking_out import FORCE_WOULD
+from mulligan.workspace.attribution.taking_out import would_be_forced
 from mulligan.workspace.results.files import RestorePlan, RestoreResult
-from mulligan.worktree.restore.apply import MEANWHILE
+from mulligan.worktree.restore.displaced import MEANWHILE
 
 NOT_ALL = "Not all of it could be done; what was left alone is named, each with the reason."
 
@@ -49,7 +49,7 @@ def report(out: Output, done: RestoreResult | RestorePlan) -> int:
 
 def _refused(done: RestoreResult | RestorePlan) -> bool:
     """Whether all that there was to do was left, because it is somebody's work."""
-    theirs = any(skip.reason in (*FORCE_WOULD, MEANWHILE) for skip in done.skipped)
+    theirs = any(would_be_forced(skip.reason) or skip.reason == MEANWHILE for skip in done.skipped)
     return theirs and not (done.restored or done.deleted)
 
 
@@ -72,7 +72,7 @@ def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
     if done.kind == "redo":
         return f"Did {_which(done)} again: {what}. `mulligan undo` takes it back."
     more = "`mulligan redo` does it again."
-    if any(skip.reason in FORCE_WOULD for skip in done.skipped):
+    if any(would_be_forced(skip.reason) for skip in done.skipped):
         way = f"mulligan restore --force {(done.target or '')[:8]} PATH"
         more = f"`{way}` brings back one that was left, too."
     return f"Took back {_which(done)}: {what}. {more}"

@@ -13,6 +13,7 @@ from mulligan.workspace.attribution.carrying import as_lines, same
 from mulligan.workspace.restore.target import Wish, settled
 from mulligan.workspace.snapshot.observation import Observation
 from mulligan.workspace.snapshot.trees import Trees
+from mulligan.worktree.fs.leases import OPEN_FOR_WRITING
 
 if TYPE_CHECKING:
     from mulligan.workspace.snapshot.take import Look
@@ -26,7 +27,12 @@ BOUNDARIES = ("turn", "begin_turn", "new_session", "approve", "checkpoint")
 """What is on the disk at one of these is in a checkpoint that somebody meant to have."""
 DELETED_SINCE = "it was deleted since; --force brings it back"
 FORCE_WOULD = frozenset({THE_USERS, SOME_LINES, CHANGED_SINCE, DELETED_SINCE})
-"""Reasons to leave a path alone that do not hold with `force`."""
+"""Reasons to leave a path alone that do not hold with `force`; so are those of open files."""
+
+
+def would_be_forced(reason: str) -> bool:
+    """True if a path that was left alone for this reason is not with `force`."""
+    return reason in FORCE_WOULD or reason.startswith(OPEN_FOR_WRITING)
 
 
 def to_take_out(

@@ -26,6 +26,7 @@ from mulligan.workspace.snapshot.checkpoints import add, coverage
 from mulligan.workspace.snapshot.take import Look
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.restore import apply
+from mulligan.worktree.restore.displaced import MEANWHILE
 from mulligan.worktree.scan.stat_cache import Node
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def complete(
     """Marks the operation with what it really arrived at, once that is there for good."""
     wrong = applied.wrong
     done = [change for change in applied.done if change.path not in wrong]
-    spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, apply.MEANWHILE)
+    spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, MEANWHILE)
     new, kept = move.tree, move.guarded
     with Writer(workspace.store) as writer:
         trees = Trees(workspace, writer)

@@ -22,22 +22,33 @@ import apsw
 
 from mulligan.core.coverage import text
 from mulligan.core.times import just_after
-from mulligan.core.tree import Change
+from mulligan.core.tree import FILE, Change
 from mulligan.core.undo_order import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo, OutOfSpace
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.operations import OperationRow
 from mulligan.store.packs import Record
 from mulligan.store.writer import Writer
-from mulligan.workspace.attribution.taking_out import FORCE_WOULD, to_take_out, without_the_users
+from mulligan.workspace.attribution.taking_out import (
+    to_take_out,
+    without_the_users,
+    would_be_forced,
+)
 from mulligan.workspace.restore.finish import complete, named, root_of
 from mulligan.workspace.restore.plan import Move, listed, prepare
-from mulligan.workspace.restore.target import Wish, out_of_view, to_checkpoint, to_take_back
+from mulligan.workspace.restore.target import (
+    Wish,
+    out_of_view,
+    settled,
+    to_checkpoint,
+    to_take_back,
+)
 from mulligan.workspace.results.files import RestorePlan, RestoreResult, Skip
 from mulligan.workspace.sessions.turns import split
 from mulligan.workspace.snapshot.observation import Observation, observed
 from mulligan.workspace.snapshot.take import look
 from mulligan.worktree.fs.deferred_unlink import Freeing
+from mulligan.worktree.fs.leases import open_for_writing
 from mulligan.worktree.restore import apply
 from mulligan.worktree.scan.overrides import directories_above
 
@@ -81,6 +92,7 @@ def restore(
             lambda now: to_checkpoint(workspace, now.seen, target, paths),
             keep_dirty=keep_dirty,
             force=force,
+            replace_open=force,
             preview=preview,
         )
 
@@ -125,6 +137,7 @@ def perform(
     *,
     keep_dirty: bool = False,
     force: bool = True,
+    replace_open: bool = False,
     preview: bool = False,
     always: Callable[[Move], bool] | None = None,
     planned: Planned | None = None,
@@ -132,9 +145,10 @@ def perform(
 ) -> RestoreResult:
     """Makes a wish come true. The caller holds the lock.
 
-    Without `force`, files that the user changed since the last turn are left alone. `always` says
-    whether it counts as done even if no file has to change. `planned` writes what belongs to the
-    plan, in its transaction, and gives what more the operation means for the session.
+    Without `force`, files that the user changed since the last turn are left alone; without
+    `replace_open`, files that a program has open for writing. `always` says whether it counts as
+    done even if no file has to change. `planned` writes what belongs to the plan, in its
+    transaction, and gives what more the operation means for the session.
     """
     with Writer(workspace.store) as writer:
         now = observed(workspace, writer, look(workspace, writer))
@@ -150,6 +164,11 @@ def perform(
         if not force:
             wish = without_the_users(workspace, now.seen, wish)
         move = prepare(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
+        in_use = {} if replace_open else _in_use(workspace, move.changes)
+        if in_use:
+            # Before the plan is written down: what recovery finds there, it carries out.
+            wish = settled(workspace, now.seen, wish.without(in_use))
+            move = prepare(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
         changes = move.changes
         # An undo counts as done even if somebody has put everything back already.
         counts = always(move) if always else wish.undoes and not _refused(wish, move)
@@ -195,14 +214,15 @@ def perform(
                 freeing,
                 check=lambda: _read_back(workspace, changes, roots, records),
                 given_up=given_up,
+                replace_open=replace_open,
             )
         except _Damaged as problem:
             if mended:
                 raise Corrupt(NOT_SAFE) from problem
             # The disk has the only good copies: the look that now follows stores them anew.
             return perform(
-                workspace, wishing, keep_dirty=keep_dirty, force=force, preview=preview,
-                always=always, planned=planned, mended=True,
+                workspace, wishing, keep_dirty=keep_dirty, force=force, replace_open=replace_open,
+                preview=preview, always=always, planned=planned, mended=True,
             )  # fmt: skip
         try:
             return complete(workspace, operation, safety=safety, move=move, applied=applied)
@@ -260,7 +280,17 @@ def _take_back(
             return to_take_back(workspace, now.seen, kind, number, before, after)
         return to_take_out(workspace, now, kind, operation, (after.tree, before.tree), force=force)
 
-    return perform(workspace, wishing, keep_dirty=keep_dirty, preview=preview)
+    return perform(workspace, wishing, keep_dirty=keep_dirty, replace_open=force, preview=preview)
+
+
+def _in_use(workspace: Workspace, changes: Sequence[Change]) -> dict[bytes, str]:
+    """The files to be replaced or deleted that are open for writing, with the reason to skip."""
+    files = [
+        each.path
+        for each in changes
+        if loses_content(each) and each.before and each.before.kind == FILE
+    ]
+    return open_for_writing(workspace.project.root, files)
 
 
 def loses_content(change: Change) -> bool:
@@ -320,7 +350,7 @@ def _read_back(
 def _refused(wish: Wish, move: Move) -> bool:
     """Whether all that an undo is about was left to others, so that `force` can still have it."""
     spared = (move.spared or {}).values()
-    return not wish.intent and any(reason in FORCE_WOULD for reason in spared)
+    return not wish.intent and any(would_be_forced(reason) for reason in spared)
 
 
 def _not_done(wish: Wish, move: Move, *, preview: bool) -> RestoreResult:

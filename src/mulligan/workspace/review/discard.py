@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from mulligan.core.coverage import text
 from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
 from mulligan.core.merge import touched
 from mulligan.core.tree import Change, Entry
@@ -85,18 +86,28 @@ def _discard(
 ) -> tuple[list[str], set[str], RestoreResult]:
     undone: list[str] = []
     conflicts: list[str] = []
+    path_of: dict[str, str] = {}
 
     def wishing(now: Observation) -> Wish:
         nonlocal undone, conflicts
+        path_of.clear()
         found = files(now, only=session, paths=choice.paths, turns=False)
         mine = choice._replace(session=session.id)
         chosen = chosen_of(found, mine, missing_is_fine=True)
         wish, undone, conflicts = undoing(workspace, now, chosen, force=force)
+        path_of.update((part.shown.id, text(file.path)) for file, parts in chosen for part in parts)
         summary = {"hunks": undone, "conflicts": conflicts}
         return wish._replace(session=session.id, intent={"summary": summary})
 
-    result = perform(workspace, wishing, preview=preview)
-    return undone, set(conflicts), result
+    result = perform(workspace, wishing, replace_open=force, preview=preview)
+    stayed = _stayed(result, path_of)
+    return [id for id in undone if id not in stayed], {*conflicts, *stayed}, result
+
+
+def _stayed(result: RestoreResult, path_of: Mapping[str, str]) -> set[str]:
+    """The hunks in files that were left alone as a whole."""
+    left = {skip.path for skip in result.skipped} - {*result.restored, *result.deleted}
+    return {id for id, path in path_of.items() if path in left}
 
 
 def _discard_turn(
@@ -119,6 +130,7 @@ def _discard_turn(
         )
     undone: list[str] = []
     conflicts: set[str] = set()
+    path_of: dict[str, str] = {}
 
     def wishing(now: Observation) -> Wish:
         undone.clear()
@@ -135,6 +147,7 @@ def _discard_turn(
                     spared[path] = reason
         for path, file in waiting.items():
             mine = [part for part in file.parts if choice.turn in part.shown.turns]
+            path_of.update((part.shown.id, text(path)) for part in mine)
             if path in main:
                 undone.extend(part.shown.id for part in mine)
             if path in spared:
@@ -150,8 +163,9 @@ def _discard_turn(
         )
         return settled(workspace, now.seen, wish)
 
-    result = perform(workspace, wishing, preview=preview)
-    return (undone, result), conflicts
+    result = perform(workspace, wishing, replace_open=force, preview=preview)
+    stayed = _stayed(result, path_of)
+    return ([id for id in undone if id not in stayed], result), conflicts | stayed
 
 
 def _turn_taken_out(

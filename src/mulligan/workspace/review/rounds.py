@@ -74,7 +74,10 @@ def reset(workspace: Workspace, name: str, *, force: bool = False, preview: bool
             intent = {"round": view.round + 1, "summary": {"round": view.round}}
             return wish._replace(kind="reset", session=session.id, intent=intent)
 
-        done = perform(workspace, wishing, preview=preview, always=lambda move: not move.spared)
+        done = perform(
+            workspace, wishing, replace_open=force, preview=preview,
+            always=lambda move: not move.spared,
+        )  # fmt: skip
     view = views.of_session(workspace.journal, session.number) or View()
     return Reset(session.id, done.new_checkpoint, round_name(view), done.safety_checkpoint, done)
 

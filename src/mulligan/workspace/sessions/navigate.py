@@ -194,8 +194,9 @@ def _move_both(
         return wish._replace(kind="goto", session=owner.id)
 
     files = perform(
-        workspace, wishing, force=force, preview=preview, always=lambda move: True, planned=planned
-    )
+        workspace, wishing, force=force, replace_open=force, preview=preview,
+        always=lambda move: True, planned=planned,
+    )  # fmt: skip
     summary = made.get("summary")
     return done._replace(files=files, summary_entry=summary, new_leaf=summary or done.new_leaf)
 

@@ -197,7 +197,7 @@ def _preview_of_open_turns(workspace: Workspace, *, force: bool, further: bool) 
             kind="undo", session=session.id if session else None
         )
 
-    return run.perform(workspace, wishing, preview=True)
+    return run.perform(workspace, wishing, replace_open=force, preview=True)
 
 
 def observe(workspace: Workspace, *, acting: int | None = None) -> None:

@@ -7,7 +7,7 @@ The order, and why each step waits for the last:
 2. Files that must go are moved to the staging folder, looked at, and only then deleted.
 3. Folders that are empty now and are not wanted go; wanted ones are made.
 4. Each staged file changes places with the one it replaces, in one step; what came out is looked
-   at, and only then deleted.
+   at, and only then deleted: not while a program has it open for writing (`leases`).
 5. Modes are set, the staging folder is removed, and the folders are synced.
 
 A path is touched only if what is there can be what the caller believes (`before`), to go by its
@@ -36,15 +36,14 @@ from mulligan.worktree.fs.safe_paths import (
     status_of,
 )
 from mulligan.worktree.fs.sync import FEW, Syncing, sync_folders
-from mulligan.worktree.restore.displaced import Rubbish
+from mulligan.worktree.restore.displaced import MEANWHILE, Rubbish
 from mulligan.worktree.restore.making import Made, made_for
 from mulligan.worktree.restore.metadata import keep_owner, set_mode
 from mulligan.worktree.restore.readback import read_back, verify
 from mulligan.worktree.restore.staging_area import Slot, Stage, sync_file, unlink_if_there
-from mulligan.worktree.restore.staging_recovery import Read, clear
+from mulligan.worktree.restore.staging_recovery import Read, clear, set_aside
 from mulligan.worktree.restore.steps import is_folder, is_removal, is_write, names_of, wants_mode
 
-MEANWHILE = "it was changed by somebody else in the meantime"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 NO_NAMES = frozenset((b"", b".", b".."))
 
@@ -83,6 +82,8 @@ def apply(
     freeing: Freeing | None = None,
     check: Callable[[], None] = lambda: None,
     given_up: Callable[[BaseException], None] = lambda problem: None,
+    *,
+    replace_open: bool = False,
 ) -> Applied:
     """Makes every change that can be made without losing anything, and reads it back.
 
@@ -90,10 +91,13 @@ def apply(
     What is deleted is let go by `freeing`, if the caller has one. `check` is called before the
     first file changes, while the new contents are being synced; what it raises ends it there.
     `given_up` is told what ended it, if that was before the first file changed and nothing is left.
+    With `replace_open`, files that a program has open for writing are replaced too, and what the
+    program writes on goes into a file beside it, one of `rescued`.
     Raises `OutOfSpace` with nothing changed when the new contents do not fit.
     """
     with Directories(root) as directories, Freeing() as own:
-        work = _Work(directories, root, tag, changes, read, progress, freeing or own)
+        rubbish = Rubbish(freeing or own, replace_open=replace_open)
+        work = _Work(directories, root, tag, changes, read, progress, freeing or own, rubbish)
         try:
             return work.run(check)
         except BaseException as problem:
@@ -112,6 +116,7 @@ class _Work:
         read: Read,
         progress: Callable[[int, int], None],
         freeing: Freeing,
+        rubbish: Rubbish,
     ) -> None:
         self.directories = directories
         self.root = root
@@ -127,7 +132,7 @@ class _Work:
         self.known: dict[bytes, os.stat_result] = {}
         self.synced: set[bytes] = set()
         self.places: list[bytes] = []
-        self.rubbish = Rubbish(freeing)
+        self.rubbish = rubbish
         self.number = {change.path: index for index, change in enumerate(changes)}
 
     def run(self, check: Callable[[], None]) -> Applied:
@@ -306,10 +311,11 @@ class _Work:
         slot = self.asides[change.path]
         os.rename(name, slot.name, src_dir_fd=parent, dst_dir_fd=slot.fd)
         self._touched(change.path)
-        if self.rubbish.takes(change, slot):
+        reason = self.rubbish.take(change, slot)
+        if reason is None:
             return
-        # It was changed since it was looked at: what came out is theirs, and goes back.
-        self._skip(change, MEANWHILE)
+        # It was changed since it was looked at, or will be: what came out is theirs, and goes back.
+        self._skip(change, reason)
         move_if_free(slot.name, slot.fd, name, parent)
 
     def _remove_folder(self, change: Change) -> None:
@@ -370,10 +376,11 @@ class _Work:
             self._replace_in_two_steps(change, parent, name, slot)
             return
         self._touched(change.path)
-        if self.rubbish.takes(change, slot):
+        reason = self.rubbish.take(change, slot)
+        if reason is None:
             return
-        # It was changed since it was looked at: what came out is theirs, and goes back.
-        self._skip(change, MEANWHILE)
+        # It was changed since it was looked at, or will be: what came out is theirs, and goes back.
+        self._skip(change, reason)
         exchange(slot.name, slot.fd, name, parent)
         if not looks_like(slot.fd, slot.name, change.after):
             # And faster again: the name gets what was saved last, and the other is set aside.
@@ -384,8 +391,9 @@ class _Work:
         aside = Slot(slot.fd, b"r" + slot.name[1:])
         os.rename(name, aside.name, src_dir_fd=parent, dst_dir_fd=aside.fd)
         self._touched(change.path)
-        if not self.rubbish.takes(change, aside):
-            self._skip(change, MEANWHILE)
+        reason = self.rubbish.take(change, aside)
+        if reason is not None:
+            self._skip(change, reason)
             move_if_free(aside.name, aside.fd, name, parent)
             return
         try:
@@ -444,8 +452,13 @@ class _Work:
 
     def _unstage(self) -> None:
         """Whatever is left in the staging folders goes where it belongs; nothing is lost."""
-        for change in self.rubbish.drop():
-            self._skip(change, MEANWHILE)
+        for change, slot, reason in self.rubbish.drop():
+            if reason == MEANWHILE or not self.rubbish.replace_open:
+                self._skip(change, reason)
+            else:
+                directory, _slash, name = change.path.rpartition(b"/")
+                saved = set_aside(self.directories, slot.fd, slot.name, directory, name)
+                self.result.rescued.append(saved)
         for place, fd in list(self.stage.folders.items()):
             try:
                 self.result.rescued += clear(self.directories, fd, self.changes, self.read)

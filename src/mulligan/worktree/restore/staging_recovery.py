@@ -4,7 +4,7 @@ While files are changed, those on their way in and out lie in a folder beside th
 and `r0`, `r1`…, numbered like the changes they belong to. A slot may hold what is to come, the
 beginning of it, or what was there before: all of that is in the store. Anything else is somebody's
 work that was caught in between, and this is the only copy of it: it goes back to its place, or,
-if that is taken, beside it under a new name.
+if that is taken, beside it under a new name. So is a file that a program has open for writing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mulligan.core.tree import FILE, Change, join
 from mulligan.errors import Corrupt
+from mulligan.worktree.fs.leases import watched
 from mulligan.worktree.fs.rename import exchange, move_if_free
 from mulligan.worktree.fs.safe_paths import OUT_OF_MEANS, Directories, looks_like, surely_is
 
@@ -71,7 +72,7 @@ def clear(directories: Directories, fd: int, changes: Sequence[Change], read: Re
         if 0 <= index < len(changes):
             saved = _put_back(directories, fd, slot, changes[index], read)
         else:
-            saved = _set_aside(directories, fd, slot, b"", b"unknown")
+            saved = set_aside(directories, fd, slot, b"", b"unknown")
         if saved is not None:
             stray.append(saved)
     return stray
@@ -84,11 +85,13 @@ def _put_back(
     directory, _slash, name = change.path.rpartition(b"/")
     parent = directories.open_if_there(directory)
     still_ours = parent is None or _has_not_changed_places(parent, name, change)
-    if any(surely_is(fd, slot, each) for each in known) or (
-        slot.startswith(b"w") and _is_beginning(fd, slot, change, read, zeros=still_ours)
-    ):
-        os.unlink(slot, dir_fd=fd)
-        return None
+    with watched(fd, slot) as is_idle:
+        is_stored = any(surely_is(fd, slot, each) for each in known) or (
+            slot.startswith(b"w") and _is_beginning(fd, slot, change, read, zeros=still_ours)
+        )
+        if is_stored and is_idle():
+            os.unlink(slot, dir_fd=fd)
+            return None
     if parent is not None:
         after = change.after
         try:
@@ -96,12 +99,13 @@ def _put_back(
                 move_if_free(slot, fd, name, parent)
                 return None
             exchange(slot, fd, name, parent)
-            if looks_like(fd, slot, after):
-                os.unlink(slot, dir_fd=fd)
-                return None
+            with watched(fd, slot) as is_idle:
+                if looks_like(fd, slot, after) and is_idle():
+                    os.unlink(slot, dir_fd=fd)
+                    return None
         except OSError:
             pass
-    return _set_aside(directories, fd, slot, directory if parent is not None else b"", name)
+    return set_aside(directories, fd, slot, directory if parent is not None else b"", name)
 
 
 def _has_not_changed_places(parent: int, name: bytes, change: Change) -> bool:
@@ -145,7 +149,7 @@ def _is_beginning(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bo
         os.close(file)
 
 
-def _set_aside(
+def set_aside(
     directories: Directories, fd: int, slot: bytes, directory: bytes, name: bytes
 ) -> bytes:
     for number in range(1, 10_000):
