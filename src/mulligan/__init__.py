@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         NewerFormat,
         NotFound,
         NothingToUndo,
+        NotWritable,
         OutOfSpace,
         RefusedRoot,
         Unsupported,
@@ -87,7 +88,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "mulligan.errors": (
         "Ambiguous", "Busy", "Corrupt", "MissingObject", "MulliganError", "NewerFormat", "NotFound",
-        "NothingToUndo", "OutOfSpace", "RefusedRoot", "Unsupported", "UsageError", "WouldLoseWork",
+        "NotWritable", "NothingToUndo", "OutOfSpace", "RefusedRoot", "Unsupported", "UsageError",
+        "WouldLoseWork",
     ),
     "mulligan.core.coverage": ("Coverage",),
     "mulligan.core.entries": ("NewEntry",),
@@ -110,13 +112,12 @@ _HOMES = {
 __all__ = [
     "Ambiguous", "Approved", "Branch", "Busy", "Changes", "Checkpoint", "Collected", "Corrupt",
     "Coverage", "Discarded", "Edit", "Entry", "EntryPage", "FileChange", "FileDifference",
-    "Finding", "Forgotten", "Kept", "MissingObject", "ModifiedFile", "MulliganError",
-    "Navigation", "NewEntry", "NewerFormat", "NotFound", "NothingToUndo", "Operation",
-    "OutOfSpace", "PendingFile", "PendingHunk", "PendingStats", "Position", "RefusedRoot",
-    "Reset", "RestorePlan", "RestoreResult", "Review", "Round", "RoundStatus", "Session",
-    "SessionPage", "Skip", "Status", "Step", "TreeEntry", "Turn", "TurnFile", "TurnStatus",
-    "Unsupported", "UsageError", "Verified", "Workspace", "WouldLoseWork", "__version__",
-    "open",
+    "Finding", "Forgotten", "Kept", "MissingObject", "ModifiedFile", "MulliganError", "Navigation",
+    "NewEntry", "NewerFormat", "NotFound", "NotWritable", "NothingToUndo", "Operation",
+    "OutOfSpace", "PendingFile", "PendingHunk", "PendingStats", "Position", "RefusedRoot", "Reset",
+    "RestorePlan", "RestoreResult", "Review", "Round", "RoundStatus", "Session", "SessionPage",
+    "Skip", "Status", "Step", "TreeEntry", "Turn", "TurnFile", "TurnStatus", "Unsupported",
+    "UsageError", "Verified", "Workspace", "WouldLoseWork", "__version__", "open",
 ]  # fmt: skip
 
 

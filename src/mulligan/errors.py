@@ -11,7 +11,8 @@
     ├── Corrupt               stored data does not say what it must
     │   └── MissingObject     an object that something refers to is not in the store
     ├── NewerFormat           written by a later Mulligan
-    ├── OutOfSpace            the disk is full; nothing was changed
+    ├── OutOfSpace            the disk is full, or a quota is used up; nothing was changed
+    ├── NotWritable           Mulligan's data can be read, but not written here
     └── Unsupported           this cannot work here
 
 Each class carries a `code`, one word that faces translate: the command line into an exit
@@ -20,6 +21,7 @@ status, the server into an HTTP status. A message names the thing and a way forw
 
 from __future__ import annotations
 
+import errno
 import os
 
 
@@ -73,17 +75,34 @@ class OutOfSpace(MulliganError):
     code = "out_of_space"
 
 
+class NotWritable(MulliganError):
+    """Its code is that of any failure: there is nothing else to do about it."""
+
+
 class Unsupported(MulliganError):
     code = "unsupported"
 
 
-def out_of_space_or_failed(path: str, problem: Exception) -> MulliganError:
-    """What to say of a file that could not be written: most often the disk is full."""
-    try:
-        space = os.statvfs(os.path.dirname(path))
-        full = space.f_bavail * space.f_frsize < 1 << 20
-    except (OSError, AttributeError):
-        full = False
-    if full:
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when there is no space: none on the disk, or none left for this user."""
+CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def write_failed(path: str, code: int | None, problem: Exception) -> MulliganError:
+    """What to say of a file that could not be written; `code` is the system's, if it is known."""
+    if code in CLOSED or not os.access(os.path.dirname(path), os.W_OK):
+        return NotWritable(
+            f"{path} cannot be written to ({os.strerror(code) if code else problem}); nothing was "
+            "changed. What is stored can be read."
+        )
+    if code in FULL or _is_full(path):
         return OutOfSpace(f"No space left for {path}; nothing was changed. Free some space.")
     return MulliganError(f"{path} cannot be used: {problem}.")
+
+
+def _is_full(path: str) -> bool:
+    try:
+        space = os.statvfs(os.path.dirname(path))
+    except (OSError, AttributeError):
+        return False
+    return space.f_bavail * space.f_frsize < 1 << 20

@@ -10,9 +10,12 @@ from typing import Any
 
 import apsw
 
-from mulligan.errors import Busy, Corrupt, NewerFormat, out_of_space_or_failed
+from mulligan import sqlite_readonly
+from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, write_failed
 
 BUSY_MILLISECONDS = 10_000
+MEMORY = ":memory:"
+"""The path of a database that no file holds."""
 PAGE_BYTES = 1024
 """Of a new file: a checkpoint adds a few small rows, and each page of them is logged."""
 LOG_PAGES = 500
@@ -20,25 +23,41 @@ LOG_PAGES = 500
 
 
 class Database:
-    """One SQLite file. Safe to use from several threads; transactions may not interleave."""
+    """One SQLite file. Safe to use from several threads; transactions may not interleave.
+
+    Where it cannot be written to, it is opened for reading, without a byte written beside it.
+    """
 
     def __init__(
         self, path: str, migrations: Sequence[str], *, page_bytes: int = PAGE_BYTES
     ) -> None:
         self.path = path
         self._lock = RLock()
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        # Why it is open for reading only, if it is.
+        self._refusal: MulliganError | None = None
+        if path != MEMORY:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with self._translated():
-            self._db = apsw.Connection(path)
-            self._db.set_busy_timeout(BUSY_MILLISECONDS)
-            # Before anything else: what a later Mulligan wrote is not touched at all.
-            self._refuse_newer(len(migrations))
-            self._db.execute(f"PRAGMA page_size = {page_bytes}")
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
-            self._db.execute("PRAGMA foreign_keys = ON")
+            try:
+                self._connect(len(migrations), page_bytes)
+            except sqlite_readonly.FAILURES as problem:
+                if not os.path.exists(path):
+                    raise
+                self._refusal = self._failed(problem)
+                self._db = sqlite_readonly.connect(path)
+                self._refuse_newer(len(migrations))
         self._migrate(migrations)
+
+    def _connect(self, known: int, page_bytes: int) -> None:
+        self._db = apsw.Connection(self.path)
+        self._db.set_busy_timeout(BUSY_MILLISECONDS)
+        # Before anything else: what a later Mulligan wrote is not touched at all.
+        self._refuse_newer(known)
+        self._db.execute(f"PRAGMA page_size = {page_bytes}")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+        self._db.execute("PRAGMA foreign_keys = ON")
 
     def leave_log(self) -> None:
         """Closing will not carry the log over into the file: whoever opens it next goes on with it.
@@ -65,6 +84,8 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
         """One transaction that may write; all of it happens, or nothing."""
+        if self._refusal is not None:
+            raise self._refusal
         with self._lock, self._translated():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -85,7 +106,8 @@ class Database:
             )
 
     def _migrate(self, migrations: Sequence[str]) -> None:
-        version = self._version()
+        with self._translated():
+            version = self._version()
         while version < len(migrations):
             with self.writing() as db:
                 # Another process may have migrated while this one waited for the lock.
@@ -96,7 +118,8 @@ class Database:
                     db.execute(f"PRAGMA user_version = {version}")
 
     def _version(self) -> int:
-        return int(self.row("PRAGMA user_version")[0])
+        row: Any = self._db.execute("PRAGMA user_version").fetchone()
+        return int(row[0])
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -109,5 +132,9 @@ class Database:
                 f"{self.path} cannot be read as a database ({problem}). Nothing was changed; "
                 "keep the file, and put a copy from a backup in its place."
             ) from problem
-        except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as problem:
-            raise out_of_space_or_failed(self.path, problem) from problem
+        except sqlite_readonly.FAILURES as problem:
+            raise self._failed(problem) from problem
+
+    def _failed(self, problem: apsw.Error) -> MulliganError:
+        code = sqlite_readonly.system_error(problem, getattr(self, "_db", None))
+        return write_failed(self.path, code, problem)

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from mulligan.errors import Busy, Corrupt, NewerFormat, out_of_space_or_failed
+from mulligan import sqlite_readonly
+from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, write_failed
 from mulligan.store.packs import Record, pack_name, pack_number
 from mulligan.store.wal_checkpointer import WriteBack
 
@@ -58,6 +59,8 @@ class PackIndex:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._lock = RLock()
+        # Why it is open for reading only, if it is.
+        self._refusal: MulliganError | None = None
         self._glance: tuple[int, Glance] | None = None
         self._recent: tuple[int, dict[bytes, Record]] = (-1, {})
         self._path = os.path.join(directory, "index.sqlite")
@@ -68,7 +71,14 @@ class PackIndex:
                 self._begin_anew()
 
     def _connect(self) -> None:
-        self._db = _connect(self._path)
+        self._refusal = None
+        try:
+            self._db = _connect_to_write(self._path)
+        except sqlite_readonly.FAILURES as problem:
+            if not os.path.exists(self._path):
+                raise
+            self._refusal = self._failed(problem)
+            self._db = _connect_to_read(self._path)
         self._write_back = WriteBack(self._db, self._path)
         self._opened = _file(self._path)
         self._glance = None
@@ -162,6 +172,8 @@ class PackIndex:
     @contextmanager
     def _writing(self, *, more: bool = False) -> Iterator[None]:
         """One transaction. `more`: whatever is listed stays listed as it is."""
+        if self._refusal is not None:
+            raise self._refusal
         with self._translated():
             if not more:
                 self._recent = (-1, {})
@@ -186,8 +198,12 @@ class PackIndex:
             raise Corrupt(
                 f"{self._path} is damaged; `mulligan verify --repair` makes it again."
             ) from problem
-        except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as problem:
-            raise out_of_space_or_failed(self._path, problem) from problem
+        except sqlite_readonly.FAILURES as problem:
+            raise self._failed(problem) from problem
+
+    def _failed(self, problem: apsw.Error) -> MulliganError:
+        code = sqlite_readonly.system_error(problem, getattr(self, "_db", None))
+        return write_failed(self._path, code, problem)
 
     def close(self) -> None:
         with self._lock:
@@ -350,7 +366,16 @@ def _id(record: Record) -> bytes:
     return record.id
 
 
-def _connect(path: str) -> apsw.Connection:
+def _connect_to_read(path: str) -> apsw.Connection:
+    db = sqlite_readonly.connect(path)
+    row: Any = db.execute("PRAGMA user_version").fetchone()
+    if row[0] != 1:
+        db.close()
+        raise NewerFormat(f"{path} was not written by this Mulligan; nothing was changed.")
+    return db
+
+
+def _connect_to_write(path: str) -> apsw.Connection:
     db = apsw.Connection(path)
     db.set_busy_timeout(10_000)
     row: Any = db.execute("PRAGMA user_version").fetchone()

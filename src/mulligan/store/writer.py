@@ -6,7 +6,6 @@ the index. Until `commit` nothing counts, and leaving without it gives the space
 
 from __future__ import annotations
 
-import errno
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +15,7 @@ from itertools import accumulate, islice
 from threading import Lock, local
 from types import TracebackType
 
-from mulligan.errors import Corrupt, OutOfSpace
+from mulligan.errors import FULL, Corrupt, OutOfSpace
 from mulligan.store import zstd
 from mulligan.store.fsync import sync_directory
 from mulligan.store.objects import DELTA_DEPTH, Store
@@ -344,7 +343,7 @@ class Writer:
             while view:
                 view = view[os.write(self._fd, view) :]
         except OSError as problem:
-            if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            if problem.errno in FULL:
                 raise OutOfSpace(
                     f"No space left for the store at {self.store.directory}; nothing was changed. "
                     "Free some space, or try `mulligan gc`."

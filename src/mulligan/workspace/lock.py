@@ -6,9 +6,9 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from mulligan.errors import Busy
+from mulligan.errors import Busy, write_failed
 
 WAIT_SECONDS = 60.0
 
@@ -22,13 +22,18 @@ def locked(
     The lock goes with the process: one that was killed leaves nothing behind. `waiting` is told
     now and then who has it.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as problem:
+        raise write_failed(path, problem.errno, problem) from problem
     try:
         _acquire(fd, wait, waiting)
         # Who holds it, for the others' messages; written only when it is another than last time.
         mine = b"%-20d" % os.getpid()
         if os.pread(fd, 20, 0) != mine:
-            os.pwrite(fd, mine, 0)
+            # On a full disk nobody learns who it is.
+            with suppress(OSError):
+                os.pwrite(fd, mine, 0)
         yield
     finally:
         # A child that somebody forked meanwhile has it open, too: to close it would not do.

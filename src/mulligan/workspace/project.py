@@ -180,7 +180,11 @@ def _moved_project(root: bytes, home: str) -> Project | None:
             moved = _project(root, home)
             if os.path.exists(moved.directory):
                 return None
-            os.rename(project.directory, moved.directory)
+            try:
+                os.rename(project.directory, moved.directory)
+            except OSError:
+                # It can be read where it is.
+                return project._replace(root=root)
             os.unlink(moved.path("project.json"))
             register(moved)
             return moved

@@ -15,7 +15,7 @@ from mulligan.core import tree
 from mulligan.core.coverage import raw
 from mulligan.core.entries import STATUSES
 from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Finder, Load, Tree
-from mulligan.errors import Busy, Corrupt, NotFound, UsageError
+from mulligan.errors import Busy, Corrupt, NotFound, NotWritable, OutOfSpace, UsageError
 from mulligan.journal import operations, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
@@ -44,6 +44,8 @@ TREES_KEPT_BYTES = 32 << 20
 FINDERS_KEPT = 4
 PAIRS_KEPT, PAIR_KEPT = 8, 5_000
 SAVE_SECONDS = 5.0
+CANNOT_WRITE_NOW = (Busy, NotWritable, OutOfSpace)
+"""What keeps nobody from reading."""
 
 
 def open_workspace(
@@ -135,16 +137,13 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         if sessions.with_process(self.journal, STATUSES[:-1]):
             from mulligan.workspace.sessions.sessions import stop_the_dead
 
-            with suppress(Busy):
+            with suppress(*CANNOT_WRITE_NOW):
                 stop_the_dead(self)
 
     def _list_packs(self) -> None:
         """Lists what the packs hold beyond the index, unless somebody is just writing there."""
-        try:
-            with self.locked(wait=0, recovering=True):
-                self.store.tidy()
-        except Busy:
-            return
+        with suppress(*CANNOT_WRITE_NOW), self.locked(wait=0, recovering=True):
+            self.store.tidy()
 
     @cached_property
     def home_path(self) -> bytes:
@@ -331,7 +330,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         then theirs is newer."""
         if self._cache is None or self._depth or self._process != os.getpid():
             return
-        with suppress(Busy, OSError), self.locked(wait=0, recovering=True):
+        with suppress(*CANNOT_WRITE_NOW, OSError), self.locked(wait=0, recovering=True):
             if self._cache.stamp == stat_cache.stamp(self.project.path("index")):
                 self.save_cache(now=True)
 

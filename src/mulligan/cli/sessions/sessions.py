@@ -10,7 +10,7 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, ago, brief, plural, shown, telling
 from mulligan.core.entries import STATUSES
-from mulligan.errors import Busy, MulliganError, UsageError
+from mulligan.errors import Busy, MulliganError, NotWritable, OutOfSpace, UsageError
 from mulligan.exporters.reading import title_of
 from mulligan.workspace.project import home_directory, known_projects
 from mulligan.workspace.results.review import PendingStats
@@ -60,8 +60,8 @@ def sessions(
             )
             try:
                 pending = workspace.pending_stats() if page.sessions else {}
-            except Busy:
-                out.say("Another process is at work here; what is pending is not shown.")
+            except (Busy, NotWritable, OutOfSpace) as problem:
+                out.say(f"What is pending is not shown: {problem}")
     if out.as_json:
         out.data(_as_json(page, pending))
         return

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 from mulligan.core.entries import TOOL_CALL
-from mulligan.errors import Busy, Corrupt, MulliganError, OutOfSpace
+from mulligan.errors import Busy, Corrupt, MulliganError, NotWritable, OutOfSpace
 from mulligan.journal.db import Database
 from mulligan.journal.search.texts import Columns, columns_of, kind
 
@@ -169,7 +169,7 @@ class Index:
             _remove(self.path)
         try:
             self._db = _opened(self.path)
-        except (Busy, OutOfSpace):
+        except (Busy, OutOfSpace, NotWritable):
             raise
         except (MulliganError, apsw.SQLError):
             _remove(self.path)
@@ -233,7 +233,7 @@ class Index:
         """Tells damage to the index from damage to the journal, which is not ours to mend."""
         try:
             yield
-        except (Busy, OutOfSpace):
+        except (Busy, OutOfSpace, NotWritable):
             raise
         except (MulliganError, apsw.SQLError) as problem:
             raise _Damaged(str(problem)) from problem

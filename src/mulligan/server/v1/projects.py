@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple, TypedDict
 from starlette.routing import BaseRoute
 
 from mulligan.core.coverage import legible
-from mulligan.errors import Busy
+from mulligan.errors import Busy, NotWritable, OutOfSpace
 from mulligan.server.api import Section
 from mulligan.server.registry import Hub, ProjectRow
 from mulligan.server.schema import LARGEST, About, With
@@ -142,12 +142,13 @@ def routes(hub: Hub) -> list[BaseRoute]:
 
 
 def pending_stats(workspace: Workspace) -> dict[str, PendingStats]:
-    """What waits for a decision; nothing of what only logs tell of, or while another works."""
+    """What waits for a decision; nothing of what only logs tell of, or where nothing can be written
+    because another process is at work or the disk is full or read-only."""
     if is_imported(workspace.project) or not os.path.isdir(workspace.project.root):
         return {}
     try:
         return workspace.pending_stats()
-    except Busy:
+    except (Busy, NotWritable, OutOfSpace):
         return {}
 
 

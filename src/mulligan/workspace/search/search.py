@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 from mulligan.core.coverage import text as shown_path
 from mulligan.core.entries import TYPES
 from mulligan.core.times import nanoseconds, rfc3339
-from mulligan.errors import MulliganError, UsageError
+from mulligan.errors import MulliganError, NotWritable, OutOfSpace, UsageError
 from mulligan.journal import sessions
-from mulligan.journal.db import Database
+from mulligan.journal.db import MEMORY, Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.journal.search.entry_filters import Returns, containing, first_at, newest_of, times_of
 from mulligan.journal.search.index import RANKED, Index
@@ -151,7 +151,7 @@ def search_everywhere(
         asked = _Search(reader, text, filters, progress or _silent)
 
         def rank(project: Project, journal: Database) -> None:
-            with closing(_index_of(project)) as index:
+            with closing(_readable_index_of(project)) as index:
                 found, total = asked.rank(project, journal, index, end)
             ranked.extend((each, project) for each in found)
             totals.append(total)
@@ -220,7 +220,7 @@ class Tools:
 
     def __init__(self, project: Project) -> None:
         self.reader = Reader()
-        self.index = _index_of(project)
+        self.index = _readable_index_of(project)
 
     def close(self) -> None:
         self.reader.close()
@@ -270,7 +270,12 @@ class _Search:
             match = all_of(match, self._reader.path(path))
         match = all_of(match, of_types(self._types)) if match else ""
         ranges = self._ranges(journal, only)
-        found = index.use(ask)
+        try:
+            found = index.use(ask)
+        except (NotWritable, OutOfSpace):
+            # The index is behind the journal, and cannot catch up where it lies.
+            with closing(_index_in_memory()) as other:
+                found = other.use(ask)
         if self._query.literal:
             found = containing(journal, self._query.literal, ranges)
         found.sort(key=itemgetter(1), reverse=True)
@@ -384,6 +389,18 @@ def _tools_of(workspace: Workspace) -> Iterator[Tools]:
         workspace.search_tools.append(tools)
     else:
         tools.close()
+
+
+def _readable_index_of(project: Project) -> Index:
+    """The index, or an empty one in memory where it cannot be opened."""
+    try:
+        return _index_of(project)
+    except (NotWritable, OutOfSpace):
+        return _index_in_memory()
+
+
+def _index_in_memory() -> Index:
+    return Index(MEMORY, nullcontext)
 
 
 def _index_of(project: Project) -> Index:

@@ -14,7 +14,7 @@ from mulligan.core.diff import compare as compare_lines
 from mulligan.core.diff import is_binary, split_lines
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import LINK, Change, Entry, Load
-from mulligan.errors import Busy, NotFound, OutOfSpace
+from mulligan.errors import Busy, NotFound, NotWritable, OutOfSpace
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.writer import Writer
@@ -146,7 +146,7 @@ def _present(workspace: Workspace) -> tuple[Look, Load, Read]:
                 writer.commit()
             workspace.save_cache()
         return seen, workspace.load, workspace.store.get
-    except (Busy, OutOfSpace):
+    except (Busy, OutOfSpace, NotWritable):
         seen, kept = look_only(workspace)
 
     def read(id: bytes) -> bytes:

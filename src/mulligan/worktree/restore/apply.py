@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 
 from mulligan.core.tree import Change
-from mulligan.errors import Corrupt, OutOfSpace
+from mulligan.errors import FULL, Corrupt, OutOfSpace
 from mulligan.worktree.fs.deferred_unlink import Freeing
 from mulligan.worktree.fs.rename import NoExchange, exchange, move_if_free
 from mulligan.worktree.fs.safe_paths import (
@@ -44,7 +44,6 @@ from mulligan.worktree.restore.staging_area import Slot, Stage, sync_file, unlin
 from mulligan.worktree.restore.staging_recovery import Read, clear, set_aside
 from mulligan.worktree.restore.steps import is_folder, is_removal, is_write, names_of, wants_mode
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
 NO_NAMES = frozenset((b"", b".", b".."))
 
 
