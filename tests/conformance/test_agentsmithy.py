@@ -40,6 +40,32 @@ def test_as_12_restore_deletes_what_is_newer_writes_the_target_and_removes_empti
     assert workspace.status().changed_files == ()
 
 
+def test_as_12_folders_that_a_restore_empties_below_default_excludes_are_removed(
+    project: Path, workspace: Workspace
+) -> None:
+    write(project, {"main.py": "1"})
+    target = workspace.checkpoint()
+    session = workspace.new_session(agent="a").id
+    workspace.begin_turn(session, "write a report")
+    paths = ["dist/report/deep/out.html", "build/theirs/by-tool"]
+    edit = workspace.start_edit(session, paths)
+    write(project, dict.fromkeys(paths, "made") | {"build/theirs/by-command": "ignored"})
+    workspace.finalize_edit(edit)
+    workspace.end_turn(session)
+    full = picture(project)
+    done = workspace.restore(target.id)
+    assert set(done.deleted) == set(paths) and done.skipped == ()
+    assert not (project / "dist").exists()
+    assert os.listdir(project / "build/theirs") == ["by-command"]
+    assert workspace.status().changed_files == ()
+    workspace.undo()
+    assert picture(project) == full
+    workspace.redo()
+    assert not (project / "dist").exists()
+    assert (project / "build/theirs/by-command").read_text() == "ignored"
+    assert workspace.verify().clean
+
+
 def test_as_12_what_cannot_be_written_is_skipped_with_a_reason_and_the_rest_is_restored(
     project: Path,
 ) -> None:

@@ -34,6 +34,7 @@ from mulligan.workspace.attribution.taking_out import (
     without_the_users,
     would_be_forced,
 )
+from mulligan.workspace.restore.emptied import with_emptied_folders
 from mulligan.workspace.restore.finish import complete, named, root_of
 from mulligan.workspace.restore.plan import Move, listed, prepare
 from mulligan.workspace.restore.target import (
@@ -163,6 +164,7 @@ def perform(
             wish = wishing(now)
         if not force:
             wish = without_the_users(workspace, now.seen, wish)
+        wish = with_emptied_folders(workspace, wish)
         move = prepare(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
         in_use = {} if replace_open else _in_use(workspace, move.changes)
         if in_use:
