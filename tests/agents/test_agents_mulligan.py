@@ -139,6 +139,7 @@ def test_a_strict_user_is_stopped_where_nothing_can_be_recorded(user: User) -> N
 
 def test_an_agent_hears_of_what_was_undone(user: User) -> None:
     (user.project / ".mulligan.toml").write_text("[agents]\ntell_rejections = true\n")
+    user.mulligan("trust", "--yes")
     user.mulligan("install", user.name)
     with ScriptedModel(SHORT, user.agent.toolbox, user.project) as model:
         user.run(model, "Begin.")

@@ -44,9 +44,9 @@ def test_a_setting_is_changed_checked_and_taken_back(
 def test_what_the_project_itself_says_cannot_be_set_here(
     served: Served, open_tab: Callable[..., Any]
 ) -> None:
-    (served.root / ".mulligan.toml").write_text("[agents]\nstrict = true\n")
+    (served.root / ".mulligan.toml").write_text("[review]\nkeep_on_commit = false\n")
     tab = settings(served, open_tab)
-    row = tab.locator(".setting").filter(has_text="Stop agents that cannot be recorded")
+    row = tab.locator(".setting").filter(has_text="A commit keeps")
     expect(row).to_contain_text(".mulligan.toml")
     expect(row.get_by_role("switch")).to_be_disabled()
 

@@ -260,6 +260,8 @@ def test_forget_without_options_does_as_the_settings_say(project: Path) -> None:
     refused = quick("forget", project=project, code=2)
     assert "[retention]" in refused.stderr
     write(project, {".mulligan.toml": "[retention]\nkeep_last = 2\n"})
+    quick("forget", project=project, code=2)
+    quick("trust", "--yes", project=project)
     assert quick("forget", "--json", project=project).json["kept"] == 2
 
 

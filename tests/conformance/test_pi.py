@@ -199,8 +199,9 @@ def test_pi_13_files_above_the_limit_are_named_not_kept_and_never_touched(
 
 
 def test_pi_13_a_file_that_grew_above_the_limit_is_not_shown_as_deleted(project: Path) -> None:
-    write(project, {".mulligan.toml": "[checkpoints]\nmax_file_size = 1000\n", "f": "1"})
+    write(project, {"f": "1"})
     with mulligan.open(project) as workspace:
+        workspace.change_settings({"checkpoints": {"max_file_size": 1000}})
         first = workspace.checkpoint()
         write(project, {"f": "x" * 2000})
         assert workspace.status().changed_files == ()

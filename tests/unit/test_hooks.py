@@ -875,7 +875,7 @@ def test_what_goes_wrong_stops_a_prompt_only_where_the_user_is_strict(
     mulligan_home.mkdir()
     (mulligan_home / "projects").write_text("not a folder")
     if strict == "by setting":
-        (project / ".mulligan.toml").write_text("[agents]\nstrict = true\n")
+        (mulligan_home / "config.toml").write_text("[agents]\nstrict = true\n")
     payload = PROMPTS[agent] | {"cwd": str(project), "directory": str(project)}
 
     done = hook(agent, payload, project, *(["--strict"] if strict == "by option" else []))

@@ -33,6 +33,7 @@ from mulligan.errors import (
     UsageError,
 )
 from mulligan.store.writer import Writer
+from mulligan.workspace.trust import accept, rule_files
 from mulligan.worktree.restore import apply as applying
 from mulligan.worktree.restore import staging_recovery
 
@@ -681,6 +682,7 @@ def test_a_project_without_space_changes_nothing_and_goes_on_later(
         (project / "new").write_text("to be deleted")
         (project / "f7").unlink()
         (project / ".mulliganignore").write_text("filling\n")
+        accept(workspace, rule_files(workspace))
         workspace.checkpoint()
         filling = fill(project, leaving=900_000)
         expected = picture(project)

@@ -402,14 +402,15 @@ def test_two_processes_that_save_in_turn_both_stay_right(kept: Project) -> None:
 
 
 def test_other_limits_count_at_once(kept: Project) -> None:
-    settings = kept.root / ".mulligan.toml"
     (kept.root / "d" / "large").write_text("x" * 500)
     (kept.root / "d" / "g.tmp").write_text("guarded")
     for content in (
         "", "max_file_size = 100", "max_file_size = 1000", "guard = false", "guard = true",
         "guard_file_size = 3", "guard_total_size = 8", "guard_total_size = 0", "",
     ):  # fmt: skip
-        settings.write_text(f"[checkpoints]\n{content}\n")
+        for name in ("kept", f"fresh-{kept.fresh + 1}"):
+            (kept.homes / name).mkdir(exist_ok=True)
+            (kept.homes / name / "config.toml").write_text(f"[checkpoints]\n{content}\n")
         time.sleep(SETTLED)
         kept.check()
 

@@ -22,6 +22,7 @@ import pytest
 import mulligan
 from mulligan.core import tree
 from mulligan.errors import Busy
+from mulligan.workspace.trust import accept, rule_files
 from mulligan.worktree.restore import apply as applying
 from mulligan.worktree.restore import staging_recovery
 
@@ -233,6 +234,7 @@ def test_what_a_user_saves_during_restores_is_on_disk_or_in_a_checkpoint(
     (project / ".mulliganignore").write_text(".editor\nstop\n")
     met = []
     with mulligan.open(project) as workspace:
+        accept(workspace, rule_files(workspace))
         first = workspace.checkpoint()
         saver = Saver(children, project, tmp_path / "rounds")
         for number in range(12):

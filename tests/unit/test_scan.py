@@ -23,6 +23,7 @@ import pytest
 import mulligan
 from mulligan.core.coverage import Coverage
 from mulligan.core.tree import Tree, decode, join
+from mulligan.workspace.trust import accept, rule_files
 from mulligan.worktree.scan import tree_builder
 from mulligan.worktree.scan.classify import Limits
 from mulligan.worktree.scan.scanner import Scan
@@ -381,18 +382,20 @@ def test_checkpoints_beside_a_busy_writer_hold_only_whole_states(
 # Limits
 
 
-def settings(project: Path, **values: object) -> None:
+def settings(**values: object) -> None:
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
-    (project / ".mulligan.toml").write_text("[checkpoints]\n" + "\n".join(lines) + "\n")
+    home = Path(os.environ["MULLIGAN_HOME"])
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text("[checkpoints]\n" + "\n".join(lines) + "\n")
 
 
 def test_a_file_over_the_limit_is_named_and_a_restore_leaves_it_alone(project: Path) -> None:
-    settings(project, max_file_size=1000)
+    settings(max_file_size=1000)
     (project / "fits").write_bytes(b"x" * 1000)
     (project / "large").write_bytes(b"x" * 1001)
     with mulligan.open(project) as workspace:
         taken = workspace.checkpoint()
-        assert paths(workspace) == {".mulligan.toml", "fits"}
+        assert paths(workspace) == {"fits"}
         assert list(reasons(taken.coverage)) == ["large"]
         assert "larger than the limit" in reasons(taken.coverage)["large"]
         (project / "large").write_bytes(b"y" * 2000)
@@ -403,11 +406,11 @@ def test_a_file_over_the_limit_is_named_and_a_restore_leaves_it_alone(project: P
         (project / "large").write_bytes(b"y")
         (project / "fits").write_bytes(b"y")
         assert workspace.checkpoint().coverage.complete
-        assert paths(workspace) == {".mulligan.toml", "fits", "large"}
+        assert paths(workspace) == {"fits", "large"}
 
 
 def test_small_ignored_files_are_guarded_up_to_the_limits(project: Path) -> None:
-    settings(project, guard_file_size=100, guard_total_size=250)
+    settings(guard_file_size=100, guard_total_size=250)
     (project / ".gitignore").write_text("*.env\nsecrets/\n*.log\n")
     for name in ("a.env", "b.env", "d/c.env", "d/d.env"):
         (project / name).parent.mkdir(exist_ok=True)
@@ -423,11 +426,11 @@ def test_small_ignored_files_are_guarded_up_to_the_limits(project: Path) -> None
         assert taken.coverage.guarded == 2
         assert taken.coverage.complete
         assert excluded(taken.coverage)["secrets/"] == 1
-    settings(project, guard_file_size=100)
+    settings(guard_file_size=100)
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
         assert paths(workspace, guarded=True) == {"a.env", "b.env", "d/c.env", "d/d.env"}
-    settings(project, guard=False)
+    settings(guard=False)
     with mulligan.open(project) as workspace:
         taken = workspace.checkpoint()
         assert paths(workspace, guarded=True) == set()
@@ -709,6 +712,7 @@ def test_our_own_ignore_file_overrules_what_git_tracks(
     git(project, "init", "-q")
     write(project, "a", "data/huge")
     (project / ".mulliganignore").write_text("data/\n")
+    accept(workspace, rule_files(workspace))
     git(project, "add", "-f", "a", "data/huge")
     workspace.checkpoint()
     assert paths(workspace) == {".mulliganignore", "a"}
@@ -786,6 +790,7 @@ def test_our_own_ignore_file_switches_defaults_back_on(
     write(project, "a", "dist/x", "dist/y.log", "build/z", "secret", "d/.env")
     (project / ".gitignore").write_text(".env\n")
     (project / ".mulliganignore").write_text("!dist/\n!*.log\nsecret\n!.env\n")
+    accept(workspace, rule_files(workspace))
     taken = workspace.checkpoint()
     assert paths(workspace) == {
         ".gitignore", ".mulliganignore", "a", "d/.env", "dist/x", "dist/y.log",

@@ -122,22 +122,25 @@ def test_other_tables_and_empty_files_are_fine(project: Path, mulligan_home: Pat
 def test_a_mistake_is_named_with_its_file(
     project: Path, mulligan_home: Path, text: str, words: str
 ) -> None:
-    for path in (mulligan_home / "config.toml", project / ".mulligan.toml"):
-        write(path, text)
-        with pytest.raises(UsageError, match=words) as caught:
-            limits(mulligan_home, project)
-        assert str(path) in str(caught.value)
-        path.unlink()
+    path = mulligan_home / "config.toml"
+    write(path, text)
+    with pytest.raises(UsageError, match=words) as caught:
+        limits(mulligan_home, project)
+    assert str(path) in str(caught.value)
 
 
-def test_a_file_that_is_not_utf8_is_named(project: Path, mulligan_home: Path) -> None:
-    (project / ".mulligan.toml").write_bytes(b"a = '\xff'")
-    with pytest.raises(UsageError, match="not valid TOML"):
+@pytest.mark.parametrize("content", [b"a = '\xff'", b"a = " + b"[" * 20_000])
+def test_a_file_of_the_users_that_cannot_be_parsed_is_named(
+    content: bytes, project: Path, mulligan_home: Path
+) -> None:
+    mulligan_home.mkdir()
+    (mulligan_home / "config.toml").write_bytes(content)
+    with pytest.raises(UsageError, match=r"config\.toml is not valid TOML"):
         limits(mulligan_home, project)
 
 
-def test_the_command_line_answers_a_mistake_with_usage(project: Path) -> None:
-    write(project / ".mulligan.toml", "[checkpoints]\nmax_file_size = 'big'")
+def test_the_command_line_answers_a_mistake_with_usage(project: Path, mulligan_home: Path) -> None:
+    write(mulligan_home / "config.toml", "[checkpoints]\nmax_file_size = 'big'")
     run = subprocess.run(
         [sys.executable, "-m", "mulligan", "checkpoint"],
         cwd=project,
@@ -146,12 +149,14 @@ def test_the_command_line_answers_a_mistake_with_usage(project: Path) -> None:
         check=False,
     )
     assert run.returncode == 2
-    assert ".mulligan.toml" in run.stderr
+    assert "config.toml" in run.stderr
     assert "Traceback" not in run.stderr
 
 
-def test_a_larger_file_is_named_not_kept_and_never_touched(project: Path) -> None:
-    write(project / ".mulligan.toml", "[checkpoints]\nmax_file_size = '1 KB'\n")
+def test_a_larger_file_is_named_not_kept_and_never_touched(
+    project: Path, mulligan_home: Path
+) -> None:
+    write(mulligan_home / "config.toml", "[checkpoints]\nmax_file_size = '1 KB'\n")
     (project / "small").write_bytes(b"x" * 1024)
     (project / "large").write_bytes(b"x" * 1025)
     with mulligan.open(project) as workspace:
@@ -168,8 +173,10 @@ def test_a_larger_file_is_named_not_kept_and_never_touched(project: Path) -> Non
     assert (project / "large too").read_bytes() == b"y" * 2000
 
 
-def test_a_raised_limit_covers_the_file_at_the_next_checkpoint(project: Path) -> None:
-    write(project / ".mulligan.toml", "[checkpoints]\nmax_file_size = '1 KB'\n")
+def test_a_raised_limit_covers_the_file_at_the_next_checkpoint(
+    project: Path, mulligan_home: Path
+) -> None:
+    write(mulligan_home / "config.toml", "[checkpoints]\nmax_file_size = '1 KB'\n")
     (project / "large").write_bytes(b"x" * 1025)
     with mulligan.open(project) as workspace:
         assert not workspace.checkpoint().coverage.complete
@@ -179,14 +186,14 @@ def test_a_raised_limit_covers_the_file_at_the_next_checkpoint(project: Path) ->
         assert workspace.read("@", "large") == b"x" * 1025
 
 
-def test_guards_can_be_switched_off(project: Path) -> None:
+def test_guards_can_be_switched_off(project: Path, mulligan_home: Path) -> None:
     (project / ".git").mkdir()
     write(project / ".gitignore", ".env\n")
     write(project / ".env", "SECRET=1")
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
         assert workspace.read("@", ".env") == b"SECRET=1"
-    write(project / ".mulligan.toml", "[checkpoints]\nguard = false\n")
+    write(mulligan_home / "config.toml", "[checkpoints]\nguard = false\n")
     with mulligan.open(project) as workspace:
         taken = workspace.checkpoint()
         assert ".env" not in [each.path for each in workspace.entries(taken.id)]
@@ -232,8 +239,9 @@ def test_what_is_written_while_a_project_is_open_counts_at_once(
         (project / ".mulligan.toml").write_text("[review]\nkeep_on_commit = false\n")
         assert not workspace.settings.keep_on_commit
         (project / ".mulligan.toml").write_text("[review]\nkeep_on_commit = 7\n")
-        with pytest.raises(UsageError):
-            workspace.checkpoint()
+        assert workspace.settings.keep_on_commit
+        (passed_over,) = workspace.checkpoint().coverage.passed_over
+        assert passed_over.broken and "keep_on_commit must be true or false" in passed_over.reason
         (project / ".mulligan.toml").unlink()
         assert workspace.settings.keep_on_commit
-        workspace.checkpoint()
+        assert workspace.checkpoint().coverage.passed_over == ()

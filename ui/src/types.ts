@@ -246,6 +246,7 @@ export interface Coverage {
   skipped: Skip[];
   excluded: { path: string; files: number; reason: string }[];
   guarded: number;
+  passed_over: { path: string; reason: string; broken: boolean }[];
 }
 
 export interface Changes {

@@ -65,6 +65,7 @@ SECTIONS = {
     },
     "Upkeep": {
         "doctor": "Explain what is wrong here, and how to mend it.",
+        "trust": "Accept what the project's own settings and rules weaken.",
         "verify": "Re-read and re-hash everything that is stored.",
         "forget": "Drop old checkpoints.",
         "gc": "Free what no checkpoint needs any more.",

@@ -98,6 +98,8 @@ class Output:
                 progress.clear()
                 for operation in workspace.recovered:
                     self._say_what_became_of(operation)
+                for path, reason in workspace.broken_rule_files():
+                    self.say(f"Passed over: {shown(path)} {shown(reason)}. Nothing in it counts.")
 
     def _say_what_became_of(self, operation: Operation) -> None:
         """Of an operation that was interrupted, and that this command has ended first."""
@@ -218,7 +220,23 @@ def uncovered(coverage: Coverage, limit: int | None = None) -> list[str]:
         for path, reason in coverage.skipped[:limit]
     ]
     rest = len(coverage.skipped) - len(lines)
-    return [*lines, f"  … and {rest:,} more; see `mulligan show @`."] if rest else lines
+    if rest:
+        lines.append(f"  … and {rest:,} more; see `mulligan show @`.")
+    return lines + _not_in_effect(coverage, limit)
+
+
+def _not_in_effect(coverage: Coverage, limit: int | None) -> list[str]:
+    """A line for each rule file of the project that has less effect than it says.
+
+    Of the broken ones at the top every command warns.
+    """
+    told = [each for each in coverage.passed_over if b"/" in each.path or not each.broken]
+    lines = []
+    for path, reason, broken in told[:limit]:
+        way = "" if broken else "; `mulligan trust` shows it, and accepts it"
+        lines.append(f"  not in effect: {shown(text(path))} {shown(reason)}{way}")
+    rest = len(told) - len(lines)
+    return [*lines, f"  … and {rest:,} more; see `mulligan trust`."] if rest else lines
 
 
 def guarded(paths: Sequence[str], checkpoint: str) -> str:

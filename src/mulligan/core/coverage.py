@@ -3,7 +3,7 @@
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,6 +23,17 @@ class Excluded(NamedTuple):
     reason: str
 
 
+class PassedOver(NamedTuple):
+    """A rule or settings file of the project that is not in effect, or only in part.
+
+    A broken one has no effect at all; any other one can be accepted by the user.
+    """
+
+    path: bytes
+    reason: str
+    broken: bool
+
+
 class Coverage(NamedTuple):
     """`complete` says that everything that is in scope is in the checkpoint.
 
@@ -33,6 +44,7 @@ class Coverage(NamedTuple):
     skipped: tuple[Skipped, ...] = ()
     excluded: tuple[Excluded, ...] = ()
     guarded: int = 0
+    passed_over: tuple[PassedOver, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -50,6 +62,10 @@ class Coverage(NamedTuple):
                 return reason
         return None
 
+    def without(self, paths: Container[bytes]) -> "Coverage":
+        """The coverage of a checkpoint that holds these paths after all."""
+        return self._replace(skipped=tuple(each for each in self.skipped if each.path not in paths))
+
     def as_json(self) -> dict[str, Any]:
         return {
             "complete": self.complete,
@@ -59,6 +75,10 @@ class Coverage(NamedTuple):
                 for path, files, reason in self.excluded
             ],
             "guarded": self.guarded,
+            "passed_over": [
+                {"path": text(path), "reason": reason, "broken": broken}
+                for path, reason, broken in self.passed_over
+            ],
         }
 
     def encode(self) -> bytes:
@@ -85,16 +105,24 @@ def _decoded(data: bytes) -> Coverage:
             Excluded(raw(each["path"]), each["files"], each["reason"]) for each in found["excluded"]
         ),
         found.get("guarded", 0),
+        tuple(
+            PassedOver(raw(each["path"]), each["reason"], each["broken"])
+            for each in found.get("passed_over", ())
+        ),
     )
 
 
 def make(
-    skipped: Iterable[tuple[bytes, str]], excluded: Iterable[tuple[bytes, int, str]], guarded: int
+    skipped: Iterable[tuple[bytes, str]],
+    excluded: Iterable[tuple[bytes, int, str]],
+    guarded: int,
+    passed_over: Iterable[PassedOver] = (),
 ) -> Coverage:
     return Coverage(
         tuple(sorted(Skipped(*each) for each in skipped)),
         tuple(sorted(Excluded(*each) for each in excluded)),
         guarded,
+        tuple(sorted(passed_over)),
     )
 
 

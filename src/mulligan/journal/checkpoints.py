@@ -2,7 +2,7 @@
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import apsw
@@ -33,6 +33,8 @@ class CheckpointRow(NamedTuple):
     bytes: int
     session: str | None = None
     entry: str | None = None
+    max_file_size: int = 0
+    """The size limit that it was taken with, in bytes."""
 
 
 COLUMNS = ", ".join(CheckpointRow._fields)
@@ -40,7 +42,9 @@ COLUMNS = ", ".join(CheckpointRow._fields)
 
 def insert(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
     """Adds a checkpoint, inside the caller's transaction."""
-    db.execute(f"INSERT INTO checkpoints ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", checkpoint)
+    db.execute(
+        f"INSERT INTO checkpoints ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", checkpoint
+    )
 
 
 def insert_at_its_time(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
@@ -106,6 +110,21 @@ def each_newest_first(db: Database) -> Iterator[CheckpointRow]:
         for row in rows:
             yield _row(row[1:])
         last = rows[-1][0]
+
+
+def size_limit_of_turns(db: Database, sessions: Iterable[int]) -> int:
+    """The largest size limit that the last turns of sessions began with; 0 if there are none."""
+    sql = (
+        "SELECT c.max_file_size FROM checkpoints c JOIN sessions s ON s.id = c.session "
+        "WHERE s.number = ? AND c.kind = 'turn' ORDER BY c.seq DESC LIMIT 1"
+    )
+    found = [db.row(sql, number) for number in sessions]
+    return max((row[0] for row in found if row), default=0)
+
+
+def largest_size_limit(db: Database) -> int:
+    """The largest size limit that any checkpoint was taken with."""
+    return int(db.row("SELECT max(max_file_size) FROM checkpoints")[0] or 0)
 
 
 def count(db: Database) -> int:

@@ -15,7 +15,8 @@ JOURNAL = (
       files INTEGER NOT NULL,
       bytes INTEGER NOT NULL,
       session TEXT,
-      entry TEXT
+      entry TEXT,
+      max_file_size INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE operations (
       number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -69,6 +69,14 @@ class ExcludedRow(TypedDict):
     reason: str
 
 
+class PassedOverRow(TypedDict):
+    """A rule or settings file of the project that is not in effect, or only in part."""
+
+    path: str
+    reason: str
+    broken: bool
+
+
 class CoverageRow(TypedDict):
     """What a checkpoint holds, and by name what it does not."""
 
@@ -76,6 +84,7 @@ class CoverageRow(TypedDict):
     skipped: list[PathAndReason]
     excluded: list[ExcludedRow]
     guarded: int
+    passed_over: list[PassedOverRow]
 
 
 class StatsTable(TypedDict):

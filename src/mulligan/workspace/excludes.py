@@ -16,6 +16,7 @@ from mulligan.core.tree import file_entry, find
 from mulligan.errors import NotFound, UsageError, WouldLoseWork
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
+from mulligan.workspace.accepted import accept
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import Wish, settled
 from mulligan.workspace.results.files import RestoreResult, plain
@@ -24,12 +25,13 @@ from mulligan.workspace.snapshot.observation import Observation
 from mulligan.worktree.ignore.ruleset import Rules
 from mulligan.worktree.ignore.scope import DEFAULT_EXCLUDES, Reason
 from mulligan.worktree.scan import stat_cache
+from mulligan.worktree.scan.rule_files import MULLIGANIGNORE
 from mulligan.worktree.scan.tree_builder import WHY
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
-FILE = b".mulliganignore"
+FILE = MULLIGANIGNORE
 NEW_MODE = 0o644
 NOTES: dict[str, tuple[str, ...]] = {
     "Installed JavaScript packages": ("node_modules/",),
@@ -112,6 +114,8 @@ def write_excludes(workspace: Workspace, wanted: str, version: str | None) -> Re
             raise WouldLoseWork(
                 f"{text(FILE)} was changed meanwhile, and was left as it is; look at it again."
             )
+        # What the user has Mulligan write is accepted; before it is written, so that it counts.
+        accept(workspace.project.directory, {FILE: new})
         with Writer(workspace.store) as writer:
             id = writer.put(new)
             writer.commit()

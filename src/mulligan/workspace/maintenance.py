@@ -19,6 +19,7 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.results.files import Collected, Finding, Forgotten, Verified
 from mulligan.workspace.snapshot.checkpoints import coverage
 from mulligan.workspace.snapshot.take import look
+from mulligan.workspace.trust import rule_files
 from mulligan.worktree.scan.compare import SPECIAL
 from mulligan.worktree.watch.remote import connect
 
@@ -226,6 +227,7 @@ def _findings(workspace: Workspace) -> Iterator[Finding]:
             "ok", "checkpoints", f"{total}, the latest {latest.id} of {latest.created_at}"
         )
         yield from _coverage_findings(workspace)
+    yield from _rule_file_findings(workspace)
     yield from _store_findings(workspace)
     watcher = connect(workspace.project.path("watch.sock"))
     if watcher is not None:
@@ -259,6 +261,21 @@ def _coverage_findings(workspace: Workspace) -> Iterator[Finding]:
         files = sum(each.files for each in covered.excluded) - covered.guarded
         told = f"files left out by ignore rules: {files:,}; guarded: {covered.guarded:,}"
         yield Finding("note", "coverage", told)
+
+
+def _rule_file_findings(workspace: Workspace) -> Iterator[Finding]:
+    for each in rule_files(workspace):
+        if each.problem is not None:
+            yield Finding(
+                "problem", "rules", f"{each.path} is passed over: {each.problem}",
+                "mend the file, or delete it; nothing in it counts",
+            )  # fmt: skip
+        elif each.can_be_accepted:
+            weakens = ", ".join(each.weakens[:5]) + (" …" if len(each.weakens) > 5 else "")
+            yield Finding(
+                "note", "rules", f"{each.path} is not accepted; without effect: {weakens}",
+                "run `mulligan trust` to see it and accept it",
+            )  # fmt: skip
 
 
 def _store_findings(workspace: Workspace) -> Iterator[Finding]:

@@ -1,6 +1,10 @@
 """The user's settings: `config.toml` in the home, then what was set for the project through
 Mulligan, then `.mulligan.toml` in the project itself. The later wins.
 
+The last is not the user's own: agents and strangers write it. Until the user accepts its content
+(`trust`), only those of its values count that protect at least as much as the user's own; a broken
+one is passed over. A mistake in the user's own files raises `UsageError`.
+
 [checkpoints]
 max_file_size = "100 MB"      # larger files are named in coverage, not kept
 guard = true                  # keep copies of small files that only a file pattern ignores
@@ -22,18 +26,25 @@ keep_size = 0                 # the oldest, until the rest fits
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import PassedOver, text
 from mulligan.errors import UsageError
+from mulligan.workspace.accepted import read_accepted
+from mulligan.worktree.fs.safe_paths import opened
 from mulligan.worktree.ignore.stat_memo import Remembered, consult
 from mulligan.worktree.scan.classify import Limits
+from mulligan.worktree.scan.rule_files import Accepted, RuleFile, is_accepted, read_rule_file
 
 UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 MOST = 1 << 53  # what every reader of JSON can tell from its neighbours
 SET = "settings.toml"
+PROJECT_FILE = b".mulligan.toml"
+PROJECT_FILE_MAX_BYTES = 64 << 10
+REASON_MAX_LENGTH = 300
 LIMITS = {
     "max_file_size": "file_bytes",
     "guard": "guard",
@@ -67,35 +78,99 @@ class Settings(NamedTuple):
         return found | self.retention._asdict()
 
 
+class Effective(NamedTuple):
+    """The settings in effect, where each comes from, and what of the project's file is not."""
+
+    settings: Settings
+    origins: dict[str, str]
+    accepted: Accepted
+    passed_over: PassedOver | None = None
+
+
 class InForce:
     """The settings of a project that is open for long: those that its files have at the moment."""
 
     def __init__(self, home: str, root: bytes, directory: str) -> None:
         self._where = (home, root, directory)
-        self._known = Remembered[Settings]()
+        self._known = Remembered[Effective]()
         self.read()
 
-    def read(self) -> Settings:
-        return self._known.get(None, lambda: read_settings(*self._where))
+    def read(self) -> Effective:
+        return self._known.get(None, lambda: effective(*self._where))
 
 
 def read_settings(home: str, root: bytes, directory: str | None = None) -> Settings:
-    """The settings of a project; raises `UsageError` for one that makes no sense.
+    """The settings of a project; raises `UsageError` for one of the user's that makes no sense.
 
     `directory` is where the project's data is, and what was set through Mulligan.
     """
-    values: dict[str, Any] = {}
-    for _place, said in _said(home, root, directory):
-        values |= said
-    return _made(values)
+    return effective(home, root, directory).settings
 
 
 def origins(home: str, root: bytes, directory: str) -> dict[str, str]:
     """Where each setting that is not the default comes from: `home`, `set` or `project`."""
-    found: dict[str, str] = {}
-    for place, said in _said(home, root, directory):
-        found |= dict.fromkeys(said, place)
-    return found
+    return effective(home, root, directory).origins
+
+
+def effective(home: str, root: bytes, directory: str | None = None) -> Effective:
+    """Reads the user's settings, then as much of the project's as the user's let in."""
+    values, places = _own(home, directory)
+    accepted = read_accepted(directory)
+    content, problem = read_project_file(root)
+    said: dict[str, Any] = {}
+    if content is not None:
+        try:
+            said = _checked(_parsed(content), "has a mistake")
+        except UsageError as mistake:
+            problem = str(mistake)
+    passed_over = PassedOver(PROJECT_FILE, _shortened(problem), True) if problem else None
+    if content is not None and not is_accepted(PROJECT_FILE, content, accepted):
+        less = _weakened(said, _made(values))
+        said = {name: value for name, value in said.items() if name not in less}
+        if less:
+            reason = f"is not accepted; ignored in it: {', '.join(less)}"
+            passed_over = PassedOver(PROJECT_FILE, reason, False)
+    return Effective(
+        _made(values | said), places | dict.fromkeys(said, "project"), accepted, passed_over
+    )
+
+
+def read_project_file(root: bytes) -> RuleFile:
+    """The project's own settings file, as far as it can be read without risk."""
+    consult(os.path.join(root, PROJECT_FILE))
+    try:
+        with opened(root) as fd:
+            return read_rule_file(fd, PROJECT_FILE, PROJECT_FILE_MAX_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return RuleFile(None)
+
+
+def weakened_by(home: str, directory: str, content: bytes) -> list[str]:
+    """The settings that a project's file would weaken; raises `UsageError` if it is broken."""
+    own, _places = _own(home, directory)
+    return _weakened(_checked(_parsed(content), text(PROJECT_FILE)), _made(own))
+
+
+def _weakened(said: Mapping[str, int], own: Settings) -> list[str]:
+    present = own.as_json()
+    return [name for name, value in said.items() if not PROTECTS[name](value, present[name])]
+
+
+def _own(home: str, directory: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values of the user's own files, and the place of each."""
+    values: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    for place, path in _own_places(home, directory):
+        if os.path.isfile(consult(path)):
+            said = _checked(_read(path), text(os.fsencode(path)))
+            values |= said
+            places |= dict.fromkeys(said, place)
+    return values, places
+
+
+def _shortened(problem: str) -> str:
+    problem = problem.rstrip(".")
+    return problem if len(problem) <= REASON_MAX_LENGTH else problem[:REASON_MAX_LENGTH] + "…"
 
 
 def change_settings(directory: str, values: Mapping[str, Mapping[str, Any]]) -> None:
@@ -133,15 +208,15 @@ def section_of(name: str) -> str:
 
 def parse_size(value: object, where: str) -> int:
     """A number of bytes, from a number or from text such as `100 MB`."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST:
         return value
     if isinstance(value, str):
         number = value.strip().rstrip("kKmMgGtTbB").strip()
         unit = value.strip()[len(number) :].strip().upper()
         unit = unit if unit.endswith("B") or not unit else unit + "B"
         try:
-            if unit in UNITS and float(number) >= 0:
-                return int(float(number) * UNITS[unit])
+            if unit in UNITS and 0 <= (size := float(number) * UNITS[unit]) <= MOST:
+                return int(size)
         except (ValueError, OverflowError):
             pass
     raise UsageError(f"{where}: {value!r} is not a size; write a number of bytes, or '100 MB'.")
@@ -174,18 +249,36 @@ SECTIONS: dict[str, dict[str, Reading]] = {
 """Every setting, and how what somebody wrote for it is read."""
 
 
-def _said(home: str, root: bytes, directory: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What each place says, the one that wins last."""
-    for place, path in _places(home, root, directory):
-        if os.path.isfile(consult(path)):
-            yield place, _checked(_read(path), text(os.fsencode(path)))
+def _no_less(value: int, own: int) -> bool:
+    return value >= own
 
 
-def _places(home: str, root: bytes, directory: str | None) -> Iterator[tuple[str, str | bytes]]:
+def _no_sooner(value: int, own: int) -> bool:
+    """Of a rule by which to forget, where 0 is none."""
+    return value == 0 or 0 < own <= value
+
+
+PROTECTS: dict[str, Callable[[int, int], bool]] = {
+    "max_file_size": _no_less,
+    "guard": _no_less,
+    "guard_file_size": _no_less,
+    "guard_total_size": _no_less,
+    # What counts as kept is no longer asked about.
+    "keep_on_commit": lambda value, own: value <= own,
+    # How the user's agents are treated is for the user to say, in either direction.
+    "tell_rejections": operator.eq,
+    "strict": operator.eq,
+    "keep_last": _no_sooner,
+    "keep_days": _no_sooner,
+    "keep_size": _no_sooner,
+}
+"""Whether a value of the project's protects at least as much as the user's own."""
+
+
+def _own_places(home: str, directory: str | None) -> Iterator[tuple[str, str]]:
     yield "home", os.path.join(home, "config.toml")
     if directory is not None:
         yield "set", os.path.join(directory, SET)
-    yield "project", os.path.join(root, b".mulligan.toml")
 
 
 def _checked(content: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -221,13 +314,26 @@ def _toml(value: Any) -> str:
     raise UsageError(f"{value!r} cannot be a setting.")
 
 
-def _read(path: str | bytes) -> dict[str, Any]:
+def _read(path: str) -> dict[str, Any]:
+    """One of the user's own files."""
+    try:
+        with open(path, "rb") as file:
+            return _parsed(file.read())
+    except UsageError as problem:
+        raise UsageError(f"{text(os.fsencode(path))} {problem}.") from problem
+    except OSError as problem:
+        raise UsageError(
+            f"{text(os.fsencode(path))} cannot be read: {problem.strerror}. Mend it, or move it "
+            "away."
+        ) from problem
+
+
+def _parsed(content: bytes) -> dict[str, Any]:
     import tomllib
 
-    with open(path, "rb") as file:
-        try:
-            return tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise UsageError(
-                f"{text(os.fsencode(path))} is not valid TOML: {problem}."
-            ) from problem
+    try:
+        return tomllib.loads(content.decode())
+    except RecursionError as problem:
+        raise UsageError("is not valid TOML: it is nested too deeply") from problem
+    except ValueError as problem:
+        raise UsageError(f"is not valid TOML: {problem}") from problem

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mulligan.core import tree
-from mulligan.core.coverage import raw
+from mulligan.core.coverage import raw, text
 from mulligan.core.entries import STATUSES
 from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Finder, Load, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, NotWritable, OutOfSpace, UsageError
@@ -25,10 +25,12 @@ from mulligan.workspace.lock import WAIT_SECONDS, locked
 from mulligan.workspace.project import Project, find_project, home_directory, register
 from mulligan.workspace.review_verbs import ReviewVerbs
 from mulligan.workspace.session_verbs import SessionVerbs
-from mulligan.workspace.settings import InForce, Settings, change_settings
+from mulligan.workspace.settings import Effective, InForce, Settings, change_settings
 from mulligan.worktree.fs import deferred_unlink
+from mulligan.worktree.fs.safe_paths import opened
 from mulligan.worktree.ignore import git_repo
 from mulligan.worktree.scan import stat_cache
+from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, effect_of
 from mulligan.worktree.scan.stat_cache import Cache
 
 if TYPE_CHECKING:
@@ -186,7 +188,22 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
     @property
     def settings(self) -> Settings:
         """What is in force now, whoever has changed it since the project was opened."""
+        return self._settings.read().settings
+
+    @property
+    def rule_files(self) -> Effective:
+        """The settings in effect, with what the user has accepted and what is passed over."""
         return self._settings.read()
+
+    def broken_rule_files(self) -> Iterator[tuple[str, str]]:
+        """The rule files at the top of the project that have no effect, and why."""
+        passed_over = self.rule_files.passed_over
+        if passed_over is not None and passed_over.broken:
+            yield text(passed_over.path), passed_over.reason
+        with suppress(OSError), opened(self.project.root) as fd:
+            effect = effect_of(fd, b"", frozenset())
+            if effect.broken:
+                yield text(MULLIGANIGNORE), effect.passed_over
 
     @property
     def limits(self) -> Limits:

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mulligan.journal import checkpoints, operations, views
+from mulligan.journal import operations, views
 from mulligan.journal.views import View
+from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.workspace.snapshot.take import Look
 from mulligan.workspace.snapshot.trees import Trees
 
@@ -61,13 +62,6 @@ def settle(
 
     trees.commit()
     return Standing(carried_on(trees, known, last, seen.tree, author), moved=True)
-
-
-def last_seen(workspace: Workspace) -> Id | None:
-    """The tree that the disk held when it was last looked at for good."""
-    last = operations.last_applied(workspace.journal)
-    row = checkpoints.by_id(workspace.journal, last.after) if last and last.after else None
-    return row.tree if row is not None else None
 
 
 def authors(workspace: Workspace, known: Mapping[int, View], acting: int | None = None) -> Author:

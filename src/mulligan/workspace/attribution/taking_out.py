@@ -66,10 +66,12 @@ def taken_out(
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
     for change in now.trees.differences(*between):
-        reason = now.seen.coverage.reason_for(change.path)
-        if reason is None:
-            wanted, reason = without(now.trees, change, now.trees.find(now.seen.tree, change.path))
-            main[change.path] = change.after if force else wanted
+        not_covered = now.seen.coverage.reason_for(change.path)
+        if not_covered is not None:
+            spared[change.path] = not_covered
+            continue
+        wanted, reason = without(now.trees, change, now.trees.find(now.seen.tree, change.path))
+        main[change.path] = change.after if force else wanted
         if reason is not None and not force:
             spared[change.path] = reason
     return settled(workspace, now.seen, Wish("undo", None, main, {}, spared))

@@ -61,7 +61,9 @@ def complete(
         stand = _standing_after(workspace, trees, operation, safety.tree, new)
         writer.commit()
     covered = coverage(workspace, safety)
-    arrived_at = Look(new, kept, covered, *workspace.load(new).totals, safety.coverage)
+    arrived_at = Look(
+        new, kept, covered, *workspace.load(new).totals, safety.coverage, safety.max_file_size
+    )
     skipped = tuple(Skip(text(path), reason) for path, reason in sorted(spared.items()))
     result = RestoreResult(
         kind=operation.kind,

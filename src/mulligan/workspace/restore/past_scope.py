@@ -21,6 +21,7 @@ from mulligan.workspace.snapshot.diff import within
 from mulligan.workspace.snapshot.take import Look
 from mulligan.worktree.ignore import git_repo
 from mulligan.worktree.ignore.scope import Reason, Scope, project_scope
+from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, without_excludes
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -34,6 +35,7 @@ class Then:
         self._target = target
         self._now = now
         self._covered = coverage(workspace, target)
+        self._passed_over = {each.path for each in self._covered.passed_over}
         self.guarded = workspace.finder(target.guarded)
         self._rules_in = cache(self._find_rules)
         self._first_view = cache(self._find_first_view)
@@ -133,7 +135,10 @@ class Then:
             for root in (self._target.tree, self._target.guarded)
             if (folder := self._folder(root, directory)) is not None
         ]
-        return self._content(folders, b".gitignore"), self._content(folders, b".mulliganignore")
+        mulliganignore = self._content(folders, MULLIGANIGNORE)
+        if mulliganignore is not None and tree.join(directory, MULLIGANIGNORE) in self._passed_over:
+            mulliganignore = without_excludes(mulliganignore)
+        return self._content(folders, b".gitignore"), mulliganignore
 
     def _folder(self, root: bytes, directory: bytes) -> bytes | None:
         if not directory:

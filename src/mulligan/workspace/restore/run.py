@@ -47,7 +47,7 @@ from mulligan.workspace.restore.target import (
 from mulligan.workspace.results.files import RestorePlan, RestoreResult, Skip
 from mulligan.workspace.sessions.turns import split
 from mulligan.workspace.snapshot.observation import Observation, observed
-from mulligan.workspace.snapshot.take import look
+from mulligan.workspace.snapshot.take import look, with_large_files
 from mulligan.worktree.fs.deferred_unlink import Freeing
 from mulligan.worktree.fs.leases import open_for_writing
 from mulligan.worktree.restore import apply
@@ -158,8 +158,9 @@ def perform(
         wish = wishing(now)
         hidden = out_of_view(workspace, now.seen, wish)
         if hidden:
-            # Ignored now, and to be overwritten: what they hold must be in the store first.
-            now = observed(workspace, writer, look(workspace, writer, hidden))
+            # Left out by today's rules: what they hold must be in the store first.
+            seen = with_large_files(workspace, writer, look(workspace, writer, hidden), hidden)
+            now = observed(workspace, writer, seen)
             now.commit()
             wish = wishing(now)
         if not force:

@@ -14,11 +14,12 @@ from mulligan.core import tree
 from mulligan.core.coverage import text
 from mulligan.core.tree import Change, Entry
 from mulligan.errors import NotFound
+from mulligan.journal import checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.workspace.restore.past_scope import Then
-from mulligan.workspace.snapshot.diff import is_file, is_held, is_partial, within
+from mulligan.workspace.snapshot.diff import is_held, is_partial, within
 from mulligan.workspace.snapshot.take import Look
-from mulligan.worktree.fs.safe_paths import Directories
+from mulligan.worktree.fs.safe_paths import Directories, is_file
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -161,17 +162,19 @@ def to_take_back(
 
 
 def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
-    """Files that are to be written where something lies that the look did not cover."""
+    """Files on the disk that the wish is about and that the look did not cover.
+
+    What a checkpoint covered stays in scope for a move: today's rules leave out none of it.
+    """
     in_tree, in_guarded = _finders(workspace, seen)
+    had_larger = checkpoints.largest_size_limit(workspace.journal) > seen.max_file_size
     with Directories(workspace.project.root) as disk:
         return [
             path
-            for path, entry in wish.main.items()
-            if entry is not None
-            and not entry.is_directory
-            and in_tree(path) is None
-            and in_guarded(path) is None
-            and not seen.coverage.reason_for(path)
+            for path in dict.fromkeys((*wish.main, *wish.spared))
+            if in_tree(path) is None
+            and (in_guarded(path) is None or wish.main.get(path) is None)
+            and (had_larger or seen.coverage.reason_for(path) is None)
             and is_file(disk, path)
         ]
 

@@ -19,7 +19,6 @@ from mulligan.errors import UsageError
 from mulligan.journal import sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
-from mulligan.workspace.attribution.standing import last_seen
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import Wish
 from mulligan.workspace.results.sessions import Edit
@@ -33,6 +32,7 @@ from mulligan.workspace.sessions.turns import (
     open_turns,
 )
 from mulligan.workspace.snapshot.checkpoints import force
+from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.worktree.scan.read_path import entry_at
 
 if TYPE_CHECKING:

@@ -38,10 +38,10 @@ from mulligan.core.times import nanoseconds
 from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, entries, sessions, views
 from mulligan.journal.sessions import SessionRow
-from mulligan.workspace.attribution.standing import last_seen
 from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.sessions import entries as recording
 from mulligan.workspace.sessions import turns
+from mulligan.workspace.snapshot.holding import last_seen
 
 if TYPE_CHECKING:
     from mulligan.workspace.results.turns import Step

@@ -118,7 +118,7 @@ def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | Non
                     # It began when the other one did, and knows that without it.
                     began = Look(
                         start.tree, start.guarded, coverage(workspace, start), start.files,
-                        start.bytes, start.coverage,
+                        start.bytes, start.coverage, start.max_file_size,
                     )  # fmt: skip
                     now.checkpoint(
                         db, kind="initial", message=start.message, session=new, seen=began

@@ -20,10 +20,11 @@ from mulligan.journal import append, checkpoints, entries, operations, sessions,
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
-from mulligan.workspace.attribution.standing import last_seen, quiet
+from mulligan.workspace.attribution.standing import quiet
 from mulligan.workspace.results.turns import Step, Turn
 from mulligan.workspace.sessions.entries import appending
 from mulligan.workspace.snapshot.checkpoints import force, new_id
+from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.workspace.snapshot.observation import Observation, observing
 from mulligan.workspace.snapshot.take import forced_paths
 

@@ -86,6 +86,7 @@ def add(
         bytes=seen.bytes,
         session=session,
         entry=entry,
+        max_file_size=seen.max_file_size,
     )
     checkpoints.insert(db, row)
     return row

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from mulligan.core import patches, tree
@@ -21,7 +20,7 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.results.files import Differences, FileChange, FolderChange, Status
 from mulligan.workspace.snapshot.checkpoints import coverage
 from mulligan.workspace.snapshot.take import Look, look, look_only
-from mulligan.worktree.fs.safe_paths import Directories
+from mulligan.worktree.fs.safe_paths import Directories, is_file
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -219,22 +218,6 @@ def _folders(
             still = on_disk is not None and os.path.isdir(os.path.join(on_disk.project.root, path))
             if not (still and after is None) and not covered.reason_for(path):
                 yield FolderChange(text(path), "deleted", f"{was.mode:04o}")
-
-
-def is_file(disk: Directories, path: bytes) -> bool:
-    """Whether a file or link is on the disk at this path itself, not behind some link."""
-    with suppress(OSError):
-        if disk.glance(path) is None:
-            return False
-    directory, _slash, name = path.rpartition(b"/")
-    parent = disk.open_if_there(directory)
-    if parent is None:
-        return False
-    try:
-        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except OSError:
-        return False
-    return not stat.S_ISDIR(status.st_mode)
 
 
 def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[FileChange]:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.core.coverage import Coverage
-from mulligan.core.tree import Tree
+from mulligan.core.tree import Entry, Tree
+from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
+from mulligan.workspace.settings import PROJECT_FILE
+from mulligan.workspace.snapshot.holding import Held, hold_more, what_to_hold
+from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan import stat_cache, tree_builder
+from mulligan.worktree.scan.read_path import entry_at
 from mulligan.worktree.scan.reader import Sink
 from mulligan.worktree.scan.scanner import Scan
 from mulligan.worktree.scan.stat_cache import Cache
@@ -19,6 +25,7 @@ from mulligan.worktree.scan.stat_cache import Cache
 if TYPE_CHECKING:
     from mulligan.workspace.snapshot.hash_workers import Hands
     from mulligan.workspace.workspace import Workspace
+    from mulligan.worktree.scan.classify import Limits
     from mulligan.worktree.watch.inotify import Changes, Watcher
     from mulligan.worktree.watch.remote import RemoteWatcher
 
@@ -38,6 +45,7 @@ class Look(NamedTuple):
     files: int
     bytes: int
     covered: Id
+    max_file_size: int = 0
 
 
 def look(
@@ -55,8 +63,11 @@ def look(
     try:
         cache = workspace.cache()
         _check_generation(workspace, cache)
+        held = what_to_hold(workspace, cache)
         with workspace.watching() as watcher:
-            seen = _look(workspace, cache, writer, watcher, also, ahead=ahead)
+            seen = _look(workspace, cache, writer, watcher, held, also, ahead=ahead)
+            if not ahead and hold_more(workspace, cache, writer, held, seen):
+                seen = _look(workspace, cache, writer, watcher, held, also)
             if watcher is not None and watcher.broken:
                 # A folder may have been listed without being watched: nothing follows from this.
                 cache.token = None
@@ -74,7 +85,31 @@ def look_only(workspace: Workspace) -> tuple[Look, dict[bytes, bytes]]:
     """
     cache = stat_cache.load(workspace.project.path("index"), workspace.project.root)
     sink = _Memory()
-    return _look(workspace, cache, sink, None), sink.kept
+    return _look(workspace, cache, sink, None, what_to_hold(workspace, cache)), sink.kept
+
+
+def with_large_files(
+    workspace: Workspace, writer: Writer, seen: Look, paths: Iterable[bytes]
+) -> Look:
+    """The look, with those of the paths that only today's size limit leaves out.
+
+    Up to the largest limit that a checkpoint was taken with.
+    """
+    most = checkpoints.largest_size_limit(workspace.journal)
+    skipped = [path for path in paths if seen.coverage.reason_for(path) is not None]
+    if most <= seen.max_file_size or not skipped:
+        return seen
+    found: dict[bytes, Entry | None] = {}
+    for path in skipped:
+        with suppress(OSError):
+            entry = entry_at(workspace.project.root, path, writer, limit=most)
+            if entry is not None:
+                found[path] = entry
+    trees = Trees(workspace, writer)
+    tree = trees.edit(seen.tree, found)
+    covered = seen.coverage.without(found)
+    files, size = trees.load(tree).totals
+    return Look(tree, seen.guarded, covered, files, size, writer.put(covered.encode()), most)
 
 
 def forced_paths(workspace: Workspace) -> list[bytes]:
@@ -86,12 +121,15 @@ def _look(
     cache: Cache,
     sink: Sink,
     watcher: Watcher | RemoteWatcher | None,
+    held: Held,
     also: Iterable[bytes] = (),
     *,
     ahead: bool = False,
 ) -> Look:
     project = workspace.project
-    limits = workspace.limits
+    settings, _origins, accepted, passed_over = workspace.rule_files
+    limits = settings.limits
+    limits = limits._replace(file_bytes=max(limits.file_bytes, held.max_file_size))
     if cache.limits != tuple(limits):
         # What is kept depends on the settings: with other settings, nothing seen still holds.
         cache.root = None
@@ -101,11 +139,12 @@ def _look(
         cache,
         sink,
         limits=limits,
-        forced=(*forced_paths(workspace), *also),
+        accepted=accepted,
+        forced=(*forced_paths(workspace), *cache.held, *also),
         hidden=_hidden(workspace),
         watch=watcher,
         progress=lambda files, size: workspace.progress("reading", files, None),
-        hands=_hands(workspace, sink) if isinstance(sink, Writer) else None,
+        hands=_hands(workspace, sink, limits) if isinstance(sink, Writer) else None,
     )
     asked = watcher.since if watcher is not None else None
     if ahead and workspace.watcher is not None:
@@ -137,22 +176,31 @@ def _look(
         scan.coverage_changed
         or cache.coverage is None
         or (cache.coverage.guarded != made.guarded_files)
+        or (passed_over is not None and passed_over not in cache.coverage.passed_over)
+        or (passed_over is None and _tells_of_settings(cache.coverage))
     ):
-        cache.coverage = tree_builder.describe(root, made.guarded_files)
+        broken = () if passed_over is None else (passed_over,)
+        cache.coverage = tree_builder.describe(root, made.guarded_files, broken)
         cache.covered = None
     if cache.covered is None:
         cache.covered = sink.put(cache.coverage.encode())
-    return Look(made.tree, made.guarded, cache.coverage, made.files, made.bytes, cache.covered)
+    return Look(
+        made.tree, made.guarded, cache.coverage, made.files, made.bytes, cache.covered,
+        limits.file_bytes,
+    )  # fmt: skip
 
 
-def _hands(workspace: Workspace, writer: Writer) -> Callable[[], Hands]:
+def _tells_of_settings(coverage: Coverage) -> bool:
+    return any(each.path == PROJECT_FILE for each in coverage.passed_over)
+
+
+def _hands(workspace: Workspace, writer: Writer, limits: Limits) -> Callable[[], Hands]:
     """Whom to call when there is much to read."""
 
     def call() -> Hands:
         from mulligan.workspace.snapshot.hash_workers import Hands
 
-        limit = workspace.limits.file_bytes
-        return Hands(writer, workspace.project.root, limit=limit)
+        return Hands(writer, workspace.project.root, limit=limits.file_bytes)
 
     return call
 

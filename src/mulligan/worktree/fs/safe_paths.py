@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from types import TracebackType
 
@@ -149,6 +149,22 @@ def status_of(parent: int, name: bytes) -> os.stat_result | None:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return None
+
+
+def is_file(disk: Directories, path: bytes) -> bool:
+    """Whether a file or link is on the disk at this path itself, not behind some link."""
+    with suppress(OSError):
+        if disk.glance(path) is None:
+            return False
+    directory, _slash, name = path.rpartition(b"/")
+    parent = disk.open_if_there(directory)
+    if parent is None:
+        return False
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return False
+    return not stat.S_ISDIR(status.st_mode)
 
 
 def read_small(parent: int, name: bytes, limit: int = 1 << 26) -> bytes | None:

@@ -8,6 +8,9 @@ Three kinds of rules speak, and each can only be overruled by the ones before it
 3. The default excludes below, and git's own rules: `.gitignore` files deepest first, then the
    repository's `info/exclude`, then the user's global excludes.
 
+Unless the defaults are switched off, git's rules leave out no file that holds rules itself: `*` in
+a `.gitignore` would take that file out of the undo of the turn that wrote it.
+
 All of them have git's syntax, and git's semantics to the letter, oddities included: a pattern
 here means what it means to git. As in git, what lies below a directory that is out of scope is
 out of scope, and no rule can bring a part of it back. The project's root itself is not judged.
@@ -69,6 +72,7 @@ DEFAULT_EXCLUDES: tuple[str, ...] = (
 )
 
 TEMPORARY_PREFIX = b".mulligan-tmp-"
+RULE_FILES = frozenset({b".gitignore", b".mulliganignore", b".mulligan.toml"})
 _ANY_CASE = sys.platform in ("darwin", "win32")
 
 
@@ -300,7 +304,8 @@ class _Half:
         for tables in self._git:
             found = verdict(tables, name)
             if found is not None:
-                return Reason.GITIGNORE if found else Reason.IN_SCOPE
+                kept = self._defaults and name in RULE_FILES
+                return Reason.GITIGNORE if found and not kept else Reason.IN_SCOPE
         return Reason.IN_SCOPE
 
 

@@ -11,6 +11,7 @@ from mulligan.core.tree import join
 from mulligan.worktree.fs.safe_paths import OUT_OF_MEANS, count_files
 from mulligan.worktree.ignore.scope import Reason, Scope
 from mulligan.worktree.scan.overrides import Wanted
+from mulligan.worktree.scan.rule_files import Effect
 from mulligan.worktree.scan.stat_cache import Left, Node, Seen
 
 DEEPEST = 256
@@ -191,6 +192,13 @@ class Names:
 
     def not_odd(self, node: Node, name: bytes) -> None:
         if node.odd.pop(name, None) is not None:
+            self.coverage_changed = node.touched = True
+
+    def set_effect(self, node: Node, effect: Effect) -> None:
+        """Notes what does not count of the `.mulliganignore` in a directory."""
+        found = (effect.passed_over, effect.broken)
+        if node.passed_over != found:
+            node.passed_over = found
             self.coverage_changed = node.touched = True
 
     def _count(

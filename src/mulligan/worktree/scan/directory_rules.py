@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
 from mulligan.worktree.fs.safe_paths import can_see, read_small
 from mulligan.worktree.ignore import git_repo
 from mulligan.worktree.ignore.git_repo import GitSources
 from mulligan.worktree.ignore.scope import Scope, project_scope
+from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, Accepted, Effect, effect_of
 from mulligan.worktree.scan.stat_cache import Node, signature
 
-IGNORE_FILES = (b".gitignore", b".mulliganignore")
+GITIGNORE = b".gitignore"
+IGNORE_FILES = (GITIGNORE, MULLIGANIGNORE)
 
 
-def scope_of_root(fd: int, sources: GitSources) -> Scope:
-    gitignore, mulliganignore = (read_small(fd, name) for name in IGNORE_FILES)
-    return project_scope(sources, gitignore, mulliganignore)
+def scope_of_root(fd: int, sources: GitSources, accepted: Accepted) -> tuple[Scope, Effect]:
+    effect = effect_of(fd, b"", accepted)
+    return project_scope(sources, read_small(fd, GITIGNORE), effect.rules), effect
 
 
 def _is_known(node: Node, name: bytes) -> bool:
@@ -24,23 +25,30 @@ def _is_known(node: Node, name: bytes) -> bool:
 
 
 def scope_of_child(
-    fd: int, status: os.stat_result, path: Iterable[bytes], node: Node, name: bytes, scope: Scope
-) -> Scope:
+    fd: int,
+    status: os.stat_result,
+    root: bytes,
+    path: bytes,
+    node: Node,
+    name: bytes,
+    scope: Scope,
+    accepted: Accepted,
+) -> tuple[Scope, Effect]:
     """The rules in a directory that is open as `fd` and known as `node`; `scope` is that of the
-    directory above, `path` its whole path, in parts."""
+    directory above, `path` its path below the project's root."""
     present: tuple[bytes, ...] = IGNORE_FILES
     repository = node.repository
     if node.signature == signature(status):
         # The directory has the names it had: only those ignore files need reading.
         present = tuple([each for each in IGNORE_FILES if _is_known(node, each)])
         if not present and not repository:
-            return scope.enter(name)
+            return scope.enter(name), Effect(None)
     else:
         repository = can_see(fd, b".git")
-    gitignore, mulliganignore = (
-        read_small(fd, each) if each in present else None for each in IGNORE_FILES
+    gitignore = read_small(fd, GITIGNORE) if GITIGNORE in present else None
+    effect = effect_of(fd, path, accepted) if MULLIGANIGNORE in present else Effect(None)
+    exclude = git_repo.info_exclude(os.path.join(root, path)) if repository else None
+    inner = scope.enter(
+        name, gitignore=gitignore, mulliganignore=effect.rules, info_exclude=exclude
     )
-    exclude = git_repo.info_exclude(os.path.join(*path)) if repository else None
-    return scope.enter(
-        name, gitignore=gitignore, mulliganignore=mulliganignore, info_exclude=exclude
-    )
+    return inner, effect

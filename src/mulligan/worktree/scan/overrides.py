@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mulligan.worktree.ignore.scope import Reason
+from mulligan.worktree.scan.rule_files import MULLIGANIGNORE
 from mulligan.worktree.scan.stat_cache import Node
+
+IGNORE_FILES = frozenset({b".gitignore", MULLIGANIGNORE})
 
 
 class Wanted:
@@ -32,6 +35,14 @@ class Wanted:
         if reason == Reason.MULLIGANIGNORE:
             return directory in self._above_forced
         return directory in self.above
+
+    def names_in(self, directory: bytes) -> frozenset[bytes]:
+        """The names that count in a directory that is out of scope itself.
+
+        Beside a forced path these are the ignore files too: what hides it must not stay behind.
+        """
+        names = self.above.get(directory, frozenset())
+        return names | IGNORE_FILES if directory in self._above_forced else names
 
     def overrule(self, path: bytes, reason: Reason, whole: bool) -> Reason:
         """What counts for a path of which the ignore rules say this; `whole`: all of its folder."""

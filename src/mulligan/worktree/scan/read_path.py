@@ -10,10 +10,11 @@ from mulligan.worktree.fs.safe_paths import OPEN_FILE, Directories
 from mulligan.worktree.scan.reader import Sink
 
 
-def entry_at(root: bytes, path: bytes, sink: Sink) -> Entry | None:
+def entry_at(root: bytes, path: bytes, sink: Sink, *, limit: int | None = None) -> Entry | None:
     """What is at a path, its content put into the sink; `None` for nothing, or for a folder.
 
-    Raises `OSError` for a file that is there and cannot be read.
+    `None` also for a file of more than `limit` bytes. Raises `OSError` for a file that is there and
+    cannot be read.
     """
     directory, _slash, name = path.rpartition(b"/")
     with Directories(root) as directories:
@@ -33,6 +34,8 @@ def entry_at(root: bytes, path: bytes, sink: Sink) -> Entry | None:
         try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
+                return None
+            if limit is not None and status.st_size > limit:
                 return None
             id, size = sink.put_stream(lambda length: os.read(fd, length))
         finally:

@@ -27,6 +27,7 @@ from mulligan.worktree.scan.open_path import Place, Way
 from mulligan.worktree.scan.overrides import Wanted, tracked_but_left_out
 from mulligan.worktree.scan.racy import is_racy, settled
 from mulligan.worktree.scan.reader import Contents, Hands, Sink
+from mulligan.worktree.scan.rule_files import Accepted
 from mulligan.worktree.scan.stat_cache import Cache, Node, signature
 
 
@@ -46,6 +47,7 @@ class Scan:
         sink: Sink,
         *,
         limits: Limits,
+        accepted: Accepted = frozenset(),
         forced: Iterable[bytes] = (),
         hidden: Iterable[bytes] = (),
         watch: Watch | None = None,
@@ -54,6 +56,7 @@ class Scan:
     ) -> None:
         self._root = root
         self._cache = cache
+        self._accepted = accepted
         self._names = Names(
             limits, Wanted(forced, cache.wanted, hidden), coverage_changed=cache.root is None
         )
@@ -80,8 +83,8 @@ class Scan:
         if stamp[1:2] != before[1:2]:
             # What was asked for has changed: every name must be sorted again.
             self._list_again(root)
-        elif stamp[2:] != before[2:]:
-            self._list_around(root, self._names.wanted.hidden.union(*before[2:]))
+        elif stamp[2:3] != before[2:3]:
+            self._list_around(root, self._names.wanted.hidden.union(*before[2:3]))
         self._look_at_all(root)
         wanted = self._left_out_by_mistake(root)
         if wanted != self._cache.wanted:
@@ -104,7 +107,7 @@ class Scan:
         if any(path == b"" or path.rpartition(b"/")[2] in IGNORE_FILES for path in paths):
             return False
         with opened(self._root) as fd:
-            scope = scope_of_root(fd, self._sources)
+            scope = self._scope_of_root(fd, root)
             if scope.key != root.rules:
                 return False
             way = Way(Place(fd, b"", root, scope))
@@ -134,9 +137,23 @@ class Scan:
     def _look_at_all(self, root: Node) -> None:
         is_new = not (root.files or root.guards or root.dirs)
         with opened(self._root) as fd, self._contents.prepared(for_much=is_new):
-            scope = scope_of_root(fd, self._sources)
+            scope = self._scope_of_root(fd, root)
             self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
             self._files.settle()
+
+    def _scope_of_root(self, fd: int, root: Node) -> Scope:
+        scope, effect = scope_of_root(fd, self._sources, self._accepted)
+        self._names.set_effect(root, effect)
+        return scope
+
+    def _scope_of_child(
+        self, fd: int, status: os.stat_result, path: bytes, node: Node, name: bytes, above: Scope
+    ) -> Scope:
+        scope, effect = scope_of_child(
+            fd, status, self._root, path, node, name, above, self._accepted
+        )
+        self._names.set_effect(node, effect)
+        return scope
 
     def _look(
         self,
@@ -230,7 +247,7 @@ class Scan:
             self._look_for_wanted(fd, path, node, reason, depth=depth)
             return
         status = os.fstat(fd)
-        inner = scope_of_child(fd, status, (self._root, path), node, name, scope)
+        inner = self._scope_of_child(fd, status, path, node, name, scope)
         whole = whole or path in self._names.wanted.forced
         self._look(fd, status, path, node, inner, depth=depth, whole=whole)
 
@@ -243,7 +260,7 @@ class Scan:
         status = os.fstat(fd)
         self._set_mode(node, status)
         nothing = root_scope(defaults=False)
-        names = self._names.wanted.above.get(path, frozenset())
+        names = self._names.wanted.names_in(path)
         for name in names:
             try:
                 is_directory = stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
@@ -285,8 +302,7 @@ class Scan:
                     break
                 fd = os.open(parent, OPEN_DIRECTORY, dir_fd=here.fd)
                 at = join(here.path, parent)
-                folder = (self._root, at)
-                scope = scope_of_child(fd, os.fstat(fd), folder, child, parent, here.scope)
+                scope = self._scope_of_child(fd, os.fstat(fd), at, child, parent, here.scope)
                 way.down(parent, Place(fd, at, child, scope))
                 if scope.key != child.rules:
                     raise _RulesChanged
@@ -331,7 +347,7 @@ class Scan:
         return tracked_but_left_out(root, tracked, self._sources.prefix, self._cache.wanted)
 
     def _stamp(self) -> tuple[object, ...]:
-        """Changes when git's index, the set of forced paths or that of hidden ones does."""
+        """Changes when git's index, the forced, the hidden or the accepted paths do."""
         index = self._sources.index_path
         try:
             status = os.stat(index) if index is not None else None
@@ -339,7 +355,8 @@ class Scan:
             status = None
         git = (status.st_mtime_ns, status.st_size, status.st_ino) if status is not None else None
         wanted = self._names.wanted
-        return (git, tuple(sorted(wanted.forced)), tuple(sorted(wanted.hidden)))
+        forced, hidden = tuple(sorted(wanted.forced)), tuple(sorted(wanted.hidden))
+        return (git, forced, hidden, tuple(sorted(self._accepted)))
 
 
 class _RulesChanged(Exception):

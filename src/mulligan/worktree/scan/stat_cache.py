@@ -33,7 +33,7 @@ Left = tuple[int, bool, int, int]
 Made = tuple[bytes, int, int]
 """A built tree: its identity, and the files and bytes below it."""
 
-HEADER = b"MULLIGAN INDEX 2 %d.%d.%d\n" % (*sys.version_info[:2], marshal.version)
+HEADER = b"MULLIGAN INDEX 3 %d.%d.%d\n" % (*sys.version_info[:2], marshal.version)
 RECORD = struct.Struct("<II")
 COMPACT_ABOVE = 4 << 20
 
@@ -43,8 +43,8 @@ class Node:
 
     __slots__ = (
         "dirs", "files", "guards", "left", "made", "made_guards", "mode", "odd", "old",
-        "old_guards", "partial", "renewed", "repository", "rules", "signature", "touched",
-        "unsaved",
+        "old_guards", "partial", "passed_over", "renewed", "repository", "rules", "signature",
+        "touched", "unsaved",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -53,6 +53,7 @@ class Node:
         self.rules = b""
         self.partial = False
         self.repository = False
+        self.passed_over = ("", False)
         self.files: dict[bytes, Seen] = {}
         self.guards: dict[bytes, Seen] = {}
         self.odd: dict[bytes, str] = {}
@@ -117,6 +118,8 @@ class Cache:
         self.generation = -1
         self.sources: tuple[object, ...] = ()
         self.wanted: frozenset[bytes] = frozenset()
+        self.held: frozenset[bytes] = frozenset()
+        self.held_by: object = None
         self.token: str | None = None
         self.limits: tuple[int, ...] = ()
         self.stamp: tuple[int, ...] | None = None
@@ -164,7 +167,7 @@ def load(path: str, root: bytes) -> Cache:
             head, nodes = marshal.loads(payload)
             (
                 of, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits,
-                cache.full_at,
+                cache.full_at, cache.held, cache.held_by,
             ) = head  # fmt: skip
             if of != root:
                 return Cache()
@@ -190,7 +193,7 @@ def save(path: str, root: bytes, cache: Cache) -> None:
     nodes = list(cache.root.walk()) if whole else touched
     head = (
         root, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits,
-        cache.full_at,
+        cache.full_at, cache.held, cache.held_by,
     )  # fmt: skip
     content: Any = (head, [_dump(at, node, whole=whole) for at, node in nodes])
     payload = marshal.dumps(content)
@@ -230,6 +233,7 @@ def _dump(at: bytes, node: Node, *, whole: bool) -> tuple[object, ...]:
     return (
         at, node.signature, node.mode, node.rules, node.partial, node.repository, names is None,
         files, guards, node.odd, node.left, list(node.dirs), node.made, node.made_guards,
+        node.passed_over,
     )  # fmt: skip
 
 
@@ -238,6 +242,7 @@ def _take(found: dict[bytes, Node], value: tuple[Any, ...]) -> None:
     (
         at, node.signature, node.mode, node.rules, node.partial, node.repository, whole,
         node.files, node.guards, node.odd, node.left, names, node.made, node.made_guards,
+        node.passed_over,
     ) = value  # fmt: skip
     if not whole:
         before = found[at]

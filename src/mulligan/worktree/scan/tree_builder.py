@@ -6,14 +6,15 @@ pattern of `.gitignore` leaves out, such as `.env`: not part of the project's tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mulligan.core import coverage, tree
-from mulligan.core.coverage import Coverage
+from mulligan.core.coverage import Coverage, PassedOver
 from mulligan.core.tree import EMPTY_ID, Entry, Load, Save, Tree
 from mulligan.errors import Corrupt
 from mulligan.worktree.ignore.scope import Reason
+from mulligan.worktree.scan.rule_files import MULLIGANIGNORE
 from mulligan.worktree.scan.stat_cache import Made, Node, Seen
 
 NOTHING: Made = (EMPTY_ID, 0, 0)
@@ -57,13 +58,17 @@ def replaced(root: Node) -> Iterator[bytes]:
                 yield node.old[0]
 
 
-def describe(root: Node, guarded_files: int) -> Coverage:
-    """What was skipped and left out, by name."""
+def describe(root: Node, guarded_files: int, settings: Iterable[PassedOver] = ()) -> Coverage:
+    """What was skipped, left out and passed over, by name; `settings` are the settings files."""
+    passed_over = [*settings]
     skipped: list[tuple[bytes, str]] = []
     excluded: list[tuple[bytes, int, str]] = []
     for path, node in root.walk():
         for name, reason in node.odd.items():
             skipped.append((path or b"." if name == b"." else tree.join(path, name), reason))
+        why_not, broken = node.passed_over
+        if why_not and not node.partial:
+            passed_over.append(PassedOver(tree.join(path, MULLIGANIGNORE), why_not, broken))
         if not node.left and not node.guards:
             continue
         single: dict[str, int] = {}
@@ -79,7 +84,7 @@ def describe(root: Node, guarded_files: int) -> Coverage:
             reason = WHY[Reason.GITIGNORE]
             single[reason] = single.get(reason, 0) + len(node.guards)
         excluded += [(path or b".", files, reason) for reason, files in single.items()]
-    return coverage.make(skipped, excluded, guarded_files)
+    return coverage.make(skipped, excluded, guarded_files, passed_over)
 
 
 def _build(node: Node, load: Load, save: Save) -> Made:

@@ -1,0 +1,57 @@
+"""Which contents of the project's rule files the user has accepted.
+
+Kept in the home, in the project's directory, where nothing in the repository can reach it. Every
+content that was accepted stays so until it is revoked: an undo may bring an earlier one back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from threading import get_ident
+
+from mulligan.core.coverage import raw, text
+from mulligan.worktree.ignore.stat_memo import consult
+from mulligan.worktree.scan.rule_files import Accepted
+
+FILE = "accepted.json"
+
+
+def read_accepted(directory: str | None) -> Accepted:
+    """What was accepted; a file that is missing or damaged accepts nothing."""
+    if directory is None:
+        return frozenset()
+    try:
+        with open(consult(os.path.join(directory, FILE)), "rb") as file:
+            rows = json.loads(file.read())["accepted"]
+        return frozenset((raw(each["path"]), bytes.fromhex(each["sha256"])) for each in rows)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return frozenset()
+
+
+def accept(directory: str, files: Mapping[bytes, bytes]) -> None:
+    """Accepts the present contents of rule files, by their paths in the project."""
+    new = {(path, sha256(content).digest()) for path, content in files.items()}
+    known = read_accepted(directory)
+    if not new <= known:
+        _write(directory, known | new)
+
+
+def revoke(directory: str) -> None:
+    """Accepts nothing any more."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(directory, FILE))
+
+
+def _write(directory: str, accepted: Accepted) -> None:
+    rows = [{"path": text(path), "sha256": digest.hex()} for path, digest in sorted(accepted)]
+    path = os.path.join(directory, FILE)
+    temporary = f"{path}.{os.getpid()}.{get_ident()}.tmp"
+    with open(temporary, "w", encoding="ascii") as file:
+        json.dump({"accepted": rows}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)

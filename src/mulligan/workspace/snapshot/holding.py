@@ -1,0 +1,113 @@
+"""Hold in scope what a scan covered before, whatever the rules say now.
+
+While a session has an open turn or undecided work, a path that was covered stays covered: an agent
+that writes an ignore file in its turn must not take files out of the undo of that turn. The paths
+come from trees that the journal names: the last one seen, and those that views start from.
+
+An open turn holds against every rule, and keeps the size limit that it began with. Between turns a
+`.mulliganignore` that the user has accepted wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from mulligan.errors import Corrupt
+from mulligan.journal import checkpoints, operations, views
+from mulligan.worktree.fs.safe_paths import Directories, is_file
+from mulligan.worktree.ignore.scope import Reason
+
+if TYPE_CHECKING:
+    from mulligan.store.writer import Writer
+    from mulligan.workspace.snapshot.take import Look
+    from mulligan.workspace.workspace import Workspace
+    from mulligan.worktree.scan.stat_cache import Cache, Node
+
+Id = bytes
+
+
+class Held(NamedTuple):
+    """The trees whose files stay in scope, and the least size limit."""
+
+    trees: tuple[Id, ...] = ()
+    has_open_turn: bool = False
+    max_file_size: int = 0
+
+
+def what_to_hold(workspace: Workspace, cache: Cache) -> Held:
+    """What must stay in scope; the cache forgets held paths when other reasons hold than before."""
+    live = views.live(workspace.journal)
+    open_turns = [number for number, view in live.items() if view.base is not None]
+    trees: tuple[Id | None, ...] = ()
+    if live:
+        trees = (
+            last_seen(workspace),
+            *(each for view in live.values() for each in (view.approved, view.base)),
+        )
+    found = tuple(dict.fromkeys(each for each in trees if each is not None))
+    accepted = tuple(sorted(workspace.rule_files.accepted))
+    reasons = (bool(open_turns), accepted) if found else None
+    if cache.held_by != reasons:
+        cache.held, cache.held_by = frozenset(), reasons
+        if cache.root is not None:
+            cache.root.touched = True
+    limit = checkpoints.size_limit_of_turns(workspace.journal, open_turns)
+    return Held(found, bool(open_turns), limit)
+
+
+def hold_more(workspace: Workspace, cache: Cache, writer: Writer, held: Held, seen: Look) -> bool:
+    """Adds to the held paths what the rules left out of a scan; `True` if there is more now."""
+    missing: set[bytes] = set()
+    for tree in held.trees:
+        if tree == seen.tree:
+            continue
+        # What the scan made can be read from now on.
+        writer.commit()
+        try:
+            changes = workspace.differences(tree, seen.tree)
+        except Corrupt:
+            # A damaged tree holds nothing; whatever needs it says so.
+            continue
+        missing |= {
+            path
+            for path, was, now in changes
+            if was is not None and not was.is_directory and now is None
+        }
+    missing = {path for path in missing if seen.coverage.reason_for(path) is None}
+    found = _on_disk(workspace.project.root, missing)
+    if not held.has_open_turn and cache.root is not None:
+        root = cache.root
+        found = {path for path in found if _reason(root, path) != Reason.MULLIGANIGNORE}
+    if found <= cache.held:
+        return False
+    cache.held |= found
+    return True
+
+
+def last_seen(workspace: Workspace) -> Id | None:
+    """The tree that the disk held when it was last looked at for good."""
+    last = operations.last_applied(workspace.journal)
+    row = checkpoints.by_id(workspace.journal, last.after) if last and last.after else None
+    return row.tree if row is not None else None
+
+
+def _on_disk(root: bytes, paths: Iterable[bytes]) -> set[bytes]:
+    """Those of the paths at which a file or link is."""
+    wanted = sorted(paths)
+    if not wanted:
+        return set()
+    with Directories(root) as disk:
+        return {path for path in wanted if is_file(disk, path)}
+
+
+def _reason(root: Node, path: bytes) -> int:
+    """Why the rules leave out a path, as the last scan noted it."""
+    node: Node | None = root
+    for name in path.split(b"/"):
+        if node is None:
+            break
+        if name in node.left:
+            return node.left[name][0]
+        node = node.dirs.get(name)
+    return Reason.IN_SCOPE

@@ -1,0 +1,164 @@
+"""The project's rule files, what each would weaken, and the user's acceptance of them.
+
+Only `.mulligan.toml` at the top and the `.mulliganignore` files count here. Accepted is a content,
+by its hash: whatever an agent or a pull changes in it asks anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mulligan.core.coverage import legible, raw, text
+from mulligan.core.tree import join
+from mulligan.errors import Corrupt, NotFound, UsageError
+from mulligan.journal import checkpoints
+from mulligan.workspace import accepted as acceptance
+from mulligan.workspace.results.files import plain
+from mulligan.workspace.settings import PROJECT_FILE, read_project_file, weakened_by
+from mulligan.workspace.snapshot.checkpoints import coverage
+from mulligan.worktree.fs.safe_paths import OPEN_DIRECTORY, Directories
+from mulligan.worktree.ignore.scope import Scope, root_scope
+from mulligan.worktree.scan.classify import DEEPEST
+from mulligan.worktree.scan.rule_files import (
+    IGNORE_FILE_MAX_BYTES,
+    MULLIGANIGNORE,
+    RuleFile,
+    is_accepted,
+    leaves_out,
+    read_rule_file,
+)
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+class ProjectRuleFile(NamedTuple):
+    """`weakens` are the settings that it would weaken, or the patterns that leave paths out.
+
+    `problem` says why a file is not fit to be read; such a file has no effect.
+    """
+
+    path: str
+    accepted: bool
+    weakens: tuple[str, ...]
+    problem: str | None
+    content: str
+
+    @property
+    def can_be_accepted(self) -> bool:
+        return bool(self.weakens) and not self.accepted and self.problem is None
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
+
+
+def rule_files(workspace: Workspace, paths: Collection[bytes] = ()) -> list[ProjectRuleFile]:
+    """The rule files that weaken something or are broken; `paths` names some of them only."""
+    found = [row for row, _content in _rows(workspace, paths)]
+    for path in paths:
+        if text(path) not in {row.path for row in found}:
+            raise NotFound(f"{text(path)} is not a rule file that weakens anything.")
+    return found
+
+
+def accept(workspace: Workspace, shown: Collection[ProjectRuleFile]) -> tuple[str, ...]:
+    """Accepts what the user was shown; a file that has changed since is left as it was."""
+    wanted = {row.path: row for row in shown if row.can_be_accepted}
+    paths = [raw(path) for path in wanted]
+    files = {
+        raw(row.path): content
+        for row, content in (_rows(workspace, paths) if paths else ())
+        if wanted[row.path] == row
+    }
+    acceptance.accept(workspace.project.directory, files)
+    return tuple(map(text, files))
+
+
+def revoke(workspace: Workspace) -> None:
+    """Accepts none of the project's rule files any more."""
+    acceptance.revoke(workspace.project.directory)
+
+
+def _rows(
+    workspace: Workspace, paths: Collection[bytes]
+) -> Iterator[tuple[ProjectRuleFile, bytes]]:
+    with Directories(workspace.project.root) as disk:
+        for path in sorted(_candidates(workspace)):
+            if paths and path not in paths:
+                continue
+            file = _read(workspace, disk, path)
+            row = _row(workspace, path, file)
+            if row is not None:
+                yield row, file.content or b""
+
+
+def _read(workspace: Workspace, disk: Directories, path: bytes) -> RuleFile:
+    if path == PROJECT_FILE:
+        return read_project_file(workspace.project.root)
+    directory, _slash, name = path.rpartition(b"/")
+    parent = disk.open_if_there(directory)
+    if parent is None:
+        return RuleFile(None)
+    return read_rule_file(parent, name, IGNORE_FILE_MAX_BYTES)
+
+
+def _row(workspace: Workspace, path: bytes, file: RuleFile) -> ProjectRuleFile | None:
+    """`None` for a file that is not there, or asks for nothing less."""
+    content, problem = file
+    weakens: list[str] = []
+    if content is not None and path == PROJECT_FILE:
+        try:
+            weakens = weakened_by(workspace.home, workspace.project.directory, content)
+        except UsageError as mistake:
+            problem = str(mistake)
+    elif content is not None:
+        weakens = [legible(each) for each in leaves_out(content)]
+    if not (weakens or problem):
+        return None
+    known = content is not None and is_accepted(path, content, workspace.rule_files.accepted)
+    return ProjectRuleFile(
+        text(path), known, tuple(weakens), problem or None, legible(content or b"")
+    )
+
+
+def _candidates(workspace: Workspace) -> set[bytes]:
+    """Where rule files may be: on the disk, and where one was passed over or accepted before."""
+    found = {PROJECT_FILE, *(path for path, _digest in workspace.rule_files.accepted)}
+    latest = checkpoints.latest(workspace.journal)
+    if latest is not None:
+        try:
+            found |= {each.path for each in coverage(workspace, latest).passed_over}
+        except Corrupt:
+            pass
+    root = os.open(workspace.project.root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
+    try:
+        found |= set(_ignore_files(root, b"", root_scope(), 0))
+    finally:
+        os.close(root)
+    return found
+
+
+def _ignore_files(fd: int, directory: bytes, defaults: Scope, depth: int) -> Iterator[bytes]:
+    """The `.mulliganignore` files below a directory, the default excludes aside."""
+    folders = []
+    try:
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                name = os.fsencode(entry.name)
+                if name == MULLIGANIGNORE:
+                    yield join(directory, name)
+                elif entry.is_dir(follow_symlinks=False) and not defaults.decide(name, True):
+                    folders.append(name)
+    except OSError:
+        return
+    for name in folders if depth < DEEPEST else ():
+        try:
+            inner = os.open(name, OPEN_DIRECTORY, dir_fd=fd)
+        except OSError:
+            continue
+        try:
+            yield from _ignore_files(inner, join(directory, name), defaults, depth + 1)
+        finally:
+            os.close(inner)
