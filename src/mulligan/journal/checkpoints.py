@@ -12,10 +12,14 @@ from mulligan.journal.db import Database
 
 Id = bytes
 IMPORTED = "imported"
+FILES = "files"
+PARTIAL = (IMPORTED, FILES)
+"""Kinds that hold some files, and say nothing about the disk as a whole."""
 MADE_BY_RESTORE = ("safety", "restored")
-NOT_TAKEN = (*MADE_BY_RESTORE, "step", IMPORTED)
+NOT_TAKEN = (*MADE_BY_RESTORE, "step", *PARTIAL)
 TAKEN = f"kind NOT IN {NOT_TAKEN}"
 AT_A_TIME = 16
+KEPT_FOR_UNDO = "Kept because undo needs it"
 
 
 class CheckpointRow(NamedTuple):
@@ -66,24 +70,31 @@ def insert_at_its_time(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
 
 
 def latest(db: Database) -> CheckpointRow | None:
-    """The last that was made here; an imported one says nothing about the disk."""
+    """The last of the whole project that was made here."""
+    sql = f"SELECT {COLUMNS} FROM checkpoints WHERE kind NOT IN {PARTIAL} ORDER BY seq DESC LIMIT 1"
+    return _one(db.row(sql))
+
+
+def last_made(db: Database) -> CheckpointRow | None:
+    """The last that was made here, of the whole project or of some files."""
     sql = f"SELECT {COLUMNS} FROM checkpoints WHERE kind != ? ORDER BY seq DESC LIMIT 1"
     return _one(db.row(sql, IMPORTED))
 
 
 def first_after(db: Database, moment: str) -> CheckpointRow | None:
-    """The first that was made here after a moment."""
+    """The first of the whole project that was made here after a moment."""
     sql = f"""
-        SELECT {COLUMNS} FROM checkpoints WHERE created_at > ? AND kind != ? ORDER BY seq LIMIT 1
+        SELECT {COLUMNS} FROM checkpoints WHERE created_at > ? AND kind NOT IN {PARTIAL}
+        ORDER BY seq LIMIT 1
     """
-    return _one(db.row(sql, moment, IMPORTED))
+    return _one(db.row(sql, moment))
 
 
 def last_taken(db: Database, back: int = 0) -> CheckpointRow | None:
     """The latest checkpoint that somebody took, or so many before it.
 
     Those that are made on the way do not count: what was there before a restore, what it arrived
-    at, and what a turn arrived at. Nor do those that were imported.
+    at, and what a turn arrived at. Nor do partial ones.
     """
     sql = f"SELECT {COLUMNS} FROM checkpoints WHERE {TAKEN} ORDER BY seq DESC LIMIT 1 OFFSET ?"
     return _one(db.row(sql, back))
@@ -167,6 +178,33 @@ def resolve(db: Database, name: str) -> CheckpointRow:
 
 def delete(db: apsw.Connection, ids: list[str]) -> None:
     db.executemany("DELETE FROM checkpoints WHERE id = ?", [(id,) for id in ids])
+
+
+def make_anonymous(db: apsw.Connection, id: str, new_id: str) -> None:
+    """Take a checkpoint from its owner; operations still find its trees, under another id."""
+    db.execute("UPDATE entries SET checkpoint = NULL WHERE checkpoint = ?", (id,))
+    db.execute(
+        "UPDATE checkpoints SET id = ?, message = ?, session = NULL, entry = NULL WHERE id = ?",
+        (new_id, KEPT_FOR_UNDO, id),
+    )
+    for column in ("before", "after", "target"):
+        db.execute(f"UPDATE operations SET {column} = ? WHERE {column} = ?", (new_id, id))
+
+
+def hand_over(db: apsw.Connection, session: str, number: int) -> None:
+    """Give a session's checkpoints to the sessions whose entries link them, forks mostly."""
+    db.execute(
+        "UPDATE checkpoints SET session = (SELECT s.id FROM entries e JOIN sessions s "
+        "ON s.number = e.session WHERE e.checkpoint = checkpoints.id AND e.session <> ?1 "
+        "ORDER BY e.number LIMIT 1) WHERE session = ?2 AND EXISTS (SELECT 1 FROM entries e "
+        "WHERE e.checkpoint = checkpoints.id AND e.session <> ?1)",
+        (number, session),
+    )
+
+
+def of_session(db: Database, session: str) -> list[str]:
+    """The ids of the checkpoints that belong to a session."""
+    return [id for (id,) in db.rows("SELECT id FROM checkpoints WHERE session = ?", session)]
 
 
 def _back(db: Database, name: str) -> CheckpointRow:

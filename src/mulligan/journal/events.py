@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from mulligan.journal.db import Database
 
-COLUMNS = "e.number, e.kind, s.id, e.subject, e.session"
+COLUMNS = "e.number, e.kind, coalesce(s.id, e.deleted), e.subject, e.session"
 
 
 class EventRow(NamedTuple):

@@ -138,7 +138,8 @@ JOURNAL = (
       number INTEGER PRIMARY KEY AUTOINCREMENT,
       kind TEXT NOT NULL,
       session INTEGER,
-      subject INTEGER
+      subject INTEGER,
+      deleted TEXT                 -- the id of a session that is gone
     );
     CREATE TRIGGER entry_added AFTER INSERT ON entries BEGIN
       INSERT INTO events (kind, session, subject) VALUES ('entry', new.session, new.seq);
@@ -155,7 +156,7 @@ JOURNAL = (
       INSERT INTO events (kind, session) VALUES ('session_changed', new.number);
     END;
     CREATE TRIGGER session_deleted AFTER DELETE ON sessions BEGIN
-      INSERT INTO events (kind, session) VALUES ('session_deleted', old.number);
+      INSERT INTO events (kind, session, deleted) VALUES ('session_deleted', old.number, old.id);
     END;
     CREATE TRIGGER operation_added AFTER INSERT ON operations BEGIN
       INSERT INTO events (kind, subject) VALUES ('operation', new.number);

@@ -211,10 +211,12 @@ class FileVerbs:
         keep_last: int | None = None,
         older_than: float | None = None,
         max_bytes: int | None = None,
+        session: str | None = None,
         dry_run: bool = False,
     ) -> Forgotten:
         """Drops old checkpoints: all but the last so many, or those older than so many seconds,
-        or the oldest until the store fits. What is dropped is freed by the next `gc`."""
+        or the oldest until the store fits; with `session`, only those of that session, all of them
+        if nothing else is said. What is dropped is freed by the next `gc`."""
         from mulligan.workspace import maintenance
 
         return maintenance.forget(
@@ -222,11 +224,12 @@ class FileVerbs:
             keep_last=keep_last,
             older_than=older_than,
             max_bytes=max_bytes,
+            session=session,
             dry_run=dry_run,
         )
 
     def forget_checkpoints(self, *names: str) -> Forgotten:
-        """Drops these checkpoints; those that the next undo needs are refused."""
+        """Drops these checkpoints. What the next undo needs of them stays, under no name."""
         from mulligan.workspace import maintenance
 
         return maintenance.forget_named(self._self, names)

@@ -7,17 +7,19 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import apsw
+
 from mulligan.core.times import nanoseconds
 from mulligan.core.undo_order import next_redo, next_undo
-from mulligan.errors import Corrupt, MulliganError, UsageError, WouldLoseWork
-from mulligan.journal import checkpoints, operations, views
+from mulligan.errors import Corrupt, MulliganError, UsageError
+from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store import gc as collector
 from mulligan.store import verify as verifier
 from mulligan.store.reachability import Root, reachable
 from mulligan.store.writer import Writer
 from mulligan.workspace.results.files import Collected, Finding, Forgotten, Verified
-from mulligan.workspace.snapshot.checkpoints import coverage
+from mulligan.workspace.snapshot.checkpoints import coverage, new_id
 from mulligan.workspace.snapshot.take import look
 from mulligan.workspace.trust import rule_files
 from mulligan.worktree.scan.compare import SPECIAL
@@ -91,13 +93,16 @@ def forget(
     keep_last: int | None,
     older_than: float | None,
     max_bytes: int | None,
+    session: str | None,
     dry_run: bool,
 ) -> Forgotten:
     """Drops checkpoints by count, age or size of the store; by the settings, if none is said.
 
-    The latest is never dropped, nor are those that the next undo and redo need.
+    With `session`, only those of that session: all of them, if no other rule is given. The latest
+    is never dropped, nor are those that the next undo and redo need.
     """
-    if keep_last is None and older_than is None and max_bytes is None:
+    has_rule = (keep_last, older_than, max_bytes) != (None, None, None)
+    if not has_rule and session is None:
         rules = workspace.settings.retention
         if not any(rules):
             raise UsageError(
@@ -107,9 +112,12 @@ def forget(
         keep_last, max_bytes = rules.keep_last or None, rules.keep_size or None
         older_than = rules.keep_days * 86400.0 or None
     with workspace.locked():
-        rows = checkpoints.newest_first(workspace.journal)
+        rows = everything = checkpoints.newest_first(workspace.journal)
+        if session is not None:
+            owner = sessions.resolve(workspace.journal, session).id
+            rows = [row for row in everything if row.session == owner]
         keep = needed(workspace)
-        chosen = set()
+        chosen = set() if has_rule or session is None else {row.id for row in rows}
         if keep_last is not None:
             chosen |= _older_than_the_last(rows, max(1, keep_last))
         if older_than is not None:
@@ -122,29 +130,33 @@ def forget(
             with workspace.journal.writing() as db:
                 checkpoints.delete(db, dropped)
                 views.forget(db)
-    return Forgotten(tuple(dropped), len(rows) - len(dropped), dry_run)
+    return Forgotten(tuple(dropped), len(everything) - len(dropped), dry_run)
 
 
 def forget_named(workspace: Workspace, names: Sequence[str]) -> Forgotten:
-    """Drops single checkpoints; raises `WouldLoseWork` for one that is still needed."""
+    """Drops single checkpoints. The tree of one that undo needs stays, without its name."""
     with workspace.locked():
         rows = [checkpoints.resolve(workspace.journal, name) for name in names]
-        keep = needed(workspace)
-        for row in rows:
-            if row.id in keep:
-                raise WouldLoseWork(
-                    f"Checkpoint {row.id} is the latest, or the next undo needs it; it stays."
-                )
         ids = list(dict.fromkeys(row.id for row in rows))
         with workspace.journal.writing() as db:
-            checkpoints.delete(db, ids)
-            views.forget(db)
+            drop(workspace, db, ids)
         return Forgotten(tuple(ids), checkpoints.count(workspace.journal))
+
+
+def drop(workspace: Workspace, db: apsw.Connection, ids: Sequence[str]) -> None:
+    """Delete checkpoints inside the caller's transaction; keep the trees that undo needs."""
+    kept = needed(workspace).intersection(ids)
+    for id in ids:
+        if id in kept:
+            checkpoints.make_anonymous(db, id, new_id())
+    checkpoints.delete(db, [id for id in ids if id not in kept])
+    views.forget(db)
 
 
 def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[str]:
     """Everything older than the last so many checkpoints that somebody took."""
-    taken = [at for at, row in enumerate(rows) if row.kind not in checkpoints.NOT_TAKEN]
+    not_taken = set(checkpoints.NOT_TAKEN) - {checkpoints.FILES}
+    taken = [at for at, row in enumerate(rows) if row.kind not in not_taken]
     return {row.id for row in rows[taken[count - 1] + 1 :]} if len(taken) >= count else set()
 
 
@@ -173,7 +185,7 @@ def _journal_problems(workspace: Workspace) -> list[str]:
     problems = [] if found == ["ok"] else found
     rows = checkpoints.newest_first(workspace.journal)
     # Of an imported one another program's clock said when it was.
-    times = [row.created_at for row in rows if row.kind != checkpoints.IMPORTED]
+    times = [row.created_at for row in rows if row.kind not in checkpoints.PARTIAL]
     if times != sorted(times, reverse=True):
         problems.append("checkpoints are not in the order of time")
     return problems

@@ -185,7 +185,7 @@ async def _left(receive: Receive) -> None:
 
 def _concerns(dialog: str, told: Told) -> bool:
     kind, session = told.event.kind, told.event.data.get("session")
-    return session == dialog or kind.startswith(("operation", "session_deleted"))
+    return session == dialog or kind.startswith("operation")
 
 
 def _begin(workspace: Workspace, dialog: str, message: str) -> _Begun:

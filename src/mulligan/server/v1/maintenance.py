@@ -32,6 +32,7 @@ class ForgetBody(NamedTuple):
     keep_last: Annotated[int | None, About("All but the last so many.", 1, LARGEST)] = None
     older_than: Annotated[float | None, About("Those older than so many seconds.", 0)] = None
     max_bytes: Annotated[int | None, About("The oldest, until it fits.", 0, LARGEST)] = None
+    session: Annotated[str | None, About("Only those of a session.")] = None
     dry_run: Annotated[bool, About("Only say what would be dropped.")] = False
 
 

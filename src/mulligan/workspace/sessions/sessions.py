@@ -103,36 +103,33 @@ def change(workspace: Workspace, name: str, values: Any) -> Session:
 def delete(workspace: Workspace, name: str) -> Session:
     """Drops a session with all that belongs to it, its checkpoints too. `gc` frees the rest.
 
-    The latest checkpoint stays, and those that the next undo needs: they speak of the project.
+    Trees that the next undo needs stay, as checkpoints without a session.
     """
-    from mulligan.workspace.maintenance import needed
-
     with workspace.locked():
         row = sessions.resolve(workspace.journal, name)
-        keep = needed(workspace)
-        # A fork shares what its path leads through: that is not this session's alone.
-        gone = [
-            each
-            for (each,) in workspace.journal.rows(
-                "SELECT id FROM checkpoints WHERE session = ? AND NOT EXISTS (SELECT 1 FROM "
-                "entries e WHERE e.checkpoint = checkpoints.id AND e.session <> ?)",
-                row.id, row.number,
-            )
-            if each not in keep
-        ]  # fmt: skip
         found = result(workspace, row)
-        with workspace.journal.writing() as db:
-            sessions.delete(db, row.number)
-            checkpoints.delete(db, gone)
+        _delete(workspace, [row])
     return found
 
 
 def delete_all(workspace: Workspace) -> int:
     """Drops every session of the project; gives how many."""
-    names = [row.id for row in sessions.newest_first(workspace.journal)]
-    for name in names:
-        delete(workspace, name)
-    return len(names)
+    with workspace.locked():
+        rows = sessions.newest_first(workspace.journal)
+        _delete(workspace, rows)
+    return len(rows)
+
+
+def _delete(workspace: Workspace, rows: list[SessionRow]) -> None:
+    """Delete sessions in one transaction. The caller holds the lock."""
+    from mulligan.workspace.maintenance import drop
+
+    with workspace.journal.writing() as db:
+        for row in rows:
+            # A fork shares the checkpoints on its path.
+            checkpoints.hand_over(db, row.id, row.number)
+            sessions.delete(db, row.number)
+            drop(workspace, db, checkpoints.of_session(workspace.journal, row.id))
 
 
 def stop_the_dead(workspace: Workspace) -> None:
