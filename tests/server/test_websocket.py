@@ -227,7 +227,7 @@ def test_ya_15_errors_say_what_a_result_would(
     assert ws.error("code:get-session", {"id": 7})["code"] == "INVALID_MESSAGE"
     # In the client's own words.
     assert "restorePointId" in ws.error("code:restore", {})["message"]
-    elsewhere = {"restorePointId": "", "targetDir": "/"}
+    elsewhere = {"restorePointId": "", "targetDir": "not/absolute"}
     (made,) = ws.ask("code:list-restore-points", sessionId=session)
     refused = ws.error("code:restore", elsewhere | {"restorePointId": made["id"]})
     assert refused["details"]["code"] == "USAGE"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from mulligan.errors import UsageError
 
 if TYPE_CHECKING:
+    from mulligan.workspace.restore.elsewhere import RestoredElsewhere
     from mulligan.workspace.results.files import (
         Checkpoint,
         Collected,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         TreeEntry,
         Verified,
     )
+    from mulligan.workspace.snapshot.named_files import GivenFile
     from mulligan.workspace.workspace import Workspace
 
 
@@ -45,6 +47,14 @@ class FileVerbs:
         return checkpoints.take(
             self._self, message, include=self._self.paths(include), kind=kind, session=session
         )
+
+    def checkpoint_files(
+        self, message: str, files: Sequence[GivenFile], *, session: str | None = None
+    ) -> Checkpoint:
+        """Takes a checkpoint of some files only; restoring it deletes nothing."""
+        from mulligan.workspace.snapshot import named_files
+
+        return named_files.take(self._self, message, files, session=session)
 
     def log(self, limit: int | None = None, before: str | None = None) -> list[Checkpoint]:
         """The checkpoints, newest first; those that came before one, if it is named."""
@@ -156,6 +166,26 @@ class FileVerbs:
             keep_dirty=keep_dirty,
             force=force,
             session=session,
+        )
+
+    def restore_to(
+        self,
+        checkpoint: str,
+        directory: str,
+        paths: Sequence[str] = (),
+        *,
+        force: bool = False,
+        preview: bool = False,
+    ) -> RestoredElsewhere:
+        """Writes the files of a checkpoint into another directory; deletes nothing there.
+
+        Files that are there and differ are left alone; with `force` they are overwritten, and what
+        they held is in a checkpoint of its own.
+        """
+        from mulligan.workspace.restore import elsewhere
+
+        return elsewhere.restore_elsewhere(
+            self._self, checkpoint, directory, self._self.paths(paths), force=force, preview=preview
         )
 
     def undo(

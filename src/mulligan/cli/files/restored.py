@@ -7,6 +7,7 @@ import click
 from mulligan.cli.output import Output, ago, change_line, exit_status, plural, shown
 from mulligan.errors import MulliganError, WouldLoseWork
 from mulligan.workspace.attribution.taking_out import would_be_forced
+from mulligan.workspace.restore.elsewhere import DIFFERS, RestoredElsewhere
 from mulligan.workspace.results.files import RestorePlan, RestoreResult
 from mulligan.worktree.restore.displaced import MEANWHILE
 
@@ -45,6 +46,34 @@ def report(out: Output, done: RestoreResult | RestorePlan) -> int:
     if refused:
         return exit_status(WouldLoseWork.code)
     return exit_status(MulliganError.code) if failed else 0
+
+
+def report_elsewhere(out: Output, done: RestoredElsewhere) -> int:
+    """Prints what was written into another directory; gives the exit code."""
+    refused = any(each.reason == DIFFERS for each in done.skipped) and not done.restored
+    what = f"{len(done.written):,} written, {len(done.skipped):,} left alone"
+    words = f"{'Would restore' if done.preview else 'Restored'} to {shown(done.directory)}: {what}."
+    if any(each.reason == DIFFERS for each in done.skipped):
+        words += " `--force` overwrites what differs, and keeps a copy."
+    if out.as_json:
+        found = done.as_json()
+        if refused:
+            found["error"] = {"code": WouldLoseWork.code, "message": words}
+        elif not done.verified:
+            found["error"] = {"code": MulliganError.code, "message": NOT_ALL}
+        out.data(found)
+    else:
+        for path in done.written:
+            out.line(change_line("restored", path, 0, 0))
+        for skip in done.skipped:
+            out.line(f"{click.style('S', fg='cyan', bold=True)}  {shown(skip.path)}: {skip.reason}")
+        out.say(words if done.verified else f"{words} {NOT_ALL}")
+        if done.backup is not None:
+            way = f"mulligan restore {done.backup[:8]} --force --to {shown(done.directory)}"
+            out.say(f"What was overwritten is kept: `{way}` brings it back.")
+    if refused:
+        return exit_status(WouldLoseWork.code)
+    return 0 if done.verified else exit_status(MulliganError.code)
 
 
 def _refused(done: RestoreResult | RestorePlan) -> bool:

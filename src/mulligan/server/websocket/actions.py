@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from mulligan.core.coverage import text
-from mulligan.core.entries import SYSTEM_MESSAGE, NewEntry
-from mulligan.errors import MulliganError, NotFound, UsageError
+from mulligan.errors import MulliganError, NotFound
 from mulligan.journal import entries, sessions
 from mulligan.server import project_lookup
 from mulligan.server.registry import Hub, open_project
 from mulligan.server.websocket import shapes
 from mulligan.server.websocket.payloads import (
-    CreatePoint,
     CreateSession,
     FileQuery,
-    InvalidPayload,
     RecentQuery,
-    RestoreBody,
     SearchAllQuery,
     SearchQuery,
     TranscriptQuery,
@@ -81,12 +76,16 @@ def recent(workspace: Workspace, given: RecentQuery) -> list[dict[str, Any]]:
 
 
 def search(workspace: Workspace, given: SearchQuery) -> list[dict[str, Any]]:
-    hits = workspace.search(given.query, session=given.session_id, limit=given.limit).hits
+    hits = workspace.search(
+        given.query, session=given.session_id, limit=given.limit, raw=given.raw
+    ).hits
     return [_hit(hit, workspace.entry(hit.entry, hit.session)) for hit in hits]
 
 
 def search_all(hub: Hub, given: SearchAllQuery) -> list[dict[str, Any]]:
-    hits = search_everywhere(hub.home, given.query, limit=given.limit, progress=hub.progress).hits
+    hits = search_everywhere(
+        hub.home, given.query, limit=given.limit, progress=hub.progress, raw=given.raw
+    ).hits
     projects = {text(project.root): project for project in known_projects(hub.home)}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for root in dict.fromkeys(hit.project for hit in hits):
@@ -133,7 +132,7 @@ def points_of(workspace: Workspace, session: str) -> list[tuple[str, str | None]
     return [(name, entry) for name, entry in workspace.journal.rows(sql, row.number, row.id)]
 
 
-def _point(workspace: Workspace, id: str) -> dict[str, Any]:
+def point(workspace: Workspace, id: str) -> dict[str, Any]:
     linked = next(iter(workspace.entries_of(checkpoint=id)), None)
     session, entry = (linked.session, linked.id) if linked is not None else (None, None)
     return shapes.restore_point(workspace.find(id), session, entry)
@@ -141,65 +140,11 @@ def _point(workspace: Workspace, id: str) -> dict[str, Any]:
 
 def point_with_files(workspace: Workspace, id: str) -> dict[str, Any]:
     files = [shapes.file(each) for each in workspace.entries(id) if each.kind != "directory"]
-    return _point(workspace, id) | {"files": files}
-
-
-def create_point(workspace: Workspace, given: CreatePoint) -> dict[str, Any]:
-    """A checkpoint of the whole project; `files` are kept from then on even where ignored."""
-    entry = given.transcript_entry_id
-    if entry is not None:
-        # Looked for first: a name that is none makes no checkpoint.
-        entry = workspace.entry(entry, given.session_id).id
-    made = workspace.checkpoint(
-        given.description, include=list(_paths(given.files)), session=given.session_id
-    )
-    if entry is not None:
-        workspace.link_entry(entry, given.session_id, checkpoint=made.id)
-    return _point(workspace, made.id)
+    return point(workspace, id) | {"files": files}
 
 
 def delete_point(workspace: Workspace, id: str) -> bool:
     return bool(workspace.forget_checkpoints(id).forgotten)
-
-
-def restore(workspace: Workspace, given: RestoreBody) -> dict[str, Any]:
-    """Brings the files back. What a session had is in a backup point, and it pauses."""
-    if given.target_dir and os.path.realpath(given.target_dir) != workspace.root:
-        raise UsageError(
-            f"{given.target_dir} is not the project of this restore point, {workspace.root}; "
-            "nothing was written."
-        )
-    point = _point(workspace, given.restore_point_id)
-    known = {each.path for each in workspace.entries(point["id"])} if given.files else set()
-    files = [path for path in given.files if path in known]
-    skipped = [path for path in given.files if path not in known]
-    if given.files and not files:
-        return {"restoredFiles": [], "skippedFiles": skipped, "deletedFiles": []}
-    session = point["sessionId"]
-    # Without turns nobody can tell the user's work from the agent's: then all is as asked.
-    force = given.force or (session is not None and not _has_turns(workspace, session))
-    if given.dry_run:
-        return _outcome(workspace.plan_restore(point["id"], files, force=force), skipped)
-    done = workspace.restore(point["id"], files, force=force, session=session)
-    if session is not None and done.operation is not None:
-        workspace.change_session(session, status="paused")
-        words = f"Restored to {point['id']}: {point['description']}"
-        data = {"kind": "restore", "backup": done.safety_checkpoint}
-        workspace.append(session, NewEntry(SYSTEM_MESSAGE, words, data))
-    return _outcome(done, skipped) | {"backupPointId": done.safety_checkpoint}
-
-
-def _has_turns(workspace: Workspace, session: str) -> bool:
-    sql = "SELECT 1 FROM operations WHERE session = ? AND kind = 'begin_turn' LIMIT 1"
-    return workspace.journal.row(sql, session) is not None
-
-
-def _outcome(done: Any, skipped: list[str]) -> dict[str, Any]:
-    return {
-        "restoredFiles": list(done.restored),
-        "skippedFiles": [*skipped, *(each.path for each in done.skipped)],
-        "deletedFiles": list(done.deleted),
-    }
 
 
 def file_at(workspace: Workspace, given: FileQuery) -> str | None:
@@ -239,11 +184,3 @@ def _projects(hub: Hub, only: str | None) -> list[Project]:
         for project in known_projects(hub.home)
         if only in (None, project.id) and os.path.exists(project.path("journal.sqlite"))
     ]
-
-
-def _paths(given: tuple[Any, ...]) -> Iterator[str]:
-    for each in given:
-        path = each.get("path") if isinstance(each, dict) else each
-        if not isinstance(path, str):
-            raise InvalidPayload("`files` is a list of paths.")
-        yield path

@@ -28,6 +28,14 @@ class SessionId(NamedTuple):
     session_id: str
 
 
+class OldPoints(NamedTuple):
+    """`older_than` is a time: RFC 3339, or milliseconds since the epoch."""
+
+    older_than: str | int
+    session_id: str | None = None
+    project_path: str | None = None
+
+
 class TranscriptQuery(NamedTuple):
     session_id: str
     types: tuple[str, ...] = ()
@@ -45,11 +53,13 @@ class SearchQuery(NamedTuple):
     session_id: str
     query: str
     limit: Limit = 20
+    raw: bool = False
 
 
 class SearchAllQuery(NamedTuple):
     query: str
     limit: Limit = 50
+    raw: bool = False
 
 
 class RestoreBody(NamedTuple):
@@ -75,5 +85,5 @@ class CreateSession(NamedTuple):
 class CreatePoint(NamedTuple):
     session_id: str
     description: str
-    files: tuple[Any, ...] = ()
+    files: tuple[Any, ...] | None = None
     transcript_entry_id: str | None = None

@@ -15,7 +15,7 @@ from mulligan.server.feed import Told
 from mulligan.server.registry import Hub
 from mulligan.server.schema import from_json, hints_of
 from mulligan.server.websocket import actions as verbs
-from mulligan.server.websocket import shapes
+from mulligan.server.websocket import points, shapes
 from mulligan.server.websocket.payloads import (
     CreatePoint,
     CreateSession,
@@ -23,6 +23,7 @@ from mulligan.server.websocket.payloads import (
     Id,
     InvalidPayload,
     Nothing,
+    OldPoints,
     RecentQuery,
     RestoreBody,
     SearchAllQuery,
@@ -136,15 +137,25 @@ async def get_restore_point(asked: Asked, given: Id) -> dict[str, Any] | None:
 
 
 async def create_restore_point(asked: Asked, given: CreatePoint) -> dict[str, Any]:
-    return await asked.in_session(given.session_id, verbs.create_point, given=given)
+    return await asked.in_session(given.session_id, points.create, given=given)
 
 
 async def delete_restore_point(asked: Asked, given: Id) -> bool:
     return bool(await asked.at_point(given.id, verbs.delete_point, id=given.id))
 
 
+async def delete_old_restore_points(asked: Asked, given: OldPoints) -> int:
+    more = {"older_than": given.older_than, "session": given.session_id}
+    if given.session_id is not None:
+        return await asked.of_session(given.session_id, 0, points.delete_old, **more)
+    named = given.project_path or asked.scope
+    if named is None:
+        raise InvalidPayload("Give `sessionId` or `projectPath`.")
+    return await asked.hub.work(await asked.project(named), points.delete_old, **more)
+
+
 async def restore(asked: Asked, given: RestoreBody) -> dict[str, Any]:
-    done = await asked.at_point(given.restore_point_id, verbs.restore, given=given)
+    done = await asked.at_point(given.restore_point_id, points.restore, given=given)
     if done is None:
         raise NotFound("Restore point not found")
     return done
@@ -176,6 +187,7 @@ REQUESTS = {
     "code:gc": Verb(Nothing, gc),
     "code:create-session": Verb(CreateSession, create_session),
     "code:create-restore-point": Verb(CreatePoint, create_restore_point),
+    "code:delete-old-restore-points": Verb(OldPoints, delete_old_restore_points),
     "code:search-all": Verb(SearchAllQuery, search_all),
 }
 

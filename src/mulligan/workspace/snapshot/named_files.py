@@ -1,0 +1,114 @@
+"""Checkpoints of some files only: by name, with the contents that the caller gives or the disk has.
+
+They are partial: restoring one writes the files that it holds and deletes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from mulligan.core import coverage
+from mulligan.core.coverage import text, words
+from mulligan.core.times import just_after
+from mulligan.core.tree import EMPTY, EMPTY_ID, IMPOSSIBLE, Entry, file_entry, parents
+from mulligan.errors import UsageError
+from mulligan.journal import checkpoints, sessions
+from mulligan.journal.checkpoints import FILES, CheckpointRow
+from mulligan.store.writer import Writer
+from mulligan.workspace.snapshot.checkpoints import new_id, result
+from mulligan.workspace.snapshot.trees import Trees
+from mulligan.worktree.scan.read_path import entry_at
+
+if TYPE_CHECKING:
+    from mulligan.workspace.results.files import Checkpoint
+    from mulligan.workspace.workspace import Workspace
+
+LONGEST_NAME_BYTES = 255
+NOT_NAMED = "was not named"
+
+
+class GivenFile(NamedTuple):
+    """A file to keep; without `content`, as it is on the disk now."""
+
+    path: bytes
+    content: bytes | None = None
+    mode: int = 0o644
+
+
+def take(
+    workspace: Workspace, message: str, files: Sequence[GivenFile], *, session: str | None
+) -> Checkpoint:
+    """Take a checkpoint of some files. Files that are to be read and are not there are left out."""
+    _check(workspace, files)
+    with workspace.locked():
+        owner = sessions.resolve(workspace.journal, session).id if session is not None else None
+        with Writer(workspace.store) as writer:
+            held = {}
+            for file in files:
+                entry = _entry(workspace, writer, file)
+                if entry is not None:
+                    held[file.path] = entry
+            row = record(workspace, writer, message, held, session=owner)
+    return result(workspace, row)
+
+
+def record(
+    workspace: Workspace,
+    writer: Writer,
+    message: str,
+    held: Mapping[bytes, Entry],
+    *,
+    session: str | None = None,
+) -> CheckpointRow:
+    """Commit the objects, then add a checkpoint of these entries. The caller holds the lock."""
+    trees = Trees(workspace, writer)
+    root = trees.edit(EMPTY_ID, held) if held else writer.put(EMPTY)
+    covered = coverage.make([(b"", NOT_NAMED)], (), 0)
+    last = checkpoints.last_made(workspace.journal)
+    row = CheckpointRow(
+        new_id(),
+        root,
+        writer.put(EMPTY),
+        writer.put(covered.encode()),
+        complete=False,
+        kind=FILES,
+        message=words(message),
+        created_at=just_after(last.created_at if last else None, time.time_ns()),
+        files=len(held),
+        bytes=sum(entry.size for entry in held.values()),
+        session=session,
+    )
+    writer.commit()
+    with workspace.journal.writing() as db:
+        checkpoints.insert(db, row)
+    return row
+
+
+def _check(workspace: Workspace, files: Iterable[GivenFile]) -> None:
+    """Refuse paths that no project can have, and contents above the limit."""
+    paths = set()
+    for path, content, _mode in files:
+        names = path.split(b"/")
+        if not path or not IMPOSSIBLE.isdisjoint(names):
+            raise UsageError(f"{text(path) or 'The project itself'} cannot be a file of a project.")
+        if max(map(len, names)) > LONGEST_NAME_BYTES:
+            raise UsageError(f"A name in a path is longer than {LONGEST_NAME_BYTES} bytes.")
+        if path in paths:
+            raise UsageError(f"{text(path)} is named twice.")
+        if content is not None and len(content) > workspace.limits.file_bytes:
+            raise UsageError(f"{text(path)} is larger than max_file_size allows.")
+        paths.add(path)
+    for path in paths:
+        blocking = paths.intersection(parents(path))
+        if blocking:
+            raise UsageError(f"{text(min(blocking))} cannot be a file and a folder.")
+
+
+def _entry(workspace: Workspace, writer: Writer, file: GivenFile) -> Entry | None:
+    if file.content is None:
+        return entry_at(workspace.project.root, file.path, writer)
+    id = writer.put(file.content)
+    name = file.path.rpartition(b"/")[2]
+    return file_entry(name, file.mode & 0o777, len(file.content), id)
