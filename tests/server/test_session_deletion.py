@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faces import Socket, socket_to
-from serving import Api, Server, following, until
+from serving import COMMAND, Api, Server, following, until
 
 import mulligan
+from mulligan.core.entries import NewEntry
 from mulligan.workspace.workspace import Workspace
 
 
@@ -125,3 +130,74 @@ def test_ya_8_forgetting_by_session_keeps_so_many_of_it(
     left = ws.ask("code:list-restore-points", sessionId=session)
     assert [each["description"] for each in left] == ["2"]
     assert len(done["forgotten"]) == 3
+
+
+def test_f_ya_1_all_sessions_are_cleared_over_the_websocket_when_asked_twice(
+    ws: Socket, workspace: Workspace, project: Path
+) -> None:
+    ids = [begun(ws, project) for _ in range(2)]
+    workspace.append(ids[0], NewEntry("user_input", "walrus"))
+    told = ws.ask("code:clear-sessions", projectPath=str(project))
+    assert (told["cleared"], told["count"]) == (False, 2)
+    assert len(ws.ask("code:list-sessions", projectPath=str(project))) == 2
+    asked = {"projectPath": str(project), "confirm": told["confirm"]}
+    # What was confirmed is not what is there any more.
+    begun(ws, project)
+    assert ws.error("code:clear-sessions", asked)["details"]["reason"] == "would_lose_work"
+    assert ws.error("code:clear-sessions", asked | {"confirm": "yes"})["code"] == "HANDLER_ERROR"
+    asked["confirm"] = ws.ask("code:clear-sessions", projectPath=str(project))["confirm"]
+    assert ws.ask("code:clear-sessions", **asked) == {
+        "cleared": True, "count": 3, "projectPath": str(project), "sessions": [],
+        "hasMore": False, "nextOffset": None,
+    }  # fmt: skip
+    assert ws.ask("code:list-sessions", projectPath=str(project)) == []
+    index = workspace.project.path("search.sqlite")
+    assert not os.path.exists(index) or b"walrus" not in Path(index).read_bytes()
+
+
+def test_f_ya_1_all_sessions_are_cleared_over_http_when_asked_twice(
+    opened: Api, project: Path
+) -> None:
+    for _ in range(2):
+        opened.post("/sessions", {}, 201)
+    told = opened.post("/sessions/clear")
+    assert (told["cleared"], told["sessions"]) == (False, 2)
+    assert opened.post("/sessions/clear", {"confirm": "no"}, 409) == "would_lose_work"
+    done = opened.post("/sessions/clear", {"confirm": told["confirm"]})
+    assert done == {"cleared": True, "sessions": 2, "entries": 0, "confirm": None}
+    assert opened.get("/sessions")["sessions"] == []
+
+
+def test_f_ya_1_all_sessions_are_cleared_by_lines_and_commands_when_asked_twice(
+    server: Server, workspace: Workspace, project: Path
+) -> None:
+    workspace.new_session()
+    asked = [{"id": "1", "type": "clear_sessions"}, {"id": "2", "type": "get_state"}]
+    first, state = lines(server, project, *asked)
+    assert first["data"]["cleared"] is False and state["success"]
+    again = {"id": "3", "type": "clear_sessions", "confirm": first["data"]["confirm"]}
+    done, state = lines(server, project, again, {"id": "4", "type": "get_state"})
+    assert done["data"]["cleared"] is True and state["code"] == "not_found"
+    workspace.new_session()
+    code, told = command(server, project, "session", "clear")
+    assert code == 4 and told["sessions"] == 1
+    assert len(workspace.sessions().sessions) == 1
+    code, told = command(server, project, "session", "clear", "--confirm", told["confirm"])
+    assert (code, told["cleared"]) == (0, True)
+    assert workspace.sessions().sessions == ()
+
+
+def lines(server: Server, project: Path, *asked: Any) -> list[Any]:
+    done = subprocess.run(
+        [*COMMAND, "rpc"], cwd=project, env=server.env, capture_output=True, check=True,
+        input=b"".join(json.dumps(each).encode() + b"\n" for each in asked),
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def command(server: Server, project: Path, *arguments: str) -> tuple[int, Any]:
+    done = subprocess.run(
+        [*COMMAND, *arguments, "--json"], cwd=project, env=server.env, capture_output=True,
+        check=False,
+    )  # fmt: skip
+    return done.returncode, json.loads(done.stdout)

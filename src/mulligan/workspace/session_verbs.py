@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mulligan.workspace.results.turns import Step, Turn
     from mulligan.workspace.search.search import Filters, Found
     from mulligan.workspace.search.tool_stats import Stats, Which
+    from mulligan.workspace.sessions.clear_all import Cleared
     from mulligan.workspace.transfer.export import GitExport
     from mulligan.workspace.workspace import Workspace
 
@@ -90,10 +91,16 @@ class SessionVerbs:
         return sessions.delete(self._self, name)
 
     def delete_all_sessions(self) -> int:
-        """Deletes every session; gives how many there were. The checkpoints stay."""
+        """Deletes every session with its checkpoints, unasked; gives how many there were."""
         from mulligan.workspace.sessions import sessions
 
         return sessions.delete_all(self._self)
+
+    def clear_sessions(self, confirm: str | None = None) -> Cleared:
+        """The same, asked for twice: the first call only gives the word to confirm with."""
+        from mulligan.workspace.sessions import clear_all
+
+        return clear_all.clear(self._self, confirm)
 
     def fork(self, name: str, entry: str | None = None, *, title: str | None = None) -> Session:
         """A new session with the path to the leaf, or to an entry; all objects are shared."""

@@ -8,11 +8,12 @@ import click
 
 from mulligan.cli.complete import entry_names, session_names
 from mulligan.cli.group import Nested, command
-from mulligan.cli.output import Output, plural, shown
+from mulligan.cli.output import Output, exit_status, plural, shown
 from mulligan.cli.sessions.conversation import conversation, headline
 from mulligan.cli.sessions.session_status import status
-from mulligan.errors import UsageError
+from mulligan.errors import UsageError, WouldLoseWork
 from mulligan.workspace.results.sessions import Entry
+from mulligan.workspace.sessions.clear_all import Cleared
 from mulligan.workspace.workspace import Workspace
 
 PAGE = 1000
@@ -30,6 +31,7 @@ mulligan session fork 7f3k good             a new session from the entry labelle
 mulligan session label 3fk2 good            a name to return to
 mulligan session compact @
 mulligan session delete 7f3k
+mulligan session clear
 """,
 )
 def session(out: Output) -> None:
@@ -151,6 +153,48 @@ def _ask(out: Output, workspace: Workspace, session: str, title: str) -> None:
 
 
 @command(
+    "clear",
+    examples="""
+mulligan session clear                        asks twice
+mulligan session clear --json                 what would go, and the word to confirm with
+mulligan session clear --confirm 3f9a0c1b2d4e && mulligan gc
+""",
+)
+@click.option("--confirm", metavar="WORD", help="The word that the call without it gave.")
+def clear(out: Output, confirm: str | None) -> int:
+    """Delete all sessions of the project, with their checkpoints. This cannot be undone.
+
+    Files are not touched. The space is freed by `mulligan gc`.
+    """
+    with out.workspace() as workspace:
+        found = workspace.clear_sessions(confirm)
+        if not found.cleared and sys.stdin.isatty() and not out.as_json:
+            _ask_twice(out, found)
+            found = workspace.clear_sessions(found.confirm)
+    words = f"Deleted {plural(found.sessions, 'session')}. `mulligan gc` frees the space."
+    if not found.cleared:
+        words = (
+            f"{plural(found.sessions, 'session')} would be deleted, for good; nothing was. "
+            f"`mulligan session clear --confirm {found.confirm}` does it."
+        )
+    if out.as_json:
+        error = {} if found.cleared else {"error": {"code": WouldLoseWork.code, "message": words}}
+        out.data(found.as_json() | error)
+    else:
+        out.say(words)
+    return 0 if found.cleared else exit_status(WouldLoseWork.code)
+
+
+def _ask_twice(out: Output, found: Cleared) -> None:
+    out.clear_progress()
+    records = plural(found.entries, "record")
+    question = f"Delete all {plural(found.sessions, 'session')} of this project with {records}?"
+    click.confirm(question, abort=True, err=True)
+    click.confirm("Their checkpoints go too, and nothing brings them back. Really?",
+                  abort=True, err=True)  # fmt: skip
+
+
+@command(
     "fork",
     examples="""
 mulligan session fork @                 go on elsewhere, from where it stands
@@ -222,5 +266,5 @@ def compact(out: Output, session: str, entry: str | None, summary: str | None) -
     out.say(f"{words} compacted, and can still be found and returned to.")
 
 
-for _command in (show, status, new, title, delete, fork, label, compact):
+for _command in (show, status, new, title, delete, clear, fork, label, compact):
     session.add_command(_command)

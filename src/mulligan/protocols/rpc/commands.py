@@ -56,6 +56,10 @@ class Desk:
         self._name = found.id
         return found
 
+    def choose_none(self) -> None:
+        """Commands are about the session changed last, whichever that is."""
+        self._name = None
+
     def close(self) -> None:
         if self._workspace is not None:
             self._workspace.close()
@@ -96,6 +100,13 @@ def new_session(desk: Desk, name: str, agent: str) -> Done:
 def switch_session(desk: Desk, session_id: str) -> Done:
     desk.choose(session_id)
     return get_state(desk)
+
+
+def clear_sessions(desk: Desk, confirm: str | None) -> Done:
+    done = desk.workspace.clear_sessions(confirm)
+    if done.cleared:
+        desk.choose_none()
+    return Done(done.as_json())
 
 
 def get_entries(desk: Desk, since_seq: int, limit: int) -> Done:
@@ -268,6 +279,11 @@ COMMANDS = {
     ),
     "switch_session": Command(
         "Choose a session.", switch_session, (Argument("sessionId", TEXT, required=True),)
+    ),
+    "clear_sessions": Command(
+        "Delete all sessions; without confirm, only give the word to confirm with.",
+        clear_sessions,
+        (Argument("confirm", about="The word that the call without it gave."),),
     ),
     "get_entries": Command(
         "The entries of all branches, in the order in which they were appended.",

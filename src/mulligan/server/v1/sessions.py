@@ -24,6 +24,7 @@ from mulligan.workspace.results.sessions import (
 )
 from mulligan.workspace.results.turns import Step, Turn
 from mulligan.workspace.search.search import moment
+from mulligan.workspace.sessions.clear_all import Cleared
 from mulligan.workspace.workspace import Workspace
 
 section = Section("sessions")
@@ -59,6 +60,10 @@ class SessionBody(NamedTuple):
     model: str | None = None
     mode: str | None = None
     id: Annotated[str | None, About("The agent's own id of it; one is made otherwise.")] = None
+
+
+class ClearBody(NamedTuple):
+    confirm: Annotated[str | None, About("The `confirm` that the call without it gave.")] = None
 
 
 class SessionChange(NamedTuple):
@@ -205,6 +210,11 @@ def created(workspace: Workspace, body: SessionBody) -> Session:
     return workspace.new_session(
         id=body.id, agent=body.agent, title=body.title, model=body.model, mode=body.mode, process=0
     )
+
+
+@section.post("/projects/{project}/sessions/clear", "Delete all sessions, asked for twice")
+def clear(workspace: Workspace, body: ClearBody) -> Cleared:
+    return workspace.clear_sessions(body.confirm)
 
 
 @section.get("/projects/{project}/sessions/{session}", "One session")

@@ -51,6 +51,15 @@ def delete_session(workspace: Workspace, id: str) -> bool:
     return True
 
 
+def clear_sessions(workspace: Workspace, confirm: str | None) -> dict[str, Any]:
+    """What would be deleted, with the word to confirm with; then the empty list of sessions."""
+    done = workspace.clear_sessions(confirm)
+    told = {"cleared": done.cleared, "count": done.sessions, "projectPath": workspace.root}
+    if not done.cleared:
+        return told | {"confirm": done.confirm}
+    return told | {"sessions": [], "hasMore": False, "nextOffset": None}
+
+
 def create_session(workspace: Workspace, given: CreateSession) -> dict[str, Any]:
     # Who runs it is not known here, and it must not end with the server.
     made = workspace.new_session(

@@ -24,6 +24,13 @@ class Id(NamedTuple):
     id: str
 
 
+class ClearSessions(NamedTuple):
+    """Without `confirm`, only the word to confirm with is given."""
+
+    project_path: str | None = None
+    confirm: str | None = None
+
+
 class SessionId(NamedTuple):
     session_id: str
 

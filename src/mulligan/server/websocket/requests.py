@@ -17,6 +17,7 @@ from mulligan.server.schema import from_json, hints_of
 from mulligan.server.websocket import actions as verbs
 from mulligan.server.websocket import points, shapes
 from mulligan.server.websocket.payloads import (
+    ClearSessions,
     CreatePoint,
     CreateSession,
     FileQuery,
@@ -100,6 +101,11 @@ async def get_session(asked: Asked, given: Id) -> dict[str, Any] | None:
 
 async def delete_session(asked: Asked, given: Id) -> bool:
     return await asked.of_session(given.id, False, verbs.delete_session, id=given.id)
+
+
+async def clear_sessions(asked: Asked, given: ClearSessions) -> dict[str, Any]:
+    project = await asked.project(given.project_path)
+    return await asked.hub.work(project, verbs.clear_sessions, confirm=given.confirm)
 
 
 async def create_session(asked: Asked, given: CreateSession) -> dict[str, Any]:
@@ -186,6 +192,7 @@ REQUESTS = {
     "code:delete-restore-point": Verb(Id, delete_restore_point),
     "code:gc": Verb(Nothing, gc),
     "code:create-session": Verb(CreateSession, create_session),
+    "code:clear-sessions": Verb(ClearSessions, clear_sessions),
     "code:create-restore-point": Verb(CreatePoint, create_restore_point),
     "code:delete-old-restore-points": Verb(OldPoints, delete_old_restore_points),
     "code:search-all": Verb(SearchAllQuery, search_all),

@@ -1,0 +1,54 @@
+"""Deleting every session of a project, which is asked for twice.
+
+The first call deletes nothing and gives a word to confirm with. The word is a hash of the sessions'
+ids, so it holds only while the sessions are the ones that the caller was told of.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mulligan.errors import MulliganError, WouldLoseWork
+from mulligan.journal import sessions
+from mulligan.workspace.results.files import plain
+from mulligan.workspace.search.search import rebuild
+from mulligan.workspace.sessions.sessions import delete_all
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+CONFIRM_LENGTH = 12
+
+
+class Cleared(NamedTuple):
+    """`sessions` and `entries` are gone if `cleared`; else `confirm` is the word that clears."""
+
+    cleared: bool
+    sessions: int
+    entries: int
+    confirm: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
+
+
+def clear(workspace: Workspace, confirm: str | None) -> Cleared:
+    """Delete all sessions if `confirm` is the word of an earlier call; else give that word."""
+    with workspace.locked():
+        ids = sorted(row.id for row in sessions.newest_first(workspace.journal))
+        word = sha256("\n".join(ids).encode()).hexdigest()[:CONFIRM_LENGTH]
+        entries = int(workspace.journal.row("SELECT count(*) FROM entries")[0])
+        if confirm is None:
+            return Cleared(False, len(ids), entries, word)
+        if confirm != word:
+            raise WouldLoseWork(
+                "There are other sessions now than when that was confirmed; nothing was deleted. "
+                "Ask again what would be deleted."
+            )
+        delete_all(workspace)
+    # The index would follow at the next search anyway; until then it still holds their words.
+    with suppress(MulliganError):
+        rebuild(workspace)
+    return Cleared(True, len(ids), entries, None)
