@@ -15,6 +15,7 @@ import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
 from mulligan.server.app import create_app
+from mulligan.server.protocol import Connection
 from mulligan.server.registry import Hub
 
 TOKEN = "a token of the test's own"
@@ -83,7 +84,11 @@ def serving_here(home: Path) -> Iterator[int]:
     """A server in this process, where its limits can be changed; gives its port."""
     listening = socket.create_server(("127.0.0.1", 0))
     app = create_app(Hub(str(home)), token=TOKEN)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
+    config = uvicorn.Config(
+        app, http=Connection, ws="websockets-sansio", log_level="warning",
+        timeout_graceful_shutdown=5,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
     thread = threading.Thread(
         target=lambda: asyncio.run(server.serve([listening])), name="server", daemon=True
     )

@@ -6,7 +6,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from websockets.sync.client import connect
 
 import mulligan
 from mulligan.core.entries import NewEntry
+from mulligan.server import protocol
 from mulligan.server.errors_json import MESSAGE_LIMIT
 from mulligan.server.websocket import connection
 from mulligan.server.websocket.connection import Allowance
@@ -304,6 +305,49 @@ def test_an_idle_connection_is_closed_and_one_that_follows_is_not(
         assert closed.value.rcvd is not None and "CONNECTION_CLOSED" in closed.value.rcvd.reason
         time.sleep(1)
         assert following.ask("code:get-session", id="x") is None
+
+
+@contextmanager
+def three_kinds(port: int, token: str, project: str | None) -> Iterator[list[Socket]]:
+    """A connection that follows, one that is idle, and one that is kept busy."""
+    with (
+        socket_to(port, token) as following,
+        socket_to(port, token) as idle,
+        socket_to(port, token) as busy,
+    ):
+        following.ask("code:subscribe", **({"projectPath": project} if project else {}))
+        yield [following, idle, busy]
+
+
+def keep_busy(ws: Socket, seconds: float) -> None:
+    """Asks again and again for so long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        assert ws.ask("code:get-session", id="x") is None
+        time.sleep(0.05)
+
+
+def test_the_timer_of_a_requests_head_is_not_started_again_after_the_upgrade(
+    mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "HEADER_SECONDS", 1.0)
+    with (
+        serving_here(mulligan_home) as port,
+        three_kinds(port, TOKEN, None) as (following, idle, busy),
+    ):
+        keep_busy(busy, 3)
+        for each in (following, idle, busy):
+            assert each.ask("code:get-session", id="x") is None
+
+
+def test_a_connection_is_held_for_longer_than_a_requests_head_may_take(
+    server: Server, workspace: Workspace
+) -> None:
+    with three_kinds(server.port, server.token, workspace.root) as (following, idle, busy):
+        keep_busy(busy, protocol.HEADER_SECONDS + 5)
+        assert idle.ask("code:get-session", id="x") is None
+        session = workspace.new_session(agent="another")
+        assert following.event("code:event", kind="session")["payload"]["session"] == session.id
 
 
 def test_work_that_takes_too_long_times_out_and_the_connection_goes_on(

@@ -47,12 +47,12 @@ class Connection(H11Protocol):
         self._stop_waiting()
         super().connection_lost(exc)
 
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._stop_waiting()
-        super().handle_websocket_upgrade(event)
-
     def _wait(self) -> None:
         """Begins to count when the client owes something, and stops when it does not."""
+        if self.transport.get_protocol() is not self:
+            # Upgraded: the WebSocket protocol owns the transport, and has timers of its own.
+            self._stop_waiting()
+            return
         answered = self.cycle is None or self.cycle.response_complete
         between = self.cycle is not None and self.conn.their_state is h11.IDLE
         if not answered or (between and not self.conn.trailing_data[0]):
