@@ -175,6 +175,32 @@ def test_many_who_want_one_at_once_get_the_same(home: Path) -> None:
         _wait(lambda: server_file.running(str(home)) is None)
 
 
+def test_a_starter_that_finds_a_server_ends_its_own_child(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child is so slow that it would come up after the server that was found has ended."""
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(20)\n")
+    with Server(home) as server:
+        real = server_file.running(str(home))
+        answers = iter([None, None])
+        monkeypatch.setattr(server_file, "running", lambda home: next(answers, real))
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        children = []
+        popen = subprocess.Popen
+
+        def start(*arguments: Any, **more: Any) -> Any:
+            children.append(popen(*arguments, **more))
+            return children[-1]
+
+        monkeypatch.setattr(server_file.subprocess, "Popen", start)
+        found = server_file.ensure(str(home), idle=60)
+        monkeypatch.undo()
+        assert found.pid == server.process.pid
+        (child,) = children
+        assert child.returncode is not None
+    assert server_file.running(str(home)) is None
+
+
 def test_one_that_was_started_by_itself_stops_by_itself(home: Path) -> None:
     with Server(home, "--idle", "5") as server:
         with server.client() as client, following(client):

@@ -27,6 +27,7 @@ RECORD, TOKEN, SOCKET = "server.json", "server.token", "server.sock"
 LOCK, LOG = "server.lock", "server.log"
 IDLE_SECONDS = 600
 START_SECONDS = 20.0
+END_SECONDS = 5.0
 
 
 class Address(NamedTuple):
@@ -99,6 +100,8 @@ def ensure(home: str, *, idle: int = IDLE_SECONDS) -> Address:
     while time.monotonic() < until:
         found = running(home)
         if found is not None and _answers(found):
+            if found.pid != started.pid:
+                _end(started)
             return found
         # Another one may have been first; then this one ends, and that one will answer.
         if started.poll() not in (None, 0, 5):
@@ -129,6 +132,16 @@ def socket_address(path: str, folder: int, name: str) -> str:
     if len(os.fsencode(path)) < 100 or not sys.platform.startswith("linux"):
         return path
     return f"/proc/self/fd/{folder}/{name}"
+
+
+def _end(started: subprocess.Popen[bytes]) -> None:
+    """End our own child: another server was first, and a late child would outlive that one."""
+    started.terminate()
+    try:
+        started.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        started.kill()
+        started.wait()
 
 
 def _answers(address: Address) -> bool:
