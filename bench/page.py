@@ -27,6 +27,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from mulligan.server.server_file import ask, running
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "src/mulligan/server/page"
@@ -205,25 +209,30 @@ def served(home: str) -> Iterator[tuple[Callable[[str], Any], dict[str, str]]]:
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        url = json.loads(process.stdout.readline())["url"]
-        token = Path(home, "server.token").read_text("ascii").strip()
+        process.stdout.readline()
+        server = running(home)
+        assert server is not None
         project = next(Path(home, "projects").iterdir()).name
         with sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=program, args=ARGUMENTS)
 
             def open_tab(path: str) -> Any:
-                # A context of its own has an empty cache, and needs the cookie first.
+                # A context of its own has an empty cache, and needs the cookie first. It is asked
+                # for beside the tab, so that the page itself is not loaded before it is measured.
                 context = browser.new_context(viewport={"width": 1360, "height": 850})
-                context.add_cookies([{"name": "mulligan_token", "value": token, "url": url}])
+                page = urlsplit(ask(server, "POST", "/api/v1/page-address", {})["page"])
+                asked = Request(f"{server.url}/?{page.query}", headers={"host": page.netloc})
+                with urlopen(asked) as answer:
+                    cookie = answer.headers["set-cookie"].partition(";")[0]
+                name, _, value = cookie.partition("=")
+                url = f"http://{page.netloc}"
+                context.add_cookies([{"name": name, "value": value, "url": url}])
                 tab = context.new_page()
                 tab.add_init_script(WATCH)
                 tab.goto(url + path)
                 return tab
 
-            tab = open_tab("/")
-            sessions = f"{url}/api/v1/projects/{project}/sessions"
-            rows = tab.request.get(sessions).json()["sessions"]
-            tab.context.close()
+            rows = ask(server, "GET", f"/api/v1/projects/{project}/sessions")["sessions"]
             yield open_tab, {"project": project, "session": rows[0]["session"]}
             browser.close()
     finally:

@@ -28,9 +28,12 @@ class Served:
         self.start()
 
     def start(self) -> None:
-        """Starts the server, at the same port as before."""
+        """Starts the server, at the same port and with the same token as before."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mulligan", "serve", "--json", "--port", str(self.port)],
+            [
+                *(sys.executable, "-m", "mulligan", "serve", "--json", "--port", str(self.port)),
+                *("--token-file", f"{self.home}.token"),
+            ],
             env=os.environ | {"MULLIGAN_HOME": self.home},
             cwd="/",
             stdout=subprocess.PIPE,
@@ -38,9 +41,10 @@ class Served:
             text=True,
         )
         assert self._process.stdout is not None
-        self.url: str = json.loads(self._process.stdout.readline())["url"]
-        self.port = int(self.url.rpartition(":")[2])
+        self._direct: str = json.loads(self._process.stdout.readline())["url"]
+        self.port = int(self._direct.rpartition(":")[2])
         self.token = Path(self.home, "server.token").read_text("ascii").strip()
+        self.url = self.page().partition("/?")[0]
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         assert self._process is not None
@@ -49,9 +53,17 @@ class Served:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
+    def page(self) -> str:
+        """A new address that lets a browser in, once."""
+        return str(self._asked("POST", "/page-address", json={})["page"])
+
     def get(self, path: str) -> Any:
+        return self._asked("GET", path)
+
+    def _asked(self, method: str, path: str, **more: Any) -> Any:
         headers = {"authorization": f"Bearer {self.token}"}
-        answer = httpx2.get(f"{self.url}/api/v1{path}", headers=headers, timeout=SECONDS)
+        url = f"{self._direct}/api/v1{path}"
+        answer = httpx2.request(method, url, headers=headers, timeout=SECONDS, **more)
         answer.raise_for_status()
         return answer.json()
 

@@ -87,7 +87,8 @@ def open_tab(browser: Any) -> Iterator[Callable[..., Any]]:
         tab = context.new_page()
         tab.on("pageerror", lambda problem: complaints.append(str(problem)))
         tab.on("console", lambda message: _note(message, complaints))
-        tab.goto(f"{served.url}/?token={served.token}")
+        tab.goto(served.page())
+        tab.wait_for_url(f"{served.url}/")
         if path != "/":
             tab.goto(served.url + path)
         return tab

@@ -46,4 +46,4 @@ def test_without_the_token_there_is_nothing_to_see(fresh: Served, browser: Any) 
     with browser.new_context() as context:
         tab = context.new_page()
         assert tab.goto(fresh.url).status == 401
-        assert tab.goto(f"{fresh.url}/?token=wrong").status == 401
+        assert tab.goto(f"{fresh.url}/?code=wrong").status == 401

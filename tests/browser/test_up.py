@@ -47,9 +47,11 @@ def running(*arguments: str, home: Path) -> Iterator[tuple[dict[str, Any], subpr
 def test_up_takes_the_first_checkpoint_and_serves_the_page(project: Path, tmp_path: Path) -> None:
     (project / "a.txt").write_text("a\n")
     with running("up", str(project), home=tmp_path) as (where, process):
-        answer = httpx2.get(where["page"], follow_redirects=True, timeout=SECONDS)
+        page = httpx2.URL(where["page"])
+        named = {"host": f"{page.host}:{page.port}"}
+        answer = httpx2.get(where["url"], params=page.params, headers=named, timeout=SECONDS)
         assert answer.status_code == 200
-        headers = {"authorization": f"Bearer {where['page'].rpartition('=')[2]}"}
+        headers = named | {"cookie": answer.headers["set-cookie"].partition(";")[0]}
         found = httpx2.get(f"{where['url']}/api/v1/projects", headers=headers, timeout=SECONDS)
         assert [row["root"] for row in found.json()["projects"]] == [str(project)]
         process.send_signal(signal.SIGINT)
@@ -120,7 +122,10 @@ def test_up_refuses_what_is_no_folder(tmp_path: Path) -> None:
 def test_the_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with running("demo", "--no-browser", home=home) as (where, process):
-        headers = {"authorization": f"Bearer {where['page'].rpartition('=')[2]}"}
+        page = httpx2.URL(where["page"])
+        named = {"host": f"{page.host}:{page.port}"}
+        answer = httpx2.get(where["url"], params=page.params, headers=named, timeout=SECONDS)
+        headers = named | {"cookie": answer.headers["set-cookie"].partition(";")[0]}
         found = httpx2.get(f"{where['url']}/api/v1/projects", headers=headers, timeout=SECONDS)
         root = Path(found.json()["projects"][0]["root"])
         assert (root / "kettle/dates.py").exists()

@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
+from mulligan.server.access import Access
 from mulligan.server.app import create_app
 from mulligan.server.protocol import Connection
 from mulligan.server.registry import Hub
@@ -83,7 +84,8 @@ def socket_to(port: int, token: str, path: str = "/ws") -> Iterator[Socket]:
 def serving_here(home: Path) -> Iterator[int]:
     """A server in this process, where its limits can be changed; gives its port."""
     listening = socket.create_server(("127.0.0.1", 0))
-    app = create_app(Hub(str(home)), token=TOKEN)
+    access = Access(TOKEN, port=listening.getsockname()[1])
+    app = create_app(Hub(str(home)), access=access)
     config = uvicorn.Config(
         app, http=Connection, ws="websockets-sansio", log_level="warning",
         timeout_graceful_shutdown=5,

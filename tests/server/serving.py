@@ -70,6 +70,17 @@ class Server:
         headers = {"authorization": f"Bearer {self.token}"} | more.pop("headers", {})
         return httpx2.Client(base_url=self.url, headers=headers, timeout=60, **more)
 
+    def page(self, project: str | None = None) -> httpx2.URL:
+        """A new one-time address of the page."""
+        with self.client() as client:
+            given = {} if project is None else {"project": project}
+            return httpx2.URL(client.post(f"{V1}/page-address", json=given).json()["page"])
+
+    def browser(self, name: str | None = None) -> httpx2.Client:
+        """A client without a token that calls the server by the page's name, or another."""
+        host = f"{name or self.page().host}:{self.port}"
+        return httpx2.Client(base_url=self.url, headers={"host": host}, timeout=60)
+
     def mull(self, *arguments: str, cwd: Path) -> Any:
         """The command line on the same home, in another process; gives its JSON."""
         done = subprocess.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import resource
 import socket
 import tempfile
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -20,7 +22,7 @@ from faces import TOKEN, Socket, serving_here, socket_to
 from serving import V1, Api, Server, following
 from websockets.exceptions import InvalidStatus
 
-from mulligan.server import errors_json, limits
+from mulligan.server import access, errors_json, limits
 from mulligan.workspace.workspace import open_workspace
 
 ROUNDS = int(os.environ.get("MULLIGAN_KILLS", "10"))
@@ -62,7 +64,7 @@ def test_nothing_is_told_without_the_token(stranger: httpx2.Client, path: str) -
     assert response.headers["content-security-policy"].startswith("default-src 'self'")
     looked_at = stranger.get(path, headers={"accept": "text/html,*/*"})
     assert looked_at.status_code == 401
-    assert "mulligan serve" in looked_at.text
+    assert "mulligan up" in looked_at.text
 
 
 @pytest.mark.parametrize(
@@ -74,15 +76,20 @@ def test_nothing_is_told_without_the_token(stranger: httpx2.Client, path: str) -
         {"authorization": "Basic TOKEN"},
         {"authorization": "TOKEN"},
         {"authorization": "Bearer \xff\xfe".encode("latin-1")},
-        {"cookie": "mulligan_token=wrong"},
-        {"cookie": "other=TOKEN"},
-        {"cookie": 'mulligan_token="; ;;;=\x01"'.encode("latin-1")},
+        {"cookie": "mulligan_PORT=wrong"},
+        {"cookie": "mulligan_PORT=ffffffffff.00.00"},
+        {"cookie": "mulligan_PORT=TOKEN"},
+        {"cookie": "mulligan_token=TOKEN"},
+        {"cookie": 'mulligan_PORT="; ;;;=\x01"'.encode("latin-1")},
         {"x-token": "TOKEN"},
     ],
 )
 def test_a_wrong_token_opens_nothing(server: Server, headers: dict[str, Any]) -> None:
+    known = {"TOKEN": server.token, "PORT": str(server.port)}
     given = {
-        name: value.replace("TOKEN", server.token) if isinstance(value, str) else value
+        name: re.sub("TOKEN|PORT", lambda found: known[found[0]], value)
+        if isinstance(value, str)
+        else value.replace(b"PORT", str(server.port).encode())
         for name, value in headers.items()
     }
     # By hand, for a client that minds its manners would not send all of these.
@@ -101,29 +108,131 @@ def test_a_token_in_the_address_is_only_taken_where_it_must_be(
     assert stranger.get(HEALTH, params={"token": server.token}).status_code == 401
     with following(stranger, token=server.token):
         pass
-    assert stranger.get("/", params={"token": "wrong"}).status_code == 401
+    assert stranger.get("/", params={"token": server.token}).status_code == 401
 
 
-def test_a_browser_gets_a_cookie_that_scripts_cannot_read(
-    server: Server, stranger: httpx2.Client
+def entered(server: Server, browser: httpx2.Client, project: str | None = None) -> httpx2.Response:
+    """What a browser gets that opens a new address of the page."""
+    return browser.get("/", params=server.page(project).params)
+
+
+def cookie_of(answer: httpx2.Response) -> str:
+    """A cookie as a browser sends it back."""
+    return str(answer.headers["set-cookie"]).partition(";")[0]
+
+
+def test_a_code_gets_a_cookie_that_scripts_cannot_read_and_only_its_host_gets_back(
+    server: Server,
 ) -> None:
-    first = stranger.get("/", params={"token": server.token})
-    assert (first.status_code, first.headers["location"]) == (303, "/")
-    cookie = first.headers["set-cookie"].lower()
-    assert "httponly" in cookie and "samesite=strict" in cookie
-    assert stranger.get("/").status_code == 200
-    assert stranger.get(HEALTH).status_code == 200
+    with server.browser() as browser:
+        first = entered(server, browser)
+        assert first.status_code == 200 and 'content="0;url=/"' in first.text
+        name, _, rest = first.headers["set-cookie"].partition("=")
+        assert name == f"mulligan_{server.port}"
+        flags = {part.strip().lower() for part in rest.split(";")[1:]}
+        assert flags == {"httponly", "samesite=strict", "path=/"}
+        browser.headers["cookie"] = cookie_of(first)
+        assert browser.get("/").status_code == 200
+        assert browser.get(HEALTH).status_code == 200
+
+
+def test_a_code_works_once(server: Server) -> None:
+    with server.browser() as browser:
+        page = server.page()
+        first = browser.get("/", params=page.params)
+        assert first.status_code == 200
+        browser.cookies.clear()
+        again = browser.get("/", params=page.params, headers={"accept": "text/html"})
+        assert again.status_code == 401
+        assert "mulligan up" in again.text and "set-cookie" not in again.headers
+        # Who is in already, and opens it again, is led to the page.
+        inside = browser.get("/", params=page.params, headers={"cookie": cookie_of(first)})
+        assert inside.status_code == 200 and "set-cookie" not in inside.headers
+
+
+@pytest.mark.parametrize("code", ["wrong", "", "\udcff", "x" * 5000])
+def test_a_wrong_code_opens_nothing(server: Server, code: str) -> None:
+    with server.browser() as browser:
+        asked = f"/?code={quote(code, errors='surrogateescape')}"
+        assert browser.get(asked).status_code == 401
+
+
+def test_a_prefetch_does_not_use_a_code_up(server: Server) -> None:
+    with server.browser() as browser:
+        page = server.page()
+        for ahead in ({"sec-purpose": "prefetch;prerender"}, {"purpose": "prefetch"}):
+            answer = browser.get("/", params=page.params, headers=ahead)
+            assert answer.status_code == 503 and "set-cookie" not in answer.headers
+        assert browser.head("/", params=page.params).status_code == 401
+        assert browser.get("/", params=page.params).status_code == 200
+
+
+def test_a_cookie_is_worth_nothing_to_another_server_that_gets_it(server: Server) -> None:
+    """A browser sends cookies to every port of a name; the page's name is known to no other."""
+    with server.browser() as browser:
+        given = cookie_of(entered(server, browser))
+        value = given.partition("=")[2]
+        assert browser.get(HEALTH, headers={"cookie": given}).status_code == 200
+    for name in ("127.0.0.1", "localhost"):
+        with server.browser(name) as thief:
+            assert thief.get(HEALTH, headers={"cookie": given}).status_code == 401
+            bearer = {"authorization": f"Bearer {value}"}
+            assert thief.get(HEALTH, headers=bearer).status_code == 401
+            events = thief.get(f"{V1}/events", params={"token": value})
+            assert events.status_code == 401
+
+
+def test_a_cookie_does_not_make_another(server: Server) -> None:
+    with server.browser() as browser:
+        browser.headers["cookie"] = cookie_of(entered(server, browser))
+        assert browser.post(f"{V1}/page-address", json={}).status_code == 401
+        assert browser.get(HEALTH).status_code == 200
+
+
+def test_the_name_of_the_page_is_its_own(server: Server) -> None:
+    page = server.page()
+    assert page.host.endswith(".localhost") and page.port == server.port
+    assert server.token not in str(page)
+    with server.browser("0" * 24 + ".localhost") as other:
+        answer = other.get(HEALTH, headers={"authorization": f"Bearer {server.token}"})
+        assert answer.status_code == 403
 
 
 @pytest.mark.parametrize(
     ("project", "leads_to"),
-    [("0123456789abcdef", "/p/0123456789abcdef/home"), ("/evil.example", "/"), ("..", "/")],
+    [
+        ("0123456789abcdef", "/p/0123456789abcdef/home"),
+        ("/evil.example", "/"),
+        ("..", "/"),
+        ('"><script>', "/"),
+    ],
 )
-def test_the_token_leads_to_a_project_and_nowhere_else(
-    server: Server, stranger: httpx2.Client, project: str, leads_to: str
+def test_a_code_leads_to_a_project_and_nowhere_else(
+    server: Server, project: str, leads_to: str
 ) -> None:
-    answer = stranger.get("/", params={"project": project, "token": server.token})
-    assert (answer.status_code, answer.headers["location"]) == (303, leads_to)
+    with server.browser() as browser:
+        asked = {"project": project, "code": server.page().params["code"]}
+        assert f'content="0;url={leads_to}"' in browser.get("/", params=asked).text
+
+
+def test_right_requests_do_not_wait_for_wrong_ones(
+    mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "FIRST_DELAY_SECONDS", 3600.0)
+    monkeypatch.setattr(access, "MAX_DELAY_SECONDS", 3600.0)
+    with serving_here(mulligan_home) as port, ExitStack() as stack:
+        request = (
+            f"GET {HEALTH} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer %s\r\n\r\n"
+        )
+        for _ in range(access.MAX_WAITING):
+            waiting = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            waiting.sendall((request % "wrong").encode())
+        url = f"http://127.0.0.1:{port}{HEALTH}"
+        right = {"authorization": f"Bearer {TOKEN}"}
+        assert httpx2.get(url, headers=right, timeout=60).status_code == 200
+        # As many as may wait do: further ones are answered at once.
+        assert httpx2.get(url, headers={"authorization": "Bearer x"}, timeout=60).status_code == 401
+        assert httpx2.get(url, headers=right, timeout=60).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -134,6 +243,7 @@ def test_the_token_leads_to_a_project_and_nowhere_else(
         ("LOCALHOST:PORT", True),
         ("[::1]:PORT", True),
         ("127.0.0.2:PORT", True),
+        ("x.localhost:PORT", False),
         ("127.0.0.1", False),
         ("127.0.0.1:1", False),
         ("evil.example:PORT", False),

@@ -50,6 +50,7 @@ def test_it_is_found_through_the_home_while_it_runs(home: Path) -> None:
     assert server_file.running(str(home)) is None
     assert not (home / "server.json").exists()
     assert not (home / "server.sock").exists()
+    assert not (home / "server.token").exists()
 
 
 def test_a_second_one_says_where_the_first_is(home: Path) -> None:
@@ -70,21 +71,60 @@ def test_what_a_killed_one_left_behind_is_replaced(home: Path) -> None:
     assert (home / "server.json").exists()
     assert server_file.running(str(home)) is None
     with Server(home) as second:
-        assert second.token == first.token
+        assert second.token != first.token
         assert server_file.running(str(home)) is not None
         assert over_socket(str(home / "server.sock"), f"{V1}/health").status_code == 200
 
 
-@pytest.mark.parametrize("spoil", ["", "short", None])
-def test_a_token_that_others_could_know_is_replaced(home: Path, spoil: str | None) -> None:
-    home.mkdir(mode=0o700)
-    token = home / "server.token"
-    token.write_text("a" * 43 if spoil is None else spoil)
-    token.chmod(0o644 if spoil is None else 0o600)
-    with Server(home) as server:
-        assert server.token != "a" * 43
-        assert len(server.token) >= 40
-        assert token.stat().st_mode & 0o777 == 0o600
+def test_each_start_has_a_new_token_unless_it_is_told_to_keep_one(
+    home: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "token"
+    seen = []
+    for arguments in ((), (), ("--token-file", str(kept)), ("--token-file", str(kept))):
+        with Server(home, *arguments) as server:
+            seen.append((server.token, server.page().host))
+            with server.client() as client:
+                assert client.get(f"{V1}/health").status_code == 200
+    (first, second, third, fourth) = seen
+    assert len({first[0], second[0], third[0]}) == len({first[1], second[1], third[1]}) == 3
+    assert third == fourth
+    assert kept.read_text() == third[0]
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_with_a_kept_token_a_cookie_outlives_the_server(home: Path, tmp_path: Path) -> None:
+    def started(*more: str) -> Server:
+        return Server(home, "--port", str(port), *more)
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    keeping = ("--token-file", str(tmp_path / "token"))
+    with started(*keeping) as server, server.browser() as browser:
+        answer = browser.get("/", params=server.page().params)
+        cookie = {"cookie": answer.headers["set-cookie"].partition(";")[0]}
+    with started(*keeping) as server, server.browser() as browser:
+        assert browser.get(f"{V1}/health", headers=cookie).status_code == 200
+    with started() as server, server.browser() as browser:
+        assert browser.get(f"{V1}/health", headers=cookie).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("content", "mode"), [("", 0o600), ("short", 0o600), ("a" * 43, 0o644), ("a b" * 20, 0o600)]
+)
+def test_a_token_file_that_others_could_know_is_refused_and_left_alone(
+    home: Path, tmp_path: Path, content: str, mode: int
+) -> None:
+    kept = tmp_path / "token"
+    kept.write_text(content)
+    kept.chmod(mode)
+    refused = subprocess.run(
+        [*COMMAND, "serve", "--token-file", str(kept)],
+        env=os.environ | {"MULLIGAN_HOME": str(home)}, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert refused.returncode == 2 and str(kept) in refused.stderr.decode()
+    assert kept.read_text() == content and server_file.running(str(home)) is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -110,6 +150,31 @@ def test_it_listens_on_loopback_alone(home: Path) -> None:
         bound = [line.split()[1] for line in lines if line.split()[3] == "0A"]
         mine = [each for each in bound if int(each.partition(":")[2], 16) == server.port]
         assert mine == [f"0100007F:{server.port:04X}"]
+        lines = Path("/proc/net/tcp6").read_text().splitlines()[1:]
+        bound = [line.split()[1] for line in lines if line.split()[3] == "0A"]
+        mine = [each for each in bound if int(each.partition(":")[2], 16) == server.port]
+        assert mine in ([], [f"{'0' * 24}01000000:{server.port:04X}"])
+
+
+def test_no_other_program_listens_where_a_browser_looks_for_the_page(home: Path) -> None:
+    """A browser tries ::1 and 127.0.0.1 for names below localhost."""
+    with socket.socket(socket.AF_INET6) as taken:
+        try:
+            taken.bind(("::1", 0))
+        except OSError:
+            pytest.skip("there is no IPv6 here")
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = subprocess.run(
+            [*COMMAND, "serve", "--port", str(port)],
+            env=os.environ | {"MULLIGAN_HOME": str(home)}, capture_output=True, check=False,
+            timeout=60,
+        )  # fmt: skip
+        assert refused.returncode == 1 and "::1" in refused.stderr.decode()
+    with Server(home) as server:
+        health = f"http://[::1]:{server.port}{V1}/health"
+        answer = httpx2.get(health, headers={"authorization": f"Bearer {server.token}"})
+        assert answer.json()["pid"] == server.process.pid
 
 
 def test_another_address_is_warned_of_and_checks_names_still(home: Path) -> None:

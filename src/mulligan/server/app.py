@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from mulligan.errors import MulliganError
+from mulligan.server.access import Access
 from mulligan.server.errors_json import error_response
 from mulligan.server.limits import Limits
 from mulligan.server.registry import Hub
@@ -22,14 +23,14 @@ from mulligan.server.security import Guard
 
 MODULES = (
     "v1.projects", "v1.sessions", "v1.review", "v1.checkpoints", "v1.search", "v1.settings",
-    "v1.maintenance", "v1.agents", "events", "v1.jobs", "v1.files", "openapi",
+    "v1.maintenance", "v1.agents", "v1.access", "events", "v1.jobs", "v1.files", "openapi",
     "dialogs.routes", "websocket.connection", "page",
 )  # fmt: skip
 """Each has `routes(hub)`. The page is last: it answers for every other address."""
 
 
 def create_app(
-    hub: Hub, *, token: str, host: str | None = None, more: Iterable[BaseRoute] = ()
+    hub: Hub, *, access: Access, host: str | None = None, more: Iterable[BaseRoute] = ()
 ) -> Starlette:
     """The application over a hub, which it closes at the end.
 
@@ -51,12 +52,14 @@ def create_app(
     kinds = (
         MulliganError, HTTPException, UnicodeError, apsw.ConstraintError, OSError, Exception,
     )  # fmt: skip
-    return Starlette(
+    app = Starlette(
         routes=routes,
         lifespan=lifespan,
-        middleware=[Middleware(Limits, hub=hub), Middleware(Guard, token=token, host=host)],
+        middleware=[Middleware(Limits, hub=hub), Middleware(Guard, access=access, host=host)],
         exception_handlers=dict.fromkeys(kinds, _answer_with_error),
     )
+    app.state.access = access
+    return app
 
 
 async def _answer_with_error(request: Request, problem: Exception) -> Response:

@@ -25,7 +25,8 @@ from mulligan.workspace.search import search, tool_stats
 
 MODULES = (
     "v1.projects", "v1.sessions", "v1.review", "v1.checkpoints", "v1.files", "v1.search",
-    "v1.settings", "v1.maintenance", "v1.agents", "v1.jobs", "events", "dialogs.routes",
+    "v1.settings", "v1.maintenance", "v1.agents", "v1.access", "v1.jobs", "events",
+    "dialogs.routes",
 )  # fmt: skip
 MEANINGS = {
     "400": "The request makes no sense: usage, refused_root.",
@@ -159,7 +160,7 @@ def document() -> dict[str, Any]:
             },
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "mulligan_token"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "mulligan_PORT"},
             },
         },
     }

@@ -1,4 +1,4 @@
-"""The page: files that were built into the package, and how a browser gets the token."""
+"""The page: files that were built into the package."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import re
 
 from anyio import to_thread
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from mulligan.errors import NotFound
-from mulligan.server.errors_json import query_of
 from mulligan.server.registry import Hub
-from mulligan.server.security import COOKIE
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
 HASHED = re.compile(r"[.-][0-9A-Za-z_-]{8,}\.\w+$")
-PROJECT = re.compile(r"[0-9a-f]{16}")
 A_YEAR = "private, max-age=31536000, immutable"
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -45,17 +42,7 @@ def routes(hub: Hub) -> list[BaseRoute]:
 
 
 async def front(request: Request) -> Response:
-    """The page itself. A token in the address becomes a cookie, and leaves the address.
-
-    A project beside it is the one that the page is then about.
-    """
-    query = query_of(request.scope)
-    token = query.get("token")
-    if token:
-        project = query.get("project", [""])[0]
-        answer = RedirectResponse(f"/p/{project}/home" if PROJECT.fullmatch(project) else "/", 303)
-        answer.set_cookie(COOKIE, token[0], httponly=True, samesite="strict", path="/")
-        return answer
+    """The page itself."""
     return await _page()
 
 

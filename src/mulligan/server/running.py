@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import json
 import os
@@ -12,12 +13,15 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import uvicorn
 
 from mulligan.errors import Busy, MulliganError, UsageError
+from mulligan.server.access import Access
 from mulligan.server.app import create_app
 from mulligan.server.errors_json import HEADER_LIMIT, MESSAGE_LIMIT
+from mulligan.server.page_files import delete_page_files
 from mulligan.server.protocol import Connection
 from mulligan.server.registry import Hub
 from mulligan.server.server_file import (
@@ -31,11 +35,17 @@ from mulligan.server.server_file import (
 )
 from mulligan.workspace.process import identity
 
-LOOPBACK = "127.0.0.1"
+LOOPBACK, LOOPBACK_6 = "127.0.0.1", "::1"
+PORT_ATTEMPTS = 20
+MIN_TOKEN_CHARACTERS = 32
 BACKLOG = 1024
 KEEP_ALIVE_SECONDS = 30
 END_SECONDS = 15
 OPEN_FILES = 16_384
+
+PageAddress = Callable[[str | None], str]
+"""Makes a one-time address of the page, about a project or the one that was looked at last."""
+Ready = Callable[[Address, PageAddress], None]
 
 
 def serve(
@@ -47,25 +57,29 @@ def serve(
     idle: float | None = None,
     watch: bool = True,
     project: str | None = None,
-    ready: Callable[[Address], None],
+    token_file: str | None = None,
+    ready: Ready,
 ) -> None:
     """Serves a home until it is told to end, or nobody has asked for anything for `idle` seconds.
 
     On loopback, unless a `host` is named, and on a unix socket in the home, or at `path`. Calls
-    `ready` when it listens. `project` is meant where a request names none. Raises `Busy` if the
-    home has a server.
+    `ready` when it listens. `project` is meant where a request names none. The token is a new one,
+    unless `token_file` keeps it. Raises `Busy` if the home has a server.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(_alone(home))
         hub = Hub(home, watch=watch, default_project=project)
-        token = _token(home)
-        sockets = [stack.enter_context(_listening(host or LOOPBACK, port))]
+        token = secrets.token_urlsafe(32) if token_file is None else _kept_token(token_file)
+        sockets = _listening_on_loopback(port) if host is None else [_listening(host, port)]
+        for each in sockets:
+            stack.enter_context(each)
+        port = sockets[0].getsockname()[1]
         places = dict.fromkeys([os.path.join(home, SOCKET), path or ""])
         sockets += [stack.enter_context(_listening_at(each)) for each in places if each]
         address = Address(
             host or LOOPBACK,
-            sockets[0].getsockname()[1],
+            port,
             os.path.abspath(path) if path else os.path.join(home, SOCKET),
             token,
             os.getpid(),
@@ -73,19 +87,21 @@ def serve(
         )
         stack.enter_context(_recorded(home, address))
         _allow_many_files()
-        asyncio.run(_run(hub, address, host, sockets, idle, ready))
+        access = Access(token, port=port, host=host)
+        asyncio.run(_run(hub, address, access, host, sockets, idle, ready))
 
 
 async def _run(
     hub: Hub,
     address: Address,
+    access: Access,
     host: str | None,
     sockets: list[socket.socket],
     idle: float | None,
-    ready: Callable[[Address], None],
+    ready: Ready,
 ) -> None:
     config = uvicorn.Config(
-        create_app(hub, token=address.token, host=host),
+        create_app(hub, access=access, host=host),
         http=Connection,
         ws="websockets-sansio",
         ws_max_size=MESSAGE_LIMIT,
@@ -103,7 +119,7 @@ async def _run(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, server.end)
-    ready(address)
+    ready(address, access.page_address)
     await server.serve(sockets=sockets)
 
 
@@ -156,40 +172,73 @@ def _alone(home: str) -> Iterator[None]:
         os.close(fd)
 
 
-def _token(home: str) -> str:
-    """The token of a home: the one that is there, if nobody else could have read it."""
-    path = os.path.join(home, TOKEN)
-    with suppress(OSError, UnicodeDecodeError):
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(fd, encoding="ascii") as file:
-            status = os.fstat(fd)
-            known = file.read().strip()
-        if status.st_uid == os.getuid() and not status.st_mode & 0o077 and len(known) >= 32:
-            return known
-    made = secrets.token_urlsafe(32)
-    _write(path, made)
-    return made
-
-
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _kept_token(path: str) -> str:
+    """The token in a file that only its user can read; made if there is no such file."""
     try:
-        family, kind, protocol, _name, where = socket.getaddrinfo(
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        made = secrets.token_urlsafe(32)
+        _write(path, made)
+        return made
+    except OSError as problem:
+        raise UsageError(f"Cannot read the token in {path}: {problem.strerror}.") from problem
+    with open(fd, "rb") as file:
+        status = os.fstat(fd)
+        known = file.read(1024).strip()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise UsageError(f"Other users can read the token in {path}; make a new one, mode 600.")
+    if len(known) < MIN_TOKEN_CHARACTERS or not known.isascii() or len(known.split()) != 1:
+        raise UsageError(
+            f"{path} holds no token: one line of at least {MIN_TOKEN_CHARACTERS} characters."
+        )
+    return known.decode("ascii")
+
+
+def _listening_on_loopback(port: int) -> list[socket.socket]:
+    """Listen on 127.0.0.1 and, where there is IPv6, on the same port of ::1.
+
+    A browser tries both for the page's name: nobody else may be listening on the other one.
+    """
+    for _ in range(PORT_ATTEMPTS if port == 0 else 1):
+        first = _listening(LOOPBACK, port)
+        chosen = first.getsockname()[1]
+        try:
+            return [first, _bound(socket.AF_INET6, (LOOPBACK_6, chosen))]
+        except OSError as problem:
+            if problem.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                return [first]
+            first.close()
+            reason = f"Cannot listen on {LOOPBACK_6}, port {chosen}: {problem}."
+    raise MulliganError(reason)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, _kind, _protocol, _name, where = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        # Said in full: only of what is known to be TCP does asyncio send small pieces at once.
-        listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as problem:
         raise UsageError(f"There is no address {host}: {problem}.") from problem
-    with listener:
+    try:
+        return _bound(family, where)
+    except OSError as problem:
+        raise MulliganError(f"Cannot listen on {host}, port {port}: {problem}.") from problem
+
+
+def _bound(family: int, where: Any) -> socket.socket:
+    # Said in full: only of what is known to be TCP does asyncio send small pieces at once.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(where)
-        except OSError as problem:
-            raise MulliganError(f"Cannot listen on {host}, port {port}: {problem}.") from problem
+        if family == socket.AF_INET6 and where[0] == LOOPBACK_6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(where)
         listener.listen(BACKLOG)
-        listener.setblocking(False)
-        yield listener
+    except BaseException:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
 
 
 @contextmanager
@@ -227,8 +276,8 @@ def _clear(name: str, folder: int, path: str) -> None:
 
 @contextmanager
 def _recorded(home: str, address: Address) -> Iterator[None]:
-    """Says in the home where the server is, for as long as it is there."""
-    path = os.path.join(home, RECORD)
+    """Says in the home where the server is, for as long as it is there, and its token."""
+    path, token = os.path.join(home, RECORD), os.path.join(home, TOKEN)
     content = {
         "pid": address.pid,
         "process": identity(),
@@ -237,12 +286,17 @@ def _recorded(home: str, address: Address) -> Iterator[None]:
         "socket": address.socket,
         "started_at": address.started_at,
     }
+    delete_page_files(home)
+    # The token first: whoever finds the record finds the token that belongs to it.
+    _write(token, address.token)
     _write(path, json.dumps(content))
     try:
         yield
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+        for each in (path, token):
+            with suppress(FileNotFoundError):
+                os.unlink(each)
+        delete_page_files(home)
 
 
 def _write(path: str, content: str) -> None:

@@ -1,27 +1,28 @@
 """Who may ask: checked before anything else hears of a request, for HTTP and WebSocket alike.
 
-Three doors. *Host* must be a name of ours: a page that has its own name point to this machine
-is turned away. *Origin*, where a browser tells it, must be our own page. And then the *token*,
-compared in constant time. On the unix socket the file's permissions, and the user at the other
-end, are the check instead.
+1. *Host* must be a name of ours: a page that has its own name point to this machine is refused.
+2. *Origin*, where a browser sends it, must be our own page.
+3. The *token*, or the page's *cookie* (`access`). A browser gets the cookie for a one-time code.
+
+On the unix socket the file's permissions, and the user at the other end, are the check instead.
 """
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
+from html import escape
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from mulligan.errors import MulliganError
+from mulligan.server.access import PROJECT, Access, Slowdown
 from mulligan.server.errors_json import Refused, error_response, query_of
 
-COOKIE = "mulligan_token"
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
@@ -35,9 +36,19 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-HELP = "In a browser, open the address that `mulligan up` or `mulligan serve` printed."
-IN_ADDRESS = ("/api/v1/events", "/")
+HELP = "To open the page, run `mulligan up` (also beside a running `mulligan serve`)."
+USED = "This address was used before, or is too old."
+IN_ADDRESS = ("/api/v1/events",)
 """Where a token may stand in the address: an `EventSource` cannot send headers."""
+NOT_BY_COOKIE = ("/api/v1/page-address",)
+"""What only the token opens: a cookie cannot be made into another."""
+ENTERED = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Mulligan</title>
+<meta http-equiv="refresh" content="0;url={where}"></head>
+<body><p><a href="{where}">Open Mulligan</a></p></body></html>
+"""
+"""Not a redirect: that would still count as asked by the file or page with the address in it, and
+a browser does not send the new cookie then (SameSite=Strict)."""
 
 
 class Guard:
@@ -46,48 +57,91 @@ class Guard:
     `host` is what the server was told to listen on, if that is more than loopback.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str, host: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, access: Access, host: str | None = None) -> None:
         self._app = app
-        self._token = token.encode()
+        self._access = access
         self._host = host
+        self._slowdown = Slowdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         try:
-            self._check(scope)
+            entered = await self._check(scope)
         except MulliganError as problem:
             await _refuse(problem, scope, receive, send)
             return
-        await self._app(scope, receive, _with_headers(scope, send))
+        await (entered or self._app)(scope, receive, _with_headers(scope, send))
 
-    def _check(self, scope: Scope) -> None:
+    async def _check(self, scope: Scope) -> Response | None:
+        """Raise `Refused`, or return what a browser gets for its code, or None: go on."""
         headers = Headers(scope=scope)
         local = is_local(scope)
         if not local:
             self._check_host(scope, headers)
         check_origin(scope, headers)
-        if not local and not self._is_known(scope, headers):
+        if local:
+            return None
+        code = _code(scope)
+        if code is not None:
+            return await self._enter(code, scope, headers)
+        if not self._is_known(scope, headers):
+            if _tokens(scope, headers) or self._cookies(headers):
+                await self._slowdown.wait()
             raise Refused(
                 "unauthorized",
                 "Say the token, which is in the file server.token in Mulligan's home: "
                 "`Authorization: Bearer …`.",
                 {"www-authenticate": "Bearer"},
             )
+        return None
 
     def _check_host(self, scope: Scope, headers: Headers) -> None:
         server = scope.get("server")
         port = server[1] if server else None
         name, given = split_host(headers.get("host", ""))
-        if given != port or not _is_our_name(name, self._host):
-            raise Refused("forbidden", "The server does not go by that name.")
+        if given != port or not (name == self._access.page_name or _is_our_name(name, self._host)):
+            raise Refused("forbidden", f"Host header not allowed. {HELP}")
 
     def _is_known(self, scope: Scope, headers: Headers) -> bool:
-        return any(
-            hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
-            for given in _tokens(scope, headers)
-        )
+        if any(map(self._access.is_token, _tokens(scope, headers))):
+            return True
+        return scope["path"] not in NOT_BY_COOKIE and self._has_cookie(headers)
+
+    def _has_cookie(self, headers: Headers) -> bool:
+        host = headers.get("host", "")
+        return any(self._access.is_cookie(given, host) for given in self._cookies(headers))
+
+    def _cookies(self, headers: Headers) -> list[str]:
+        found = []
+        for line in headers.getlist("cookie"):
+            try:
+                cookie: SimpleCookie = SimpleCookie(line)
+            except CookieError:
+                continue
+            if self._access.cookie_name in cookie:
+                found.append(cookie[self._access.cookie_name].value)
+        return found
+
+    async def _enter(self, code: str, scope: Scope, headers: Headers) -> Response:
+        """Exchange a one-time code for a cookie, and lead to the page."""
+        if "sec-purpose" in headers or "purpose" in headers:
+            # A browser that only prefetches must not use the code up.
+            return PlainTextResponse("Not for prefetching.\n", 503)
+        project = query_of(scope).get("project", [""])[0]
+        where = f"/p/{project}/home" if PROJECT.fullmatch(project) else "/"
+        answer = HTMLResponse(ENTERED.format(where=escape(where)))
+        answer.headers["cache-control"] = "no-store"
+        if self._access.redeem(code):
+            value = self._access.new_cookie(headers.get("host", ""))
+            answer.set_cookie(
+                self._access.cookie_name, value, httponly=True, samesite="strict", path="/"
+            )
+        elif not self._has_cookie(headers):
+            await self._slowdown.wait()
+            raise Refused("unauthorized", USED, {"www-authenticate": "Bearer"})
+        return answer
 
 
 def is_local(scope: Scope) -> bool:
@@ -142,16 +196,17 @@ def _tokens(scope: Scope, headers: Headers) -> list[str]:
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         found.append(given.strip())
-    for line in headers.getlist("cookie"):
-        try:
-            cookie: SimpleCookie = SimpleCookie(line)
-        except CookieError:
-            continue
-        if COOKIE in cookie:
-            found.append(cookie[COOKIE].value)
     if scope["type"] == "websocket" or scope["path"] in IN_ADDRESS:
         found += query_of(scope).get("token", [])
     return found
+
+
+def _code(scope: Scope) -> str | None:
+    """The one-time code in the address of the page, if there is one."""
+    if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/":
+        return None
+    found = query_of(scope).get("code")
+    return found[0] if found else None
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:

@@ -2,7 +2,7 @@
 
     home/
       server.json     who runs, and where it listens
-      server.token    what to say to it
+      server.token    what to say to it; another one with each start
       server.sock     where whoever may open it need not say anything
       server.lock     held by the one that runs
       server.log      what one that was started by itself had to say
@@ -44,16 +44,6 @@ class Address(NamedTuple):
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
-
-    @property
-    def page(self) -> str:
-        """The address that lets a browser in."""
-        return self.page_on(None)
-
-    def page_on(self, project: str | None) -> str:
-        """The same, with the page about a project; else it is the one that was looked at last."""
-        about = f"project={project}&" if project else ""
-        return f"{self.url}/?{about}token={self.token}"
 
 
 def running(home: str) -> Address | None:
@@ -125,6 +115,30 @@ def connect(address: Address, timeout: float = 1.0) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def ask(
+    address: Address, method: str, path: str, body: Any = None, *, timeout: float = 30.0
+) -> Any:
+    """Send a request over the unix socket; raises `MulliganError` for anything but success."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection("localhost")
+    try:
+        connection.sock = connect(address, timeout)
+        content = None if body is None else json.dumps(body)
+        connection.request(method, path, content, {"content-type": "application/json"})
+        answer = connection.getresponse()
+        found = json.loads(answer.read())
+    except (OSError, HTTPException, ValueError) as problem:
+        raise MulliganError(
+            f"The server (process {address.pid}) does not answer: {problem}."
+        ) from problem
+    finally:
+        connection.close()
+    if answer.status >= 400:
+        raise MulliganError(f"The server refused {method} {path}: {found['error']['message']}")
+    return found
 
 
 def socket_address(path: str, folder: int, name: str) -> str:

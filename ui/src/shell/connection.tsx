@@ -20,8 +20,8 @@ export function Connection() {
     <div class="lost" role="status">
       <Icon name="warning" />
       <span>
-        The server is not there. What you see may be old; the page comes back by itself when{" "}
-        <code>mulligan up</code> runs again.
+        The server is not there. What you see may be old. Run <code>mulligan up</code>, and open the
+        address that it prints.
       </span>
       <button type="button" class="small" onClick={retry}>
         Try now

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output
 from mulligan.server.server_file import Address
 from mulligan.workspace.project import home_directory
+
+if TYPE_CHECKING:
+    from mulligan.server.running import PageAddress
 
 
 @command(
@@ -16,6 +21,7 @@ from mulligan.workspace.project import home_directory
 mulligan serve                    until Ctrl-C; says where
 mulligan serve --port 8737        on that port
 mulligan serve --json             one line of JSON when it listens
+mulligan serve --token-file ~/.mulligan-token    the same token at every start
 """,
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="By default a free one.")
@@ -27,14 +33,23 @@ mulligan serve --json             one line of JSON when it listens
     metavar="SECONDS",
     help="Stop when nobody has asked for anything for so long.",
 )
-def serve(out: Output, port: int, path: str | None, host: str | None, idle: float | None) -> None:
+@click.option("--token-file", metavar="FILE", help="Keep the token there from start to start.")
+def serve(
+    out: Output,
+    port: int,
+    path: str | None,
+    host: str | None,
+    idle: float | None,
+    token_file: str | None,
+) -> None:
     """Serve all projects of this home to programs and to a browser.
 
-    Only on this machine, and only to who knows the token, which the address it prints has in it.
+    Only on this machine. Programs need the token in the home's server.token, a new one with each
+    start; the address for a browser works once, for five minutes: `mulligan up` prints another.
     """
     from mulligan.server.running import serve as run
 
-    def ready(address: Address) -> None:
+    def ready(address: Address, page_address: PageAddress) -> None:
         if out.as_json:
             out.data(
                 {
@@ -44,7 +59,7 @@ def serve(out: Output, port: int, path: str | None, host: str | None, idle: floa
                     "started_at": address.started_at,
                 }
             )
-        out.say(f"Listening; open {address.page} in a browser. Ctrl-C ends it.")
+        out.say(f"Listening; open {page_address(None)} in a browser. Ctrl-C ends it.")
 
     if host is not None:
         warning = click.style("Warning: ", fg="red", bold=True)
@@ -54,7 +69,7 @@ def serve(out: Output, port: int, path: str | None, host: str | None, idle: floa
         )
     run(
         home_directory(), host=host, port=port, path=path, idle=idle, ready=ready,
-        project=_project(out),
+        project=_project(out), token_file=token_file,
     )  # fmt: skip
     out.say("Ended; everything is in order.")
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural, uncovered
-from mulligan.errors import UsageError
-from mulligan.server.server_file import Address, connect, running
+from mulligan.errors import MulliganError, UsageError
+from mulligan.server.page_files import write_page_file
+from mulligan.server.server_file import Address, ask, running
 from mulligan.workspace.project import home_directory
+
+if TYPE_CHECKING:
+    from mulligan.server.running import PageAddress
 
 SECONDS_TO_OPEN = 30.0
 
@@ -23,23 +30,31 @@ SECONDS_TO_OPEN = 30.0
 mulligan up                       protect this project, and open the page
 mulligan up ~/code/site           that one
 mulligan up --no-browser          only print the address
+mulligan up                       again, elsewhere: a new address for the same server
 """,
 )
 @click.argument("directory_", metavar="[DIR]", required=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="By default a free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open the page, only say where it is.")
-def up(out: Output, directory_: str | None, port: int, no_browser: bool) -> None:
+@click.option("--token-file", metavar="FILE", help="Keep the token there from start to start.")
+def up(
+    out: Output, directory_: str | None, port: int, no_browser: bool, token_file: str | None
+) -> None:
     """Protect a project and open the page: what agents did, what waits for you, any moment before.
 
     Takes the first checkpoint if there is none, and serves until Ctrl-C. If the home has a server
-    already, that one is used.
+    already, that one is used. The address works once, for five minutes; `mulligan up` again prints
+    a new one.
     """
     if directory_ is not None:
         if not os.path.isdir(directory_):
             raise UsageError(f"{directory_} is not a directory.")
         out.directory = directory_
     project = protect(out)
-    show(out, home_directory(), project=project, port=port, browser=not no_browser)
+    show(
+        out, home_directory(), project=project, port=port, browser=not no_browser,
+        token_file=token_file,
+    )  # fmt: skip
 
 
 def protect(out: Output) -> str:
@@ -57,52 +72,57 @@ def protect(out: Output) -> str:
 
 
 def show(
-    out: Output, home: str, *, project: str | None = None, port: int = 0, browser: bool = True
+    out: Output,
+    home: str,
+    *,
+    project: str | None = None,
+    port: int = 0,
+    browser: bool = True,
+    token_file: str | None = None,
 ) -> None:
     """Serves a home until Ctrl-C and opens its page; opens only the page if it is served."""
 
-    def begun(address: Address) -> None:
+    def begun(address: Address, page_address: PageAddress) -> None:
         if project is not None:
             # In a thread of its own: it is answered when the server runs, which is after this.
             threading.Thread(target=_have_watched, args=(address, project), daemon=True).start()
-        ready(address)
+        ready(address, page_address)
 
-    def ready(address: Address) -> None:
-        page = address.page_on(project)
-        _say_where(out, address, page)
+    def ready(address: Address, page_address: PageAddress) -> None:
+        _say_where(out, address, page_address(project))
         if address.pid == os.getpid() and not out.as_json:
             out.say("Ctrl-C ends it.")
         if browser and _has_display():
+            # An address of its own: the printed one still works when the browser has opened.
+            path = write_page_file(home, page_address(project))
             # Some browsers keep the one who starts them waiting; the server must not wait too.
-            threading.Thread(target=_open, args=(page,), daemon=True).start()
+            threading.Thread(target=_open, args=(path,), daemon=True).start()
 
     found = running(home)
     if found is not None:
         if project is not None:
             _have_watched(found, project)
-        ready(found)
+        ready(found, partial(_page_address, found))
         out.say(f"It is served by process {found.pid}, which goes on.")
         return
     from mulligan.server.running import serve
 
-    serve(home, port=port, ready=begun)
+    serve(home, port=port, token_file=token_file, ready=begun)
     out.say("Ended; everything is in order.")
+
+
+def _page_address(address: Address, project: str | None) -> str:
+    """A new one-time address of the page of a server in another process."""
+    given = {} if project is None else {"project": project}
+    return str(ask(address, "POST", "/api/v1/page-address", given)["page"])
 
 
 def _have_watched(address: Address, project: str) -> None:
     """Has the server open the project, and so watch it, before anybody looks at the page."""
-    from http.client import HTTPConnection, HTTPException
-
-    connection = HTTPConnection("localhost")
-    try:
-        connection.sock = connect(address, SECONDS_TO_OPEN)
-        connection.request("GET", f"/api/v1/projects/{project}/settings")
-        connection.getresponse().read()
-    except (OSError, HTTPException):
-        # It will be opened when somebody asks for it.
-        return
-    finally:
-        connection.close()
+    # If it fails, the project is opened when somebody asks for it.
+    with suppress(MulliganError):
+        path = f"/api/v1/projects/{project}/settings"
+        ask(address, "GET", path, timeout=SECONDS_TO_OPEN)
 
 
 def _say_where(out: Output, address: Address, page: str) -> None:
@@ -120,7 +140,8 @@ def _has_display() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def _open(page: str) -> None:
+def _open(path: str) -> None:
     import webbrowser
+    from pathlib import Path
 
-    webbrowser.open(page)
+    webbrowser.open(Path(path).as_uri())
