@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import queue
+import socket
 import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +17,8 @@ import pytest
 from serving import COMMAND, Api, Server
 
 import mulligan
+from mulligan.protocols.hooks import run
+from mulligan.workspace.sessions import hook_events
 
 SESSION = "5b3f1d0a-0000-4000-8000-000000000001"
 
@@ -110,3 +117,88 @@ def test_what_the_server_refuses_is_recorded_here(
     hook(home, project, "UserPromptSubmit", prompt=long)
     assert not is_open(server, project)
     assert recorded(home, project) == ([long], [])
+
+
+class Slow:
+    """A server between the hook and the real one that never answers the hook."""
+
+    def __init__(self, home: Path, *, at_once: bool) -> None:
+        """`at_once` has the real server told before the hook gives up, else by `tell`."""
+        self._real = home / "real.sock"
+        (home / "server.sock").rename(self._real)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(home / "server.sock"))
+        self._listener.listen()
+        self._at_once = at_once
+        self._requests: queue.Queue[bytes] = queue.Queue()
+        self.answers: list[bytes] = []
+        self._held: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            self._held.append(connection)
+            request = b""
+            while b"\r\n\r\n" not in request or len(request) < _length(request):
+                request += connection.recv(1 << 16)
+            self._requests.put(request)
+            if self._at_once:
+                self.tell()
+
+    def tell(self) -> None:
+        """Hands the real server the oldest event that it was not told yet."""
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(60)
+            line.connect(str(self._real))
+            line.sendall(self._requests.get(timeout=60))
+            answer = b""
+            while piece := line.recv(1 << 16):
+                answer += piece
+            self.answers.append(answer)
+
+
+def _length(request: bytes) -> int:
+    head, gap, _body = request.partition(b"\r\n\r\n")
+    told = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+    return len(head) + len(gap) + int(told.partition(b":")[2])
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch, project: Path, event: str, **more: Any) -> None:
+    """A hook in this process that gives up on the server soon, and takes no prompt for another."""
+    given = {"hook_event_name": event, "session_id": SESSION, "cwd": str(project)} | more
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "SERVER_SECONDS", 1.0)
+        patched.setattr(hook_events, "SAME_SECONDS", 0)
+        patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(given).encode())))
+        assert run.main(["claude-code"]) == 0
+
+
+def test_what_a_slow_server_has_recorded_is_not_recorded_again(
+    server: Server, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(home, at_once=True)
+    impatient(monkeypatch, project, "UserPromptSubmit", prompt="Do it")
+    (project / "made.py").write_text("made\n")
+    impatient(monkeypatch, project, "Stop")
+    server.stop()
+    assert all(b" 200 " in answer for answer in slow.answers)
+    assert not (home / "hooks.log").exists()
+    assert recorded(home, project) == (["Do it"], ["made.py"])
+
+
+def test_what_a_slow_server_comes_to_late_is_not_recorded_again(
+    server: Server, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(home, at_once=False)
+    impatient(monkeypatch, project, "UserPromptSubmit", prompt="One")
+    (project / "one.py").write_text("one\n")
+    impatient(monkeypatch, project, "Stop")
+    impatient(monkeypatch, project, "UserPromptSubmit", prompt="Two")
+    for _ in range(3):
+        slow.tell()
+    assert [b" 200 " in answer for answer in slow.answers] == [True] * 3
+    with mulligan.open(project, home=str(home)) as workspace:
+        # The end of the first turn, which came to the server in the second, has not ended that.
+        assert workspace.session(SESSION).status == "running"
+    assert recorded(home, project) == (["One", "Two"], ["one.py"])

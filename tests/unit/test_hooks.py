@@ -19,6 +19,7 @@ import pytest
 import mulligan
 from mulligan import Workspace
 from mulligan.core.hook_events import Happening, Told
+from mulligan.journal import hook_events as recorded_events
 from mulligan.protocols.agents import claude_code, codex, gemini
 from mulligan.protocols.hooks import run
 from mulligan.protocols.hooks.translate import (
@@ -29,6 +30,7 @@ from mulligan.protocols.hooks.translate import (
     translated,
     written_paths,
 )
+from mulligan.workspace.sessions import hook_events
 from mulligan.workspace.sessions.hook_events import happened
 
 EVENTS = {"claude-code": claude_code.EVENTS, "codex": codex.EVENTS, "gemini": gemini.EVENTS}
@@ -67,6 +69,35 @@ def test_a_prompt_and_its_end_are_a_turn(project: Path, workspace: Workspace) ->
     workspace.undo()
     assert (project / "a").read_text() == "1\n"
     assert not (project / "b").exists()
+
+
+def test_an_event_that_is_told_twice_is_recorded_once(
+    project: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_events, "SAME_SECONDS", 0)
+    tell(workspace, "prompt", text="Do it.", id="1")
+    tell(workspace, "prompt", text="Do it.", id="1")
+    (project / "a").write_text("2\n")
+    first = tell(workspace, "turn_ends", id="2")
+    tell(workspace, "prompt", text="Go on.", id="3")
+    # Late, when the next turn is open already: it gets the same reply, and does not end that one.
+    assert tell(workspace, "turn_ends", id="2") == first != Told()
+    assert said(workspace) == ["user_input Do it.", "step_snapshot ", "user_input Go on."]
+    assert workspace.session("s1").status == "running"
+    tell(workspace, "prompt", text="Go on.", id="4")
+    assert said(workspace)[-1:] == ["user_input Go on."] and len(said(workspace)) == 4
+
+
+def test_only_the_last_events_are_kept(workspace: Workspace) -> None:
+    for number in range(recorded_events.MAX_EVENTS + 20):
+        with workspace.journal.writing_without_sync() as db:
+            recorded_events.add(db, str(number), "{}")
+    assert (
+        workspace.journal.row("SELECT count(*) FROM hook_events")[0] == recorded_events.MAX_EVENTS
+    )
+    assert recorded_events.reply(workspace.journal, str(recorded_events.MAX_EVENTS)) == "{}"
+    assert recorded_events.reply(workspace.journal, "0") is None
+    assert workspace.journal.row("PRAGMA synchronous")[0] == 2
 
 
 def test_a_turn_that_changed_nothing_says_nothing(workspace: Workspace) -> None:

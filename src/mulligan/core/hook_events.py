@@ -13,7 +13,7 @@ class Happening(NamedTuple):
     `text` is the prompt, or the agent's last words; `input` is what a tool was given, and `paths`
     are files that it is to write, or has written. `aside` is what a sub-agent does. `log` is where
     the agent keeps its own account of the session, `part` the session within it if it holds
-    several.
+    several. `id` names the event, so that it is recorded once though it is told twice.
     """
 
     kind: str
@@ -34,6 +34,7 @@ class Happening(NamedTuple):
     process: int | None = None
     input: Any = None
     aside: bool = False
+    id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         found = self._asdict()

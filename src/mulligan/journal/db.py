@@ -82,6 +82,20 @@ class Database:
             return self._db.execute(sql, values).fetchone()
 
     @contextmanager
+    def writing_without_sync(self) -> Iterator[apsw.Connection]:
+        """One transaction that a power loss may take back, though never a killed process.
+
+        Transactions after it are synced with it: order is kept.
+        """
+        with self._lock:
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            try:
+                with self.writing() as db:
+                    yield db
+            finally:
+                self._db.execute("PRAGMA synchronous = FULL")
+
+    @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
         """One transaction that may write; all of it happens, or nothing."""
         if self._refusal is not None:

@@ -133,6 +133,13 @@ JOURNAL = (
       PRIMARY KEY (session, path)
     ) WITHOUT ROWID;
 
+    -- The last events of agents' hooks that a server was told of, with their replies.
+    CREATE TABLE hook_events (
+      number INTEGER PRIMARY KEY,
+      id TEXT NOT NULL UNIQUE,
+      reply TEXT NOT NULL
+    );
+
     -- Everything that happens, numbered, for whoever follows it.
     CREATE TABLE events (
       number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -36,7 +36,7 @@ from mulligan.core.hook_kinds import (
 )
 from mulligan.core.times import nanoseconds
 from mulligan.errors import MulliganError, UsageError
-from mulligan.journal import append, entries, sessions, views
+from mulligan.journal import append, entries, hook_events, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.sessions import entries as recording
@@ -62,23 +62,37 @@ UNTOLD_FORKS = ("claude-code",)
 def happened(workspace: Workspace, told: Happening) -> Told:
     """Records one happening; gives what there is to say about it.
 
-    One at a time: an agent may tell of several at once, each by a process of its own.
+    One at a time: an agent may tell of several at once, each by a process of its own. An event
+    with an `id` is recorded once: a hook that waits too long for a server records it itself.
     """
     with workspace.locked():
-        known = sessions.by_id(workspace.journal, told.session)
-        session = _session(workspace, told, known)
-        if told.kind == PROMPT:
-            return _prompt(workspace, session, told, is_new=known is None)
-        if told.kind == CALL_BEGINS:
-            return _call_begins(workspace, session, told)
-        if told.kind == CALL_ENDS:
-            return _call_ends(workspace, session, told)
-        if told.kind == TURN_ENDS:
-            return _turn_ends(workspace, session, told)
-        if told.kind == SESSION_ENDS:
-            return _session_ends(workspace, session, told)
-        assert told.kind == SESSION_STARTS
-        return _session_starts(workspace, session, told)
+        if told.id is None:
+            return _record(workspace, told)
+        recorded = hook_events.reply(workspace.journal, told.id)
+        if recorded is not None:
+            return Told(**json.loads(recorded))
+        # Noted after it was recorded: a process killed in between leaves it to the hook.
+        reply = _record(workspace, told)
+        with workspace.journal.writing_without_sync() as db:
+            hook_events.add(db, told.id, json.dumps(reply.as_json()))
+        return reply
+
+
+def _record(workspace: Workspace, told: Happening) -> Told:
+    known = sessions.by_id(workspace.journal, told.session)
+    session = _session(workspace, told, known)
+    if told.kind == PROMPT:
+        return _prompt(workspace, session, told, is_new=known is None)
+    if told.kind == CALL_BEGINS:
+        return _call_begins(workspace, session, told)
+    if told.kind == CALL_ENDS:
+        return _call_ends(workspace, session, told)
+    if told.kind == TURN_ENDS:
+        return _turn_ends(workspace, session, told)
+    if told.kind == SESSION_ENDS:
+        return _session_ends(workspace, session, told)
+    assert told.kind == SESSION_STARTS
+    return _session_starts(workspace, session, told)
 
 
 def _session(workspace: Workspace, told: Happening, row: SessionRow | None) -> SessionRow:
