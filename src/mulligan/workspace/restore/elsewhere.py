@@ -26,6 +26,7 @@ from mulligan.workspace.snapshot.named_files import record
 from mulligan.worktree.fs.safe_paths import Directories
 from mulligan.worktree.fs.target_directory import target_directory, what_is_at
 from mulligan.worktree.restore import apply
+from mulligan.worktree.restore.displaced import MEANWHILE
 from mulligan.worktree.scan.read_path import entry_at
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def restore_elsewhere(
             assert opened is not None
             done = apply.apply(opened, f"elsewhere-{new_id()}", changes, workspace.store.stream)
             done.settle()
-            skipped |= done.skipped | dict.fromkeys(done.wrong, apply.MEANWHILE)
+            skipped |= done.skipped | dict.fromkeys(done.wrong, MEANWHILE)
             verified = not (done.wrong or done.failed)
     written = [each.path for each in changes if each.after and not each.after.is_directory]
     written = [path for path in written if path not in skipped]
