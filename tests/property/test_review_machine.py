@@ -34,9 +34,9 @@ from mulligan import Workspace
 from mulligan.core.tree import walk
 from mulligan.errors import NotFound, NothingToUndo, WouldLoseWork
 from mulligan.journal import sessions as session_rows
+from mulligan.workspace.attribution.observation import observing
 from mulligan.workspace.results.files import RestoreResult
 from mulligan.workspace.results.review import Kept, PendingHunk
-from mulligan.workspace.snapshot.observation import observing
 
 NAMES = ("a.txt", "b.txt", "d/c.txt", "d/e/f.txt", "new.txt")
 NOBODYS = (b"", b"}")

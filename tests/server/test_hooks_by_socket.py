@@ -18,7 +18,7 @@ from serving import COMMAND, Api, Server
 
 import mulligan
 from mulligan.protocols.hooks import run
-from mulligan.workspace.sessions import hook_events
+from mulligan.workspace import hooks
 
 SESSION = "5b3f1d0a-0000-4000-8000-000000000001"
 
@@ -169,7 +169,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch, project: Path, event: str, **more
     given = {"hook_event_name": event, "session_id": SESSION, "cwd": str(project)} | more
     with monkeypatch.context() as patched:
         patched.setattr(run, "SERVER_SECONDS", 1.0)
-        patched.setattr(hook_events, "SAME_SECONDS", 0)
+        patched.setattr(hooks, "SAME_SECONDS", 0)
         patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(given).encode())))
         assert run.main(["claude-code"]) == 0
 

@@ -30,8 +30,8 @@ from mulligan.protocols.hooks.translate import (
     translated,
     written_paths,
 )
-from mulligan.workspace.sessions import hook_events
-from mulligan.workspace.sessions.hook_events import happened
+from mulligan.workspace import hooks
+from mulligan.workspace.hooks import happened
 
 EVENTS = {"claude-code": claude_code.EVENTS, "codex": codex.EVENTS, "gemini": gemini.EVENTS}
 SOURCES = {"opencode": "opencode_plugin.js", "pi": "pi_extension.js"}
@@ -74,7 +74,7 @@ def test_a_prompt_and_its_end_are_a_turn(project: Path, workspace: Workspace) ->
 def test_an_event_that_is_told_twice_is_recorded_once(
     project: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hook_events, "SAME_SECONDS", 0)
+    monkeypatch.setattr(hooks, "SAME_SECONDS", 0)
     tell(workspace, "prompt", text="Do it.", id="1")
     tell(workspace, "prompt", text="Do it.", id="1")
     (project / "a").write_text("2\n")

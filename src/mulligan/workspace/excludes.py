@@ -17,11 +17,11 @@ from mulligan.errors import NotFound, UsageError, WouldLoseWork
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
 from mulligan.workspace.accepted import accept
+from mulligan.workspace.attribution.observation import Observation
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import Wish, settled
 from mulligan.workspace.results.files import RestoreResult, plain
 from mulligan.workspace.snapshot.checkpoints import coverage, read_disk
-from mulligan.workspace.snapshot.observation import Observation
 from mulligan.worktree.ignore.ruleset import Rules
 from mulligan.worktree.ignore.scope import DEFAULT_EXCLUDES, Reason
 from mulligan.worktree.scan import stat_cache

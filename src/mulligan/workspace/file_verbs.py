@@ -201,7 +201,7 @@ class FileVerbs:
         What others did since in the same files stays, line by line, unless `force`. Without
         `further`, raises `NothingToUndo` right after a turn that changed nothing.
         """
-        from mulligan.workspace.sessions import turns
+        from mulligan.workspace.attribution import turns
 
         _check_wishes(keep_dirty, force)
         return turns.undo(
@@ -212,7 +212,7 @@ class FileVerbs:
         self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
     ) -> RestoreResult:
         """Takes back the last undo."""
-        from mulligan.workspace.sessions import turns
+        from mulligan.workspace.attribution import turns
 
         _check_wishes(keep_dirty, force)
         return turns.redo(self._self, keep_dirty=keep_dirty, force=force, preview=preview)

@@ -257,7 +257,7 @@ class SessionVerbs:
         data: dict[str, Any] | None = None,
     ) -> Turn:
         """Checkpoint, entry of the message, operation. No tool may run before this returns."""
-        from mulligan.workspace.sessions import turns
+        from mulligan.workspace.attribution import turns
 
         return turns.begin(
             self._self, session, message, id=id, include=self._self.paths(include), data=data
@@ -267,13 +267,13 @@ class SessionVerbs:
         self, session: str, *, status: str = "waiting_input", interrupted: bool = False
     ) -> Step:
         """One more tree, and what the turn changed, if it changed anything."""
-        from mulligan.workspace.sessions import turns
+        from mulligan.workspace.attribution import turns
 
         return turns.end(self._self, session, status=status, interrupted=interrupted)
 
     def observe(self) -> None:
         """Puts what happened to the disk to account now, while it is known whose doing it is."""
-        from mulligan.workspace.sessions import turns
+        from mulligan.workspace.attribution import turns
 
         turns.observe(self._self)
 

@@ -6,8 +6,8 @@ import click
 
 from mulligan.cli.output import Output, ago, change_line, exit_status, plural, shown
 from mulligan.errors import MulliganError, WouldLoseWork
-from mulligan.workspace.attribution.taking_out import would_be_forced
 from mulligan.workspace.restore.elsewhere import DIFFERS, RestoredElsewhere
+from mulligan.workspace.restore.taking_out import would_be_forced
 from mulligan.workspace.results.files import RestorePlan, RestoreResult
 from mulligan.worktree.restore.displaced import MEANWHILE
 

@@ -168,7 +168,7 @@ def _here(happening: Payload, begun: float, *, strict: bool) -> Payload:
 def _recorded(happening: Payload, *, strict: bool) -> Payload:
     from mulligan.core.hook_events import Happening
     from mulligan.errors import RefusedRoot
-    from mulligan.workspace.sessions.hook_events import happened
+    from mulligan.workspace.hooks import happened
     from mulligan.workspace.workspace import open_workspace
 
     try:

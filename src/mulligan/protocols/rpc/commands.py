@@ -352,7 +352,7 @@ def _restored(done: RestorePlan | RestoreResult, dirty: Iterable[str] = ()) -> d
 
 def _spared(done: RestorePlan | RestoreResult | None) -> list[str]:
     """The files that are left alone because the user has changed them."""
-    from mulligan.workspace.attribution.taking_out import THE_USERS
+    from mulligan.workspace.restore.taking_out import THE_USERS
 
     return [] if done is None else [each.path for each in done.skipped if each.reason == THE_USERS]
 

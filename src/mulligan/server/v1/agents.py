@@ -8,7 +8,7 @@ from mulligan.core.hook_events import Happening, Told
 from mulligan.errors import UsageError
 from mulligan.server.api import Section
 from mulligan.server.registry import Hub
-from mulligan.workspace.sessions import hook_events
+from mulligan.workspace import hooks
 from mulligan.workspace.workspace import Workspace
 
 section = Section("agents")
@@ -23,7 +23,7 @@ async def happened(hub: Hub, body: Happening) -> Told:
     opened = await hub.open_path(told.directory, automatic=True)
 
     def record(workspace: Workspace) -> Told:
-        return hook_events.happened(workspace, told)
+        return hooks.happened(workspace, told)
 
     return await hub.work(opened.project.id, record)
 

@@ -29,14 +29,12 @@ from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.operations import OperationRow
 from mulligan.store.packs import Record
 from mulligan.store.writer import Writer
-from mulligan.workspace.attribution.taking_out import (
-    to_take_out,
-    without_the_users,
-    would_be_forced,
-)
+from mulligan.workspace.attribution.observation import Observation, observed
+from mulligan.workspace.attribution.turns import split
 from mulligan.workspace.restore.emptied import with_emptied_folders
 from mulligan.workspace.restore.finish import complete, named, root_of
 from mulligan.workspace.restore.plan import Move, listed, prepare
+from mulligan.workspace.restore.taking_out import to_take_out, without_the_users, would_be_forced
 from mulligan.workspace.restore.target import (
     Wish,
     out_of_view,
@@ -45,8 +43,6 @@ from mulligan.workspace.restore.target import (
     to_take_back,
 )
 from mulligan.workspace.results.files import RestorePlan, RestoreResult, Skip
-from mulligan.workspace.sessions.turns import split
-from mulligan.workspace.snapshot.observation import Observation, observed
 from mulligan.workspace.snapshot.take import look, with_large_files
 from mulligan.worktree.fs.deferred_unlink import Freeing
 from mulligan.worktree.fs.leases import open_for_writing

@@ -14,15 +14,15 @@ from mulligan.journal import checkpoints
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution.carrying import as_lines, same
-from mulligan.workspace.attribution.taking_out import CHANGED_SINCE, SOME_LINES, without
+from mulligan.workspace.attribution.observation import Observation, observing
+from mulligan.workspace.attribution.turns import split
 from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.taking_out import CHANGED_SINCE, SOME_LINES, without
 from mulligan.workspace.restore.target import Wish, settled
 from mulligan.workspace.results.files import RestoreResult
 from mulligan.workspace.results.review import Discarded
 from mulligan.workspace.review.pending import File, Part, files, folders, names_now, turns_of
 from mulligan.workspace.review.selection import Choice, chosen_of, session_of
-from mulligan.workspace.sessions.turns import split
-from mulligan.workspace.snapshot.observation import Observation, observing
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:

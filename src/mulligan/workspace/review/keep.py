@@ -15,12 +15,12 @@ from mulligan.core.merge import touched
 from mulligan.core.tree import Entry
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.carrying import as_lines, same
+from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.standing import quiet
+from mulligan.workspace.attribution.turns import split
 from mulligan.workspace.results.review import Kept, PendingStats, Position, Review
 from mulligan.workspace.review.pending import File, Part, files, folders
 from mulligan.workspace.review.selection import EVERYTHING, Choice, chosen_of, of_turn, session_of
-from mulligan.workspace.sessions.turns import split
-from mulligan.workspace.snapshot.observation import Observation, observing
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:

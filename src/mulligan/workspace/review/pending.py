@@ -16,9 +16,9 @@ from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.carrying import LINES_UP_TO, as_lines, renamed, same
+from mulligan.workspace.attribution.observation import Observation
 from mulligan.workspace.results.review import PendingFile, PendingHunk
 from mulligan.workspace.snapshot.diff import within
-from mulligan.workspace.snapshot.observation import Observation
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:

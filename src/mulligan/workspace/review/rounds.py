@@ -12,15 +12,15 @@ from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
+from mulligan.workspace.attribution.observation import Observation, observing
+from mulligan.workspace.attribution.turns import round_name, split
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import Wish
 from mulligan.workspace.results.files import FileChange
 from mulligan.workspace.results.review import Approved, Reset, Round, RoundStatus
 from mulligan.workspace.review.discard import undoing
 from mulligan.workspace.review.pending import files
-from mulligan.workspace.sessions.turns import round_name, split
 from mulligan.workspace.snapshot.diff import described
-from mulligan.workspace.snapshot.observation import Observation, observing
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace

@@ -14,9 +14,9 @@ from mulligan.core.tree import Change, Entry
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.carrying import as_lines, same
+from mulligan.workspace.attribution.observation import observing
 from mulligan.workspace.results.review import TurnFile, TurnStatus
 from mulligan.workspace.review.pending import names_now
-from mulligan.workspace.snapshot.observation import observing
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:

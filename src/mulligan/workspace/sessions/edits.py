@@ -19,18 +19,18 @@ from mulligan.errors import UsageError
 from mulligan.journal import sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
-from mulligan.workspace.restore.run import perform
-from mulligan.workspace.restore.target import Wish
-from mulligan.workspace.results.sessions import Edit
-from mulligan.workspace.results.sessions import Entry as Record
-from mulligan.workspace.sessions import entries as keeping
-from mulligan.workspace.sessions.turns import (
+from mulligan.workspace.attribution.turns import (
     bring_into_view,
     hidden,
     keep_safe,
     observe,
     open_turns,
 )
+from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.target import Wish
+from mulligan.workspace.results.sessions import Edit
+from mulligan.workspace.results.sessions import Entry as Record
+from mulligan.workspace.sessions import entries as keeping
 from mulligan.workspace.snapshot.checkpoints import force
 from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.worktree.scan.read_path import entry_at

@@ -25,9 +25,9 @@ from mulligan.errors import NotFound
 from mulligan.journal import checkpoints, entries, sessions
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.attribution.turns import named
 from mulligan.workspace.results.files import Checkpoint
 from mulligan.workspace.results.sessions import FileDifference, ModifiedFile
-from mulligan.workspace.sessions.turns import named
 from mulligan.workspace.snapshot.checkpoints import result
 
 if TYPE_CHECKING:

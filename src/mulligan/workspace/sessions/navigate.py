@@ -27,6 +27,8 @@ from mulligan.journal import append, entries, sessions
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
+from mulligan.workspace.attribution.observation import Observation, observing
+from mulligan.workspace.attribution.turns import shortened, split
 from mulligan.workspace.restore.plan import Move
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import Wish, to_checkpoint
@@ -34,9 +36,7 @@ from mulligan.workspace.results.sessions import Navigation, Session
 from mulligan.workspace.sessions import sessions as keeping
 from mulligan.workspace.sessions.entries import appending
 from mulligan.workspace.sessions.file_states import beginning, state_at
-from mulligan.workspace.sessions.turns import shortened, split
 from mulligan.workspace.snapshot.checkpoints import coverage, new_id
-from mulligan.workspace.snapshot.observation import Observation, observing
 from mulligan.workspace.snapshot.take import Look
 
 if TYPE_CHECKING:

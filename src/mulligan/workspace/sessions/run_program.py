@@ -18,8 +18,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.errors import MulliganError
+from mulligan.workspace.attribution import turns
 from mulligan.workspace.results.turns import Step
-from mulligan.workspace.sessions import sessions, turns
+from mulligan.workspace.sessions import sessions
 from mulligan.workspace.snapshot.watch_server import Watching
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from mulligan.errors import NotFound, UsageError
 from mulligan.journal import checkpoints, sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
+from mulligan.workspace.attribution.observation import observing
 from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.sessions.entries import check_page
 from mulligan.workspace.snapshot import checkpoints as taking
-from mulligan.workspace.snapshot.observation import observing
 
 if TYPE_CHECKING:
     from mulligan.workspace.results.sessions import Session, SessionPage

@@ -39,14 +39,14 @@ def take(
     session: str | None = None,
 ) -> Checkpoint:
     """Objects first, then the checkpoint and its operation in one transaction."""
+    from mulligan.workspace.attribution.observation import observing
     from mulligan.workspace.results.files import Changes
-    from mulligan.workspace.snapshot.observation import observing
 
     message, include = words(message), tuple(include)
     with workspace.locked():
         owner = sessions.resolve(workspace.journal, session).id if session is not None else None
         if include:
-            from mulligan.workspace.sessions.turns import bring_into_view
+            from mulligan.workspace.attribution.turns import bring_into_view
 
             bring_into_view(workspace, include)
         with observing(workspace) as now:

@@ -20,12 +20,12 @@ from mulligan.journal import append, checkpoints, entries, operations, sessions,
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
+from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.standing import quiet
 from mulligan.workspace.results.turns import Step, Turn
 from mulligan.workspace.sessions.entries import appending
 from mulligan.workspace.snapshot.checkpoints import force, new_id
 from mulligan.workspace.snapshot.holding import last_seen
-from mulligan.workspace.snapshot.observation import Observation, observing
 from mulligan.workspace.snapshot.take import forced_paths
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ def redo(
 
 def _preview_of_open_turns(workspace: Workspace, *, force: bool, further: bool) -> RestoreResult:
     """What an undo would do, without making an operation of what open turns have done."""
-    from mulligan.workspace.attribution.taking_out import taken_out
     from mulligan.workspace.restore import run
+    from mulligan.workspace.restore.taking_out import taken_out
 
     with observing(workspace) as now:
         now.commit()

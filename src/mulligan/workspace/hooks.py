@@ -38,9 +38,9 @@ from mulligan.core.times import nanoseconds
 from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, entries, hook_events, sessions, views
 from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.attribution import turns
 from mulligan.workspace.process import identity, is_gone
 from mulligan.workspace.sessions import entries as recording
-from mulligan.workspace.sessions import turns
 from mulligan.workspace.snapshot.holding import last_seen
 
 if TYPE_CHECKING:

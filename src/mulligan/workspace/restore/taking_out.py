@@ -10,8 +10,8 @@ from mulligan.core.tree import Change, Entry
 from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.attribution.carrying import as_lines, same
+from mulligan.workspace.attribution.observation import Observation
 from mulligan.workspace.restore.target import Wish, settled
-from mulligan.workspace.snapshot.observation import Observation
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.fs.leases import OPEN_FOR_WRITING
 
