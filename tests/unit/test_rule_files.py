@@ -357,3 +357,26 @@ def test_a_broken_rule_file_is_reported_and_passed_over(
         workspace.undo()
         assert covered(project) == BEFORE
         assert workspace.verify().clean
+
+
+@pytest.mark.parametrize("way", ["undo", "restore"])
+@pytest.mark.parametrize("name", [TOML, "a.txt"])
+def test_a_pipe_in_the_place_of_a_file_is_left_and_the_rest_comes_back_unverified(
+    name: str, way: str, project: Path
+) -> None:
+    write(project, BEFORE | {TOML: "[checkpoints]\nmax_file_size = '200 MB'\n"})
+    with mulligan.open(project) as workspace:
+        session = workspace.new_session(agent="one").id
+        turn = workspace.begin_turn(session, "go")
+        (project / name).unlink()
+        os.mkfifo(project / name)
+        write(project, {"d/e": "changed\n"})
+        workspace.end_turn(session)
+        done = workspace.undo() if way == "undo" else workspace.restore(turn.checkpoint)
+        assert (project / "d/e").read_text() == BEFORE["d/e"]
+        assert [each.path for each in done.skipped] == [name] and not done.verified
+        again = workspace.restore(turn.checkpoint)
+        assert again.operation is None and not again.verified
+        (project / name).unlink()
+        assert workspace.restore(turn.checkpoint).verified
+        assert covered(project) == BEFORE

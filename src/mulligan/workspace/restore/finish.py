@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import Coverage, text
 from mulligan.core.tree import Change, parents
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
@@ -77,7 +77,7 @@ def complete(
         skipped=skipped,
         dirty=tuple(text(path) for path in move.dirty),
         rescued=tuple(text(path) for path in applied.rescued),
-        verified=not (wrong or applied.failed),
+        verified=not (wrong or applied.failed or is_obstructed(move, covered)),
     )
     # While the disk was still busy with the files, all else was made ready: now they must be there.
     applied.settle()
@@ -101,6 +101,12 @@ def complete(
         _stand_elsewhere(db, operation)
     workspace.save_cache()
     return named(workspace, result._replace(new_checkpoint=row.id))
+
+
+def is_obstructed(move: Move, covered: Coverage) -> bool:
+    """Whether a path was left alone because what lies there now could not be stored first."""
+    spared = (move.spared or {}).items()
+    return any(covered.reason_for(path) == reason for path, reason in spared)
 
 
 def named(workspace: Workspace, result: RestoreResult) -> RestoreResult:

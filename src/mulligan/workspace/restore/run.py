@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import Coverage, text
 from mulligan.core.times import just_after
 from mulligan.core.tree import FILE, Change
 from mulligan.core.undo_order import next_redo, next_undo
@@ -32,7 +32,7 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.observation import Observation, observed
 from mulligan.workspace.attribution.turns import split
 from mulligan.workspace.restore.emptied import with_emptied_folders
-from mulligan.workspace.restore.finish import complete, named, root_of
+from mulligan.workspace.restore.finish import complete, is_obstructed, named, root_of
 from mulligan.workspace.restore.plan import Move, listed, prepare
 from mulligan.workspace.restore.taking_out import to_take_out, without_the_users, would_be_forced
 from mulligan.workspace.restore.target import (
@@ -173,7 +173,7 @@ def perform(
         counts = always(move) if always else wish.undoes and not _refused(wish, move)
         if preview or not (changes or counts):
             workspace.save_cache()
-            return named(workspace, _not_done(wish, move, preview=preview))
+            return named(workspace, _not_done(wish, move, now.seen.coverage, preview=preview))
         now.commit()
         with workspace.journal.writing() as db:
             safety = now.safety(db, f"Before {wish.kind} to {wish.target or 'an earlier state'}")
@@ -352,7 +352,7 @@ def _refused(wish: Wish, move: Move) -> bool:
     return not wish.intent and any(would_be_forced(reason) for reason in spared)
 
 
-def _not_done(wish: Wish, move: Move, *, preview: bool) -> RestoreResult:
+def _not_done(wish: Wish, move: Move, covered: Coverage, *, preview: bool) -> RestoreResult:
     spared = sorted((move.spared or {}).items())
     return RestoreResult(
         kind=wish.kind,
@@ -365,5 +365,6 @@ def _not_done(wish: Wish, move: Move, *, preview: bool) -> RestoreResult:
         deleted=tuple(listed(move.changes, deleted=True)),
         skipped=tuple(Skip(text(path), reason) for path, reason in spared),
         dirty=tuple(text(path) for path in move.dirty),
+        verified=preview or not is_obstructed(move, covered),
         preview=preview,
     )
