@@ -449,6 +449,28 @@ def test_as_9_approve_answers_as_the_document_says_any_number_of_times(
     assert states == ["merged"] * 4 + ["active"]
 
 
+def test_as_9_commits_approved_counts_what_checkpoints_lists(
+    dialogs: Dialogs, dialog: str, workspace: Workspace
+) -> None:
+    def listed() -> list[str]:
+        return [each["commit_id"] for each in dialogs.get(f"/{dialog}/checkpoints")["checkpoints"]]
+
+    before = listed()
+    for number in range(1, 4):
+        # A turn for each round more; the last state is in no checkpoint until it is approved.
+        for step in range(number):
+            turn(workspace, dialog, f"turn {number}.{step}", app_py=f"{number}.{step}\n")
+        if number == 2:
+            dialogs.post(f"/{dialog}/restore", {"checkpoint_id": before[-1]})
+        done = dialogs.post(f"/{dialog}/approve")
+        after = listed()
+        assert after[: len(before)] == before and after[-1] == done["approved_commit"]
+        assert done["commits_approved"] == len(after) - len(before) == number + 1
+        assert workspace.rounds(dialog)[number - 1].checkpoints == done["commits_approved"]
+        before = after
+    assert dialogs.post(f"/{dialog}/approve")["commits_approved"] == 0 and listed() == before
+
+
 def test_as_10_reset_brings_back_what_was_approved_and_saves_what_was_there(
     dialogs: Dialogs, dialog: str, workspace: Workspace
 ) -> None:

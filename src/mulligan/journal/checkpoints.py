@@ -19,6 +19,11 @@ MADE_BY_RESTORE = ("safety", "restored")
 NOT_TAKEN = (*MADE_BY_RESTORE, "step", *PARTIAL)
 TAKEN = f"kind NOT IN {NOT_TAKEN}"
 AT_A_TIME = 16
+LISTED = (
+    f"(kind IN ('initial', 'turn', 'manual', '{IMPORTED}') "
+    "OR id IN (SELECT after FROM operations WHERE kind = 'restore'))"
+)
+"""What clients see as a session's checkpoints: taken by it, or restored to."""
 KEPT_FOR_UNDO = "Kept because undo needs it"
 
 
@@ -202,8 +207,27 @@ def hand_over(db: apsw.Connection, session: str, number: int) -> None:
     )
 
 
+def listed(db: Database, session: str) -> list[CheckpointRow]:
+    """The checkpoints that a session took, and those that it was restored to, oldest first."""
+    sql = f"SELECT {COLUMNS} FROM checkpoints WHERE session = ? AND {LISTED} ORDER BY seq"
+    return [_row(row) for row in db.rows(sql, session)]
+
+
+def listed_until(db: Database, session: str, id: str | None, moment: str) -> int:
+    """Count the listed checkpoints that a session took here, up to checkpoint `id`.
+
+    The one it began with is not counted. Up to `moment`, if that checkpoint is forgotten.
+    """
+    sql = (
+        f"SELECT count(*) FROM checkpoints WHERE session = ? AND {LISTED} "
+        "AND kind NOT IN ('initial', ?) AND seq <= coalesce((SELECT seq FROM checkpoints "
+        "WHERE id = ?), (SELECT max(seq) FROM checkpoints WHERE created_at <= ?), 0)"
+    )
+    return int(db.row(sql, session, IMPORTED, id, moment)[0])
+
+
 def of_session(db: Database, session: str) -> list[str]:
-    """The ids of the checkpoints that belong to a session."""
+    """The ids of all checkpoints that belong to a session."""
     return [id for (id,) in db.rows("SELECT id FROM checkpoints WHERE session = ?", session)]
 
 

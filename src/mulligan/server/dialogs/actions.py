@@ -6,13 +6,10 @@ import os
 from typing import TypedDict
 
 from mulligan.journal import sessions
-from mulligan.journal.checkpoints import IMPORTED, by_id
+from mulligan.journal.checkpoints import IMPORTED, by_id, listed
 from mulligan.workspace.results.sessions import Session
 from mulligan.workspace.workspace import Workspace
 
-LISTED = ("initial", "turn", "manual", IMPORTED)
-"""At the beginning, before each message, by hand, and by another program; not those that are made
-on the way."""
 CURRENT = "current-dialog"
 
 
@@ -142,15 +139,10 @@ def delete(workspace: Workspace, dialog: str) -> None:
 
 def checkpoints(workspace: Workspace, dialog: str) -> DialogCheckpoints:
     """Those that the dialog took, and those that it was restored to."""
-    marks = ", ".join("?" * len(LISTED))
-    sql = (
-        f"SELECT id, message FROM checkpoints WHERE session = ? AND (kind IN ({marks}) OR id IN "
-        "(SELECT after FROM operations WHERE kind = 'restore')) ORDER BY seq"
-    )
-    found = workspace.journal.rows(sql, dialog, *LISTED)
+    found = listed(workspace.journal, dialog)
     return {
         "dialog_id": dialog,
-        "checkpoints": [{"commit_id": id, "message": message} for id, message in found],
+        "checkpoints": [{"commit_id": row.id, "message": row.message} for row in found],
         "initial_checkpoint": _initial(workspace, dialog),
     }
 

@@ -34,11 +34,12 @@ def approve(workspace: Workspace, name: str, message: str = "") -> Approved:
         with observing(workspace) as now:
             view = now.view(session.number)
             now.commit()
-            begun = _begun(workspace, session, view)
-            count = _taken_since(workspace, session, begun)
-            latest = checkpoints.latest(workspace.journal)
+            before = _endings(workspace, session).get(view.round - 1)
+            count = _count(workspace, session, None)
+            count -= _count(workspace, session, before) if before is not None else 0
+            listed = checkpoints.listed(workspace.journal, session.id)
             with workspace.journal.writing() as db:
-                row = latest
+                row = listed[-1] if listed else None
                 if row is None or (row.tree, row.guarded) != (now.seen.tree, now.seen.guarded):
                     row = now.checkpoint(
                         db, kind="turn", message=message or "Before approving", session=session.id
@@ -109,10 +110,12 @@ def rounds(workspace: Workspace, name: str) -> list[Round]:
     view = views.of_session(workspace.journal, session.number) or View()
     ended = _endings(workspace, session)
     found = []
+    counted = 0
     since = session.created_at
     for number in range(1, view.round + 1):
         end = ended.get(number) if number < view.round else None
         until = end.created_at if end is not None else None
+        total = _count(workspace, session, end)
         found.append(
             Round(
                 f"session_{number}",
@@ -120,9 +123,10 @@ def rounds(workspace: Workspace, name: str) -> list[Round]:
                 since,
                 until,
                 end.after if end is not None and end.kind == "approve" else None,
-                _count(workspace, session, since, until),
+                total - counted,
             )
         )
+        counted = total
         since = until or since
     return found
 
@@ -137,21 +141,7 @@ def _endings(workspace: Workspace, session: SessionRow) -> dict[int, OperationRo
     return found
 
 
-def _begun(workspace: Workspace, session: SessionRow, view: View) -> str:
-    """When the present round began."""
-    last = _endings(workspace, session).get(view.round - 1)
-    return last.created_at if last is not None else session.created_at
-
-
-def _taken_since(workspace: Workspace, session: SessionRow, moment: str) -> int:
-    return _count(workspace, session, moment, None)
-
-
-def _count(workspace: Workspace, session: SessionRow, since: str, until: str | None) -> int:
-    """How many checkpoints of the session were taken in a stretch of time, but for its first."""
-    row = workspace.journal.row(
-        "SELECT count(*) FROM checkpoints WHERE session = ? AND kind IN ('turn', 'step') "
-        "AND created_at > ? AND created_at <= ?",
-        session.id, since, until or "9999",
-    )  # fmt: skip
-    return int(row[0])
+def _count(workspace: Workspace, session: SessionRow, end: OperationRow | None) -> int:
+    """Count the checkpoints that the session took until a round's end; all without one."""
+    after, moment = (None, "9999") if end is None else (end.after, end.created_at)
+    return checkpoints.listed_until(workspace.journal, session.id, after, moment)
