@@ -471,6 +471,19 @@ def test_as_9_commits_approved_counts_what_checkpoints_lists(
     assert dialogs.post(f"/{dialog}/approve")["commits_approved"] == 0 and listed() == before
 
 
+def test_as_11_a_restore_to_where_the_files_already_are_makes_a_new_checkpoint(
+    dialogs: Dialogs, dialog: str, workspace: Workspace
+) -> None:
+    turn(workspace, dialog, "Go", app_py="1\n")
+    target = workspace.checkpoint("Here", session=dialog).id
+    done = dialogs.post(f"/{dialog}/restore", {"checkpoint_id": target})
+    assert done["restored_to"] == target and done["new_checkpoint"] != target
+    last = dialogs.get(f"/{dialog}/checkpoints")["checkpoints"][-1]
+    assert last == {"commit_id": done["new_checkpoint"], "message": f"Restored to {target}"}
+    again = dialogs.post(f"/{dialog}/restore", {"checkpoint_id": done["new_checkpoint"]})
+    assert again["restored_to"] == done["new_checkpoint"] != again["new_checkpoint"]
+
+
 def test_as_10_reset_brings_back_what_was_approved_and_saves_what_was_there(
     dialogs: Dialogs, dialog: str, workspace: Workspace
 ) -> None:

@@ -194,9 +194,14 @@ def restore(workspace: Workspace, dialog: str, checkpoint: str, force: bool) -> 
     """Back to a checkpoint. Of what that leads to a new one is made, in the same session."""
     target = workspace.find(checkpoint)
     done = workspace.restore(target.id, force=force, session=dialog)
+    new = done.new_checkpoint
+    if new is None:
+        # No file was changed. A new checkpoint is promised all the same, and says so.
+        words = "Left as it was, not restored to" if done.skipped else "Restored to"
+        new = workspace.checkpoint(f"{words} {target.id}", session=dialog).id
     return {
         "restored_to": target.id,
-        "new_checkpoint": done.new_checkpoint or target.id,
+        "new_checkpoint": new,
         "skipped": [each.path for each in done.skipped],
     }
 
