@@ -365,15 +365,14 @@ def test_export_to_git_prints_the_commit_and_says_what_git_cannot_keep(
     (project / "hollow").mkdir()
     story(workspace)
     done = quick(
-        "export", "@", "--format", "git", "--repo", str(tmp_path / "r"), "--branch", "work",
-        project=project,
+        "export", "@", "--format", "git", "--repo", str(tmp_path / "r"), project=project,
     )  # fmt: skip
     shown = subprocess.run(
         ["git", "-C", str(tmp_path / "r"), "log", "-1", "--format=%H"],
         capture_output=True, check=True, timeout=60,
     )  # fmt: skip
     assert done.stdout == shown.stdout
-    assert "empty folders: hollow" in done.stderr and "7 commits on work" in done.stderr
+    assert "empty folders: hollow" in done.stderr and "7 commits on main, session_1" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -382,7 +381,7 @@ def test_export_to_git_prints_the_commit_and_says_what_git_cannot_keep(
         ["--format", "git"],
         ["--format", "git", "--repo", "r", "-o", "file"],
         ["--format", "html", "--repo", "r"],
-        ["--branch", "b"],
+        ["--prefix", "b"],
         ["--format", "pdf"],
         ["--json"],
     ],

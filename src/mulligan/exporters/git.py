@@ -1,14 +1,14 @@
 """Git: checkpoints as commits, in the form that `git fast-import` reads.
 
-Each commit holds the tree of a checkpoint, in the order of time, by the author `mulligan` at the
-checkpoint's time. The same checkpoints give the same commits, so that a later export of a session
-that went on only adds to the branch. Git keeps links, the executable bit and names of any bytes;
+Each commit holds the tree of a checkpoint, by the author `mulligan` at the checkpoint's time. The
+same checkpoints give the same commits, so that a later export of a session that went on only adds
+to its branches. Git keeps links, the executable bit and names of any bytes;
 other modes become one of its two, and folders without files are not kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mulligan.core import tree
@@ -21,12 +21,14 @@ Read = Callable[[bytes], Iterable[bytes]]
 
 
 class Commit(NamedTuple):
-    """A checkpoint as it is to be committed."""
+    """A checkpoint as it is to be committed; `parents` are positions of earlier commits."""
 
     checkpoint: str
     tree: bytes
     message: str
     created_at: str
+    branch: str
+    parents: tuple[int, ...] = ()
 
 
 class Unkept(NamedTuple):
@@ -37,15 +39,15 @@ class Unkept(NamedTuple):
 
 
 def stream(
-    commits: Sequence[Commit], branch: str, also: Sequence[tuple[str, int]], load: Load, read: Read
+    commits: Sequence[Commit], heads: Mapping[str, int], prefix: str, load: Load, read: Read
 ) -> Iterator[bytes]:
-    """The commits on `branch`, and each other branch at the commit with this position."""
+    """The commits, and each branch at the position of its last one, below `prefix`."""
     yield b"feature done\n"
     marks: dict[bytes, int] = {}
-    places = []
+    places: list[int] = []
     number = 0
-    before = EMPTY_ID
     for commit in commits:
+        before = commits[commit.parents[0]].tree if commit.parents else EMPTY_ID
         gone, held = _changes(before, commit.tree, load)
         for _path, entry in held:
             if entry.id not in marks:
@@ -55,15 +57,18 @@ def stream(
                 yield from read(entry.id)
                 yield b"\n"
         number += 1
+        yield _head(commit, prefix, number)
+        for word, parent in zip((b"from", b"merge"), commit.parents, strict=False):
+            yield b"%b :%d\n" % (word, places[parent])
         places.append(number)
-        yield _head(commit, branch, number)
         yield from (b"D %b\n" % _name(path) for path in gone)
         for path, entry in held:
             yield b"M %b :%d %b\n" % (_mode(entry), marks[entry.id], _name(path))
         yield b"\n"
-        before = commit.tree
-    for name, position in also:
-        yield b"reset refs/heads/%b\nfrom :%d\n\n" % (name.encode(), places[position])
+    for branch, position in heads.items():
+        yield b"reset refs/heads/%b\nfrom :%d\n\n" % (
+            f"{prefix}{branch}".encode(), places[position],
+        )  # fmt: skip
     yield b"done\n"
 
 
@@ -116,12 +121,12 @@ def _changes(
     return gone, held
 
 
-def _head(commit: Commit, branch: str, mark: int) -> bytes:
+def _head(commit: Commit, prefix: str, mark: int) -> bytes:
     moment = b"%b %d +0000" % (AUTHOR, nanoseconds(commit.created_at) // 1_000_000_000)
     words = f"{commit.message}\n\nMulligan-Checkpoint: {commit.checkpoint}\n"
     message = words.encode("utf-8", "replace").replace(b"\0", b"")
     return b"commit refs/heads/%b\nmark :%d\nauthor %b\ncommitter %b\ndata %d\n%b\n" % (
-        branch.encode(), mark, moment, moment, len(message), message,
+        f"{prefix}{commit.branch}".encode(), mark, moment, moment, len(message), message,
     )  # fmt: skip
 
 

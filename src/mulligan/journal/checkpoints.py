@@ -213,17 +213,25 @@ def listed(db: Database, session: str) -> list[CheckpointRow]:
     return [_row(row) for row in db.rows(sql, session)]
 
 
-def listed_until(db: Database, session: str, id: str | None, moment: str) -> int:
-    """Count the listed checkpoints that a session took here, up to checkpoint `id`.
+def count_listed(db: Database, session: str, last: int | None) -> int:
+    """Count the listed checkpoints that a session took here, up to `seq` = `last`.
 
-    The one it began with is not counted. Up to `moment`, if that checkpoint is forgotten.
+    The one it began with is not counted.
     """
     sql = (
         f"SELECT count(*) FROM checkpoints WHERE session = ? AND {LISTED} "
-        "AND kind NOT IN ('initial', ?) AND seq <= coalesce((SELECT seq FROM checkpoints "
-        "WHERE id = ?), (SELECT max(seq) FROM checkpoints WHERE created_at <= ?), 0)"
+        "AND kind NOT IN ('initial', ?) AND seq <= ?"
     )
-    return int(db.row(sql, session, IMPORTED, id, moment)[0])
+    return int(db.row(sql, session, IMPORTED, (1 << 62) if last is None else last)[0])
+
+
+def with_shared(db: Database, session: str, number: int) -> list[tuple[int, CheckpointRow]]:
+    """A session's checkpoints and those of the one it was forked from, with `seq`, oldest first."""
+    sql = (
+        f"SELECT seq, {COLUMNS} FROM checkpoints WHERE session = ? OR id IN (SELECT checkpoint "
+        "FROM entries WHERE session = ? AND checkpoint IS NOT NULL) ORDER BY seq"
+    )
+    return [(row[0], _row(row[1:])) for row in db.rows(sql, session, number)]
 
 
 def of_session(db: Database, session: str) -> list[str]:

@@ -21,6 +21,8 @@ COLUMNS = (
     "plan_tree, plan_guarded, summary, head, intent"
 )
 
+NEIGHBOURING_OPERATIONS = 16
+
 
 class OperationRow(NamedTuple):
     """`before` and `after` name the checkpoints that hold the project on either side of it."""
@@ -177,6 +179,19 @@ def of_session(db: Database, session: str, kinds: tuple[str, ...]) -> list[Opera
         f"AND kind IN ({marks}) ORDER BY number"
     )
     return [_row(row) for row in db.rows(sql, session, *kinds)]
+
+
+def last_checkpoint(db: Database, number: int) -> int:
+    """The `seq` of the newest checkpoint that was there when operation `number` was done.
+
+    An operation can name an older checkpoint that holds the same files, so its neighbours count.
+    """
+    sql = (
+        "SELECT max(c.seq) FROM (SELECT before, after FROM operations WHERE number <= ? "
+        "AND state = 'applied' ORDER BY number DESC LIMIT ?) o "
+        "JOIN checkpoints c ON c.id IN (o.before, o.after)"
+    )
+    return int(db.row(sql, number, NEIGHBOURING_OPERATIONS)[0] or 0)
 
 
 def of_last_turn(db: Database, session: str) -> list[OperationRow]:

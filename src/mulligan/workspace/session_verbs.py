@@ -348,11 +348,11 @@ class SessionVerbs:
 
         return export.export(self._self, session, format)
 
-    def export_git(self, session: str, repository: str, branch: str | None = None) -> GitExport:
-        """A session's checkpoints as commits on a branch, so that plain git can inspect them."""
+    def export_git(self, session: str, repository: str, prefix: str | None = None) -> GitExport:
+        """A session's checkpoints as commits on `main` and a branch for each round."""
         from mulligan.workspace.transfer import export
 
-        return export.export_git(self._self, session, repository, branch)
+        return export.export_git(self._self, session, repository, prefix)
 
     def search(
         self,

@@ -27,7 +27,9 @@ SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm":
 mulligan export @ > session.jsonl              everything, for programs and for import
 mulligan export @ -o session.md                a document to read
 mulligan export 7f3k --format html -o session.html
-mulligan export @ --format git --repo ../history --branch parser
+mulligan export @ --format git --repo ../history
+mulligan export @ --format git --repo . --prefix parser
+git -C ../history log main..session_2          what is not approved yet
 """,
 )
 @click.argument("session", shell_complete=session_names)
@@ -36,7 +38,7 @@ mulligan export @ --format git --repo ../history --branch parser
 @click.option("-o", "--output", "file", type=click.Path(), metavar="FILE", help="Write it there.")
 @click.option("--replace", is_flag=True, help="Even if FILE is there already.")
 @click.option("--repo", type=click.Path(), metavar="DIR", help="The repository, or a new one.")
-@click.option("--branch", metavar="NAME", help="The branch; it is made, or added to.")
+@click.option("--prefix", metavar="NAME", help="Call the branches NAME/main, NAME/session_1…")
 def export(
     out: Output,
     session: str,
@@ -44,19 +46,21 @@ def export(
     file: str | None,
     replace: bool,
     repo: str | None,
-    branch: str | None,
+    prefix: str | None,
 ) -> None:
-    """Write a session down: as JSONL, as Markdown, as one HTML page, or as a branch of git.
+    """Write a session down: as JSONL, as Markdown, as one HTML page, or as branches of git.
 
-    With --format git the session's checkpoints become commits, for `git log` and `git diff`. No
-    work tree and no branch that is checked out is touched.
+    With --format git the session's checkpoints become commits: session_1, session_2… have the work
+    of each round, main has what was approved, each approval as a merge. A repository that was
+    there before gets them as mulligan-ID/main… unless --prefix says otherwise. No work tree and no
+    branch that is checked out is touched.
     """
     format = format or SUFFIXES.get(os.path.splitext(file or "")[1].lower(), "jsonl")
     if format == "git":
-        _to_git(out, session, file, repo, branch)
+        _to_git(out, session, file, repo, prefix)
         return
-    if repo is not None or branch is not None:
-        raise UsageError("--repo and --branch belong to --format git.")
+    if repo is not None or prefix is not None:
+        raise UsageError("--repo and --prefix belong to --format git.")
     if out.as_json and file is None:
         raise UsageError(f"With --json, name a file for the {format}: -o FILE.")
     path = os.path.join(out.base, file) if file is not None else None
@@ -76,12 +80,12 @@ def export(
 
 
 def _to_git(
-    out: Output, session: str, file: str | None, repo: str | None, branch: str | None
+    out: Output, session: str, file: str | None, repo: str | None, prefix: str | None
 ) -> None:
     if repo is None or file is not None:
         raise UsageError("Name the repository for the commits with --repo, and no file.")
     with out.workspace() as workspace:
-        done = workspace.export_git(session, os.path.join(out.base, repo), branch)
+        done = workspace.export_git(session, os.path.join(out.base, repo), prefix)
     if out.as_json:
         out.data(done.as_json())
         return
@@ -92,9 +96,8 @@ def _to_git(
 
 def _told(done: GitExport) -> Iterator[str]:
     where = shown(shlex.quote(done.repository))
-    yield f"{plural(done.commits, 'commit')} on {done.branch}: git -C {where} log {done.branch}"
-    if done.rounds:
-        yield f"  the ends of earlier rounds: {', '.join(done.rounds)}"
+    yield f"{plural(done.commits, 'commit')} on {', '.join(done.branches)}"
+    yield f"  what is not approved yet: git -C {where} log {done.branches[0]}..{done.branch}"
     if done.empty_folders:
         yield f"  git keeps no empty folders: {_few(done.empty_folders)}"
     if done.refused:

@@ -34,7 +34,7 @@ def approve(workspace: Workspace, name: str, message: str = "") -> Approved:
         with observing(workspace) as now:
             view = now.view(session.number)
             now.commit()
-            before = _endings(workspace, session).get(view.round - 1)
+            before = endings(workspace, session).get(view.round - 1)
             count = _count(workspace, session, None)
             count -= _count(workspace, session, before) if before is not None else 0
             listed = checkpoints.listed(workspace.journal, session.id)
@@ -108,7 +108,7 @@ def rounds(workspace: Workspace, name: str) -> list[Round]:
     """The session's rounds, oldest first, as the operations tell them."""
     session = sessions.resolve(workspace.journal, name)
     view = views.of_session(workspace.journal, session.number) or View()
-    ended = _endings(workspace, session)
+    ended = endings(workspace, session)
     found = []
     counted = 0
     since = session.created_at
@@ -131,7 +131,7 @@ def rounds(workspace: Workspace, name: str) -> list[Round]:
     return found
 
 
-def _endings(workspace: Workspace, session: SessionRow) -> dict[int, OperationRow]:
+def endings(workspace: Workspace, session: SessionRow) -> dict[int, OperationRow]:
     """The operation that ended each round; one that was undone did not."""
     found = {}
     for operation in operations.of_session(workspace.journal, session.id, ("approve", "reset")):
@@ -143,5 +143,5 @@ def _endings(workspace: Workspace, session: SessionRow) -> dict[int, OperationRo
 
 def _count(workspace: Workspace, session: SessionRow, end: OperationRow | None) -> int:
     """Count the checkpoints that the session took until a round's end; all without one."""
-    after, moment = (None, "9999") if end is None else (end.after, end.created_at)
-    return checkpoints.listed_until(workspace.journal, session.id, after, moment)
+    last = None if end is None else operations.last_checkpoint(workspace.journal, end.number)
+    return checkpoints.count_listed(workspace.journal, session.id, last)

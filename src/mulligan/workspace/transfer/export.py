@@ -18,7 +18,6 @@ from mulligan.core.diff import compare, is_binary
 from mulligan.core.tree import EMPTY_ID
 from mulligan.errors import MissingObject, MulliganError, NotFound, UsageError
 from mulligan.exporters import git, html, jsonl, markdown
-from mulligan.exporters.git import Commit
 from mulligan.exporters.records import Entry as ExportedEntry
 from mulligan.exporters.records import FileChange, Story, Stretch
 from mulligan.journal import entries, sessions
@@ -26,9 +25,9 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import git_program
 from mulligan.workspace.results.files import plain
 from mulligan.workspace.results.sessions import Entry
-from mulligan.workspace.review.rounds import rounds
 from mulligan.workspace.sessions import sessions as keeping
 from mulligan.workspace.sessions.entries import entry_result
+from mulligan.workspace.transfer.git_history import MAIN, git_history
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -36,10 +35,15 @@ if TYPE_CHECKING:
 FORMATS = ("jsonl", "markdown", "html")
 PAGE = 1000
 TOO_LARGE = 1 << 20
+MADE_FOR = "mulligan.session"
+"""Names the session in the configuration of a repository that was made for its export."""
 
 
 class GitExport(NamedTuple):
-    """What was written into a repository. `rounds` are branches at the ends of earlier rounds."""
+    """What was written into a repository.
+
+    `branches` are `main` and one for each round; `branch` is that of the active round.
+    """
 
     session: str
     repository: str
@@ -47,7 +51,7 @@ class GitExport(NamedTuple):
     branch: str
     commits: int
     head: str
-    rounds: tuple[str, ...]
+    branches: tuple[str, ...]
     empty_folders: tuple[str, ...]
     refused: tuple[str, ...]
 
@@ -67,34 +71,44 @@ def export(workspace: Workspace, name: str, format: str) -> Iterator[str]:
 
 
 def export_git(
-    workspace: Workspace, name: str, repository: str, branch: str | None = None
+    workspace: Workspace, name: str, repository: str, prefix: str | None = None
 ) -> GitExport:
-    """The session's checkpoints as commits on a branch of a repository, which is made if need be.
+    """Write the session's checkpoints as commits to a repository, which is made if need be.
 
-    A branch that is there already is only ever added to; one that is checked out is refused.
+    The branches are `main` and `session_1`, `session_2`… of its rounds, in a repository that was
+    made for this session; in any other one below `prefix`. A branch that is there already is only
+    ever added to; one that is checked out is refused.
     """
     row = sessions.resolve(workspace.journal, name)
-    commits = _commits(workspace, row)
-    if not commits:
+    history = git_history(workspace, row)
+    if not history.commits:
         raise NotFound(f"Session {row.id} has no checkpoints here that could be commits.")
-    chosen = branch or f"mulligan-{row.id[:8]}"
-    ended = _ends(workspace, row, chosen, commits)
     directory = os.path.abspath(repository)
-    _check_branch(chosen)
-    git_dir, created = _prepare(directory, chosen, [each for each, _position in ended])
-    _feed(
-        git_dir,
-        git.stream(commits, chosen, ended, workspace.load, workspace.store.stream),
+    if prefix:
+        _check_prefix(prefix)
+    git_dir, created = _prepare(directory, row.id)
+    is_its_own = _made_for(git_dir) == row.id
+    below = f"{prefix}/" if prefix else "" if is_its_own else f"mulligan-{row.id[:8]}/"
+    branches = [f"{below}{each}" for each in history.heads]
+    active = f"{below}{history.active}"
+    if not created:
+        _refuse_checked_out(git_dir, branches)
+    stream = git.stream(
+        history.commits, history.heads, below, workspace.load, workspace.store.stream
     )
-    left_out = git.unkept((each.tree for each in commits), workspace.load)
+    _feed(git_dir, stream)
+    if is_its_own:
+        # Nobody works in it, so that a plain `git log` may begin at the newest work.
+        _git(git_dir, "symbolic-ref", "HEAD", f"refs/heads/{active}")
+    left_out = git.unkept((each.tree for each in history.commits), workspace.load)
     return GitExport(
         row.id,
         directory,
         created,
-        chosen,
-        len(commits),
-        _git(git_dir, "rev-parse", f"refs/heads/{chosen}").strip(),
-        tuple(each for each, _position in ended),
+        active,
+        len(history.commits),
+        _git(git_dir, "rev-parse", f"refs/heads/{active}").strip(),
+        tuple(branches),
         tuple(map(text, left_out.empty_folders)),
         tuple(map(text, left_out.refused)),
     )
@@ -165,65 +179,42 @@ def _described(
     return FileChange(text(path), status, additions, deletions, legible(diff) or None)
 
 
-def _commits(workspace: Workspace, row: SessionRow) -> list[Commit]:
-    """The checkpoints of a session, and those that it shares with the one it was forked from."""
-    sql = (
-        "SELECT id, tree, message, kind, created_at FROM checkpoints WHERE session = ? OR id IN "
-        "(SELECT checkpoint FROM entries WHERE session = ? AND checkpoint IS NOT NULL) ORDER BY seq"
-    )
-    return [
-        Commit(id, found, message or kind, moment)
-        for id, found, message, kind, moment in workspace.journal.rows(sql, row.id, row.number)
-    ]
+def _check_prefix(prefix: str) -> None:
+    done = git_program.run(os.devnull, ["check-ref-format", f"refs/heads/{prefix}/{MAIN}"])
+    if done.returncode or prefix.startswith(("@", "-")):
+        raise UsageError(f"{prefix!r} cannot begin the name of a branch.")
 
 
-def _ends(
-    workspace: Workspace, row: SessionRow, branch: str, commits: list[Commit]
-) -> list[tuple[str, int]]:
-    """A branch for each round that ended, and the position of its last commit.
-
-    Not below the session's own branch: git cannot have both `a` and `a/b`.
-    """
-    found = []
-    for each in rounds(workspace, row.id):
-        until = each.closed_at
-        count = sum(commit.created_at <= until for commit in commits) if until else 0
-        if count:
-            found.append((f"{branch}-{each.name}", count - 1))
-    return found
-
-
-def _check_branch(branch: str) -> None:
-    done = git_program.run(os.devnull, ["check-ref-format", f"refs/heads/{branch}"])
-    if done.returncode or branch.startswith(("@", "-")) or branch == "HEAD":
-        raise UsageError(f"{branch!r} cannot be the name of a branch.")
-
-
-def _prepare(directory: str, branch: str, others: Iterable[str]) -> tuple[str, bool]:
-    """Find or make the repository to write to; gives its git directory, and whether it is new.
-
-    Raises `UsageError` if a branch to write is checked out somewhere.
-    """
+def _prepare(directory: str, session: str) -> tuple[str, bool]:
+    """Find or make the repository to write to; gives its git directory, and whether it is new."""
     if not os.path.exists(directory) or (os.path.isdir(directory) and not os.listdir(directory)):
         os.makedirs(directory, exist_ok=True)
         _git(directory, "init", "--quiet", "--bare", "--template=")
-        # It is ours and has nothing else in it, so that a plain `git log` may begin here.
-        _git(directory, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+        _git(directory, "config", MADE_FOR, session)
         return directory, True
     git_dir = git_program.git_directory(directory)
     if git_dir is None:
         raise UsageError(
             f"{directory} is neither a git repository nor empty; name one, or a new directory."
         )
-    wanted = {f"refs/heads/{each}" for each in (branch, *others)}
+    return git_dir, False
+
+
+def _made_for(git_dir: str) -> str:
+    """The session that a bare repository was made for by an earlier export; else empty."""
+    if _git(git_dir, "rev-parse", "--is-bare-repository").strip() != "true":
+        return ""
+    done = git_program.run(git_dir, ["config", "--local", "--get", MADE_FOR])
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
+def _refuse_checked_out(git_dir: str, branches: Iterable[str]) -> None:
+    """Raise `UsageError` if a branch is checked out in a work tree."""
     for listed in _git(git_dir, "worktree", "list", "--porcelain").split("\n\n"):
         lines = listed.splitlines()
-        for each in wanted:
-            if f"branch {each}" in lines and "bare" not in lines:
-                raise UsageError(
-                    f"{each.removeprefix('refs/heads/')} is checked out; choose another --branch."
-                )
-    return git_dir, False
+        for each in branches:
+            if f"branch refs/heads/{each}" in lines and "bare" not in lines:
+                raise UsageError(f"{each} is checked out; choose another --prefix.")
 
 
 def _feed(git_dir: str, stream: Iterable[bytes]) -> None:
@@ -248,7 +239,7 @@ def _feed(git_dir: str, stream: Iterable[bytes]) -> None:
     if process.returncode:
         if "Not updating" in words:
             raise UsageError(
-                "The branch is there already and holds something else; choose another --branch."
+                "A branch is there already and holds something else; choose another --prefix."
             )
         raise MulliganError(f"git fast-import failed: {words.strip()}")
 
