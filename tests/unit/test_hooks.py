@@ -882,6 +882,17 @@ def test_a_field_that_is_no_path_or_no_text_never_reaches_the_agent(
     assert (mulligan_home / "hooks.log").exists() == (field == "cwd")
 
 
+@pytest.mark.parametrize("settings", ["a = " + "[" * 5000, "strict", "\0"])
+def test_settings_that_cannot_be_read_are_no_traceback_for_the_agent(
+    settings: str, project: Path, mulligan_home: Path
+) -> None:
+    mulligan_home.mkdir(exist_ok=True)
+    (mulligan_home / "config.toml").write_text(settings)
+    done = hook("claude-code", PROMPTS["claude-code"] | {"cwd": str(project)}, project)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert "config.toml" in (mulligan_home / "hooks.log").read_text()
+
+
 def test_paths_that_no_file_can_have_do_not_cost_the_event(workspace: Workspace) -> None:
     tell(workspace, "prompt", text="Write.")
     odd = ("a\0b", "\ud800", "x" * 300, "y/" * 3000 + "z")

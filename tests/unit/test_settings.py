@@ -11,6 +11,7 @@ import pytest
 import mulligan
 from mulligan.errors import UsageError
 from mulligan.workspace.settings import (
+    MAX_FILE_BYTES,
     SECTIONS,
     Retention,
     change_settings,
@@ -117,7 +118,12 @@ def test_other_tables_and_empty_files_are_fine(project: Path, mulligan_home: Pat
         ("[checkpoints]\nmax_file_size = 'big'", "is not a size"),
         ("[checkpoints]\nguard = 'yes'", "must be true or false"),
         ("checkpoints = 3", "must be a table"),
+        ("a = " + "1" * 5000, "not valid TOML"),
+        ("a = " + "[" * 5000, "nested too deeply"),
+        ("a = " + "{b = " * 5000, "nested too deeply"),
+        ("# " + "x" * MAX_FILE_BYTES, "is larger than 256 KiB"),
     ],
+    ids=lambda value: value[:30],
 )
 def test_a_mistake_is_named_with_its_file(
     project: Path, mulligan_home: Path, text: str, words: str

@@ -41,6 +41,7 @@ from mulligan.worktree.scan.rule_files import Accepted, RuleFile, is_accepted, r
 
 UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 MOST = 1 << 53  # what every reader of JSON can tell from its neighbours
+MAX_FILE_BYTES = 256 << 10
 SET = "settings.toml"
 PROJECT_FILE = b".mulligan.toml"
 PROJECT_FILE_MAX_BYTES = 64 << 10
@@ -318,7 +319,10 @@ def _read(path: str) -> dict[str, Any]:
     """One of the user's own files."""
     try:
         with open(path, "rb") as file:
-            return _parsed(file.read())
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise UsageError(f"is larger than {MAX_FILE_BYTES >> 10} KiB")
+        return _parsed(content)
     except UsageError as problem:
         raise UsageError(f"{text(os.fsencode(path))} {problem}.") from problem
     except OSError as problem:

@@ -129,8 +129,8 @@ def _agents_process() -> int | None:
 
 
 def _is_strict(happening: Payload) -> bool:
-    """Whether the settings say so; what cannot be read says nothing."""
-    from mulligan.errors import MulliganError, RefusedRoot
+    """Whether the settings say so; what cannot be read says nothing. Never raises."""
+    from mulligan.errors import RefusedRoot
     from mulligan.workspace.project import find_project
     from mulligan.workspace.settings import read_settings
 
@@ -141,7 +141,7 @@ def _is_strict(happening: Payload) -> bool:
         except RefusedRoot:
             project = find_project(happening["directory"], home, allow_any_root=True)
         return read_settings(home, project.root, project.directory).strict
-    except (MulliganError, OSError):
+    except Exception:
         return False
 
 
