@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mulligan.worktree.ignore import patterns, scope
+from mulligan.worktree.ignore.ruleset import MAX_FILE_BYTES, MAX_WILDCARD_TOKENS
 from mulligan.worktree.ignore.scope import DEFAULT_EXCLUDES, Reason, Rules, Scope, root_scope
 
 # (content of .gitignore, path with a slash at the end if it is a directory, ignored?)
@@ -301,6 +302,53 @@ def test_patterns_with_many_stars_do_not_take_forever() -> None:
     assert paths.match(b"aa/" * 100 + b"other", False) is None
     assert paths.match(b"aa/" * 100 + b"end", False) is True
     assert paths.match(b"aa/" * 19 + b"end", False) is None
+
+
+@pytest.mark.parametrize("pattern", [b"*a%05d*b", b"[ab]%05d", b"*/x%05d", b"d*/**/x%05d"])
+def test_wildcards_count_up_to_a_bound(pattern: bytes) -> None:
+    """Every name is tried on each of them: 10,000 would cost milliseconds a name."""
+    lines = [pattern % number for number in range(10_000)]
+    rules = Rules.parse(b"\n".join(lines))
+    counting = [each for each in lines if rules.match(sample(each), False)]
+    assert counting == lines[:1000]
+
+
+@pytest.mark.parametrize("pattern", [b"a%05d", b"a%05d*", b"*a%05d", b"/d/a%05d", b"**/a%05d"])
+def test_words_prefixes_and_suffixes_all_count(pattern: bytes) -> None:
+    lines = [pattern % number for number in range(10_000)]
+    rules = Rules.parse(b"\n".join([*(b"*x%05d*y" % number for number in range(1500)), *lines]))
+    assert all(rules.match(sample(each), False) for each in lines)
+
+
+def test_a_long_wildcard_counts_for_several() -> None:
+    lines = [b"%03d/" % number + b"a/" * 500 + b"*/x" for number in range(40)]
+    rules = Rules.parse(b"\n".join(lines))
+    counting = [each for each in lines if rules.match(sample(each), False)]
+    assert counting == lines[: MAX_WILDCARD_TOKENS // 1007]
+
+
+def test_an_ignore_file_counts_up_to_a_size() -> None:
+    rules = Rules.parse(b"first\n" + b"#" * (MAX_FILE_BYTES - 10) + b"\nlast\n")
+    assert rules.match(b"first", False)
+    assert rules.match(b"last", False) is None
+
+
+def test_directories_share_the_patterns_that_count_in_several() -> None:
+    """Else each of many directories would compile its own mixture of them."""
+    rules = Rules.parse(
+        b"\n".join(b"*%d*/[ab]*%03d*z" % (number % 10, number) for number in range(900))
+    )
+    one, both = rules.extra(b"d1/"), rules.extra(b"d12/")
+    assert (len(one), len(both)) == (1, 2)
+    assert one[0] is both[0]
+    assert rules.match(b"d12/a_002_z", False)
+    assert rules.match(b"d1/a_002_z", False) is None
+
+
+def sample(pattern: bytes) -> bytes:
+    """A path that a pattern matches."""
+    path = pattern.lstrip(b"/").replace(b"[ab]", b"a").replace(b"/**/", b"/")
+    return path.replace(b"*", b"_")
 
 
 @pytest.mark.parametrize("name", [b".git", b".mulligan-tmp-", b".mulligan-tmp-1f"])

@@ -8,50 +8,65 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mulligan.worktree.ignore.patterns import (
     Gap,
     Pattern,
+    Tokens,
     directory_regex,
     literal,
     name_regex,
     parse,
 )
 
+MAX_FILE_BYTES = 1 << 20
+MAX_WILDCARD_TOKENS = 16_000
+MIN_WILDCARD_TOKENS = 16
+"""What a pattern counts for at least, so that there are 1,000 of them at most."""
+
 
 class Rules:
     """One parsed ignore file."""
 
-    __slots__ = ("_at", "_entries", "_everywhere", "_extras", "_somewhere", "_within", "placed")
+    __slots__ = ("_at", "_everywhere", "_is_empty", "_names", "_somewhere", "_within", "placed")
 
     @classmethod
     def parse(cls, data: bytes) -> Rules:
-        """The rules that an ignore file with this content holds; any bytes will do."""
+        """The rules that an ignore file with this content holds; any bytes will do.
+
+        Every name is tried on every wildcard, so both the file and its wildcards are bounded:
+        what comes after the limits above does not count.
+        """
         return _parsed(data)
 
     def __init__(self, entries: Sequence[Pattern]) -> None:
         everywhere: list[Pattern] = []
-        self._entries = entries
-        self._at: dict[bytes, tuple[int, ...]] = {}
-        self._within: list[tuple[re.Pattern[bytes], int]] = []
-        for number, entry in enumerate(entries):
+        self._at: dict[bytes, list[Pattern]] = {}
+        within: dict[Tokens, list[Pattern]] = {}
+        for entry in entries:
             if all(token is Gap.DEEP for token in entry.directory) and entry.directory != ():
                 everywhere.append(entry)
             elif (text := literal(entry.directory)) is not None:
-                self._at[text] = (*self._at.get(text, ()), number)
+                self._at.setdefault(text, []).append(entry)
             else:
-                self._within.append((re.compile(directory_regex(entry.directory)), number))
+                within.setdefault(entry.directory, []).append(entry)
+        # Each set of patterns is compiled once, not for each directory where several sets meet.
+        self._within = [
+            (re.compile(directory_regex(tokens)), names_of(found))
+            for tokens, found in within.items()
+        ]
         # One question for all of them, as hardly any directory answers it with yes.
         self._somewhere: re.Pattern[bytes] | None = None
         if self._within:
             self._somewhere = re.compile(b"|".join(regex.pattern for regex, _ in self._within))
         self._everywhere = names_of(everywhere)
-        self._extras: dict[tuple[int, ...], Names] = {}
+        self._names: dict[bytes, Names] = {}
+        self._is_empty = not entries
         self.placed = bool(self._at or self._within)
 
     def __bool__(self) -> bool:
-        return bool(self._entries)
+        return not self._is_empty
 
     def match(self, path: bytes, is_dir: bool) -> bool | None:
         """True: ignored, False: re-included, None: not mentioned. The last match wins.
@@ -63,47 +78,48 @@ class Rules:
         tables = self.tables(self.extra(directory + slash), is_dir)
         return verdict(tables, name)
 
-    def extra(self, directory: bytes) -> Names | None:
+    def extra(self, directory: bytes) -> tuple[Names, ...]:
         """The patterns that count in this directory (`b""` or ending in a slash) only."""
-        found = self._at.get(directory, ())
+        found: list[Names] = []
+        if directory in self._at:
+            if directory not in self._names:
+                self._names[directory] = names_of(self._at[directory])
+            found.append(self._names[directory])
         if self._somewhere is not None and self._somewhere.match(directory):
-            found += tuple(number for regex, number in self._within if regex.match(directory))
-        if not found:
-            return None
-        names = self._extras.get(found)
-        if names is None:
-            names = self._extras[found] = names_of([self._entries[number] for number in found])
-        return names
+            found += [names for regex, names in self._within if regex.match(directory)]
+        return tuple(found)
 
-    def tables(self, extra: Names | None, is_dir: bool) -> tuple[Table, ...]:
+    def tables(self, extra: tuple[Names, ...], is_dir: bool) -> tuple[Table, ...]:
         """The tables in which to look up a name, given what `extra` said of its directory."""
-        both = (self._everywhere,) if extra is None else (self._everywhere, extra)
-        return tuple(names[is_dir] for names in both if names[is_dir])
+        return tuple(names[is_dir] for names in (self._everywhere, *extra) if names[is_dir])
 
 
 class Table:
     """Patterns for names, arranged so that one look finds the last one that matches."""
 
-    __slots__ = ("_starts", "_stops", "_weights", "literals", "prefixes", "regex", "suffixes")
+    __slots__ = (
+        *("_start_lengths", "_starts", "_stop_lengths", "_stops", "_weights"),
+        *("literals", "prefixes", "regex", "suffixes"),
+    )
 
     def __init__(self, entries: Iterable[Pattern]) -> None:
         self.literals: dict[bytes, int] = {}
-        starts: list[tuple[int, bytes]] = []
-        stops: list[tuple[int, bytes]] = []
+        starts: dict[bytes, int] = {}
+        stops: dict[bytes, int] = {}
         others: list[tuple[int, bytes]] = []
         for weight, _, _, name in entries:
             if (text := literal(name)) is not None:
                 self.literals[text] = max(weight, self.literals.get(text, 0))
             elif name[0] is Gap.STAR and (text := literal(name[1:])) is not None:
-                stops.append((weight, text))
+                stops[text] = max(weight, stops.get(text, 0))
             elif name[-1] is Gap.STAR and (text := literal(name[:-1])) is not None:
-                starts.append((weight, text))
+                starts[text] = max(weight, starts.get(text, 0))
             else:
                 others.append((weight, name_regex(name)))
-        self._starts = sorted(starts, reverse=True)
-        self._stops = sorted(stops, reverse=True)
-        self.prefixes = tuple(text for _, text in self._starts)
-        self.suffixes = tuple(text for _, text in self._stops)
+        self._starts, self._stops = starts, stops
+        self.prefixes, self.suffixes = tuple(starts), tuple(stops)
+        # There are few lengths, however many prefixes there are.
+        self._start_lengths, self._stop_lengths = set(map(len, starts)), set(map(len, stops))
         # The empty group at the end of each alternative tells which one it was. It stands at the
         # end because the regular expression engine skips alternatives by their first character.
         others.sort(reverse=True)
@@ -119,16 +135,11 @@ class Table:
     def weight(self, name: bytes) -> int:
         """The weight of the heaviest pattern that matches, 0 if none does."""
         best = self.literals.get(name, 0)
-        if name.endswith(self.suffixes):
-            for weight, suffix in self._stops:
-                if name.endswith(suffix):
-                    best = max(best, weight)
-                    break
-        if name.startswith(self.prefixes):
-            for weight, prefix in self._starts:
-                if name.startswith(prefix):
-                    best = max(best, weight)
-                    break
+        for length in self._stop_lengths:
+            if length <= len(name):
+                best = max(best, self._stops.get(name[len(name) - length :], 0))
+        for length in self._start_lengths:
+            best = max(best, self._starts.get(name[:length], 0))
         if self.regex is not None and (match := self.regex(name)) is not None:
             assert match.lastindex is not None
             best = max(best, self._weights[match.lastindex - 1])
@@ -155,4 +166,28 @@ def verdict(tables: tuple[Table, ...], name: bytes) -> bool | None:
 
 @functools.lru_cache(maxsize=512)
 def _parsed(data: bytes) -> Rules:
-    return Rules(parse(data))
+    if len(data) > MAX_FILE_BYTES:
+        data = data[: data.rfind(b"\n", 0, MAX_FILE_BYTES) + 1]
+    return Rules(list(_bounded(parse(data))))
+
+
+def _bounded(entries: Iterable[Pattern]) -> Iterator[Pattern]:
+    """Leave out the wildcards that come after the first `MAX_WILDCARD_TOKENS`."""
+    left = MAX_WILDCARD_TOKENS
+    for entry in entries:
+        if _needs_regex(entry):
+            left -= max(MIN_WILDCARD_TOKENS, len(entry.directory) + len(entry.name))
+            if left < 0:
+                continue
+        yield entry
+
+
+def _needs_regex(entry: Pattern) -> bool:
+    """True if words, prefixes and suffixes alone cannot tell whether the pattern matches."""
+    is_everywhere = all(token is Gap.DEEP for token in entry.directory)
+    if not is_everywhere and literal(entry.directory) is None:
+        return True
+    # A star at one end only, or none.
+    name = entry.name
+    words = name[1:] if name[0] is Gap.STAR else name[:-1] if name[-1] is Gap.STAR else name
+    return literal(words) is None

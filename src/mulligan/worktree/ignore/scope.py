@@ -202,7 +202,7 @@ class _Stack:
         self._info = info
         self._everywhere = everywhere
         self._defaults = defaults
-        self._chains: dict[tuple[Names | None, ...], _Chain] = {}
+        self._chains: dict[tuple[tuple[Names, ...], ...], _Chain] = {}
         layers = (*mulligan, *git, info, everywhere)
         self.placed = tuple(layer for layer in layers if layer.rules.placed)
 
@@ -235,13 +235,13 @@ class _Stack:
             )
         return chain
 
-    def _half(self, extra_of: dict[int, Names | None], *, is_dir: bool) -> _Half:
+    def _half(self, extra_of: dict[int, tuple[Names, ...]], *, is_dir: bool) -> _Half:
         def tables(layers: Iterable[_Layer]) -> list[tuple[Table, ...]]:
-            found = (layer.rules.tables(extra_of.get(id(layer)), is_dir) for layer in layers)
+            found = (layer.rules.tables(extra_of.get(id(layer), ()), is_dir) for layer in layers)
             return [each for each in found if each]
 
         git = (*self._git, self._info, self._everywhere)
-        own = _default_rules().tables(None, is_dir) if self._defaults else ()
+        own = _default_rules().tables((), is_dir) if self._defaults else ()
         return _Half(tables(self._mulligan), own, tables(git))
 
 
