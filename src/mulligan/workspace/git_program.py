@@ -104,6 +104,18 @@ def run(
     )
 
 
+def start(git_dir: str | bytes, arguments: Sequence[Word]) -> subprocess.Popen[bytes]:
+    """Start git on one repository, to be written to; what it prints is dropped, but for errors."""
+    return subprocess.Popen(
+        command(git_dir, arguments),
+        cwd="/",
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
 def git_directory(folder: str) -> str | None:
     """The git directory of a folder that the user named: of a work tree, or a bare repository.
 

@@ -8,7 +8,6 @@ way of `git_program`.
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -219,11 +218,8 @@ def _refuse_checked_out(git_dir: str, branches: Iterable[str]) -> None:
 
 def _feed(git_dir: str, stream: Iterable[bytes]) -> None:
     """Hands the commits to git. Its branches move when it has understood all of it, or not."""
-    with subprocess.Popen(
-        git_program.command(git_dir, ["fast-import", "--quiet", "--done", "--date-format=raw"]),
-        cwd="/", env=git_program.environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+    importing = ["fast-import", "--quiet", "--done", "--date-format=raw"]
+    with git_program.start(git_dir, importing) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         try:
