@@ -151,5 +151,5 @@ def test_taking_back_does_not_take_back_what_an_agent_did_since(
         agent.ends()
     expect(place).to_contain_text("of 15")
     tab.keyboard.press("u")
-    expect(tab.get_by_text("Something else was done since")).to_be_visible()
+    expect(tab.get_by_text("(turn) was done since operation")).to_be_visible()
     assert (served.root / "ZZZ.md").exists()

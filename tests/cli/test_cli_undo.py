@@ -234,3 +234,17 @@ def test_a_file_that_a_program_has_open_for_writing_is_named_and_force_replaces_
         log.write("more\n")
     assert (project / "notes.txt").read_text() == "one\n"
     assert (project / "notes.txt.rescued-1").read_text() == "two\nmore\n"
+
+
+def test_undo_of_an_expected_operation_takes_back_that_one_or_nothing(wrecked: Path) -> None:
+    restored = quick("operations", "--json", project=wrecked).json["operations"][0]["operation"]
+    turn(wrecked, {"t": "2\n"})
+    done = quick("undo", "--expect", str(restored), project=wrecked, code=4)
+    assert "was done since" in done.stderr and (wrecked / "t").read_text() == "2\n"
+    assert quick("undo", "--expect", "999", project=wrecked, code=3).stderr
+    latest = quick("undo", "--preview", "--json", project=wrecked).json["undoes"]
+    undone = quick("undo", "--expect", str(latest), "--json", project=wrecked).json
+    assert undone["undoes"] == latest and (wrecked / "t").read_text() == "1\n"
+    quick("redo", "--expect", str(restored), project=wrecked, code=4)
+    quick("redo", "--expect", str(undone["operation"]), project=wrecked)
+    assert (wrecked / "t").read_text() == "2\n"

@@ -328,6 +328,12 @@ def test_undo_and_redo_and_the_log_of_operations(opened: Api, project: Path) -> 
     assert opened.post("/redo")["kind"] == "redo"
     assert (project / "a.txt").read_text() == "one\ntwo\nthree\n"
     assert opened.post("/redo", status=404) == "nothing_to_undo"
+    redone, undone, restored = (
+        each["operation"] for each in opened.get("/operations")["operations"][:3]
+    )
+    assert opened.post("/undo", {"expect": restored}, status=409) == "would_lose_work"
+    assert opened.post("/redo", {"expect": undone}, status=404) == "nothing_to_undo"
+    assert opened.post("/undo", {"expect": redone, "preview": True})["undoes"] == redone
     seen: list[int] = []
     query: dict[str, Any] = {"limit": 2}
     while True:

@@ -261,8 +261,13 @@ def test_pi_14_a_turn_driven_over_lines_sees_what_commands_did(
     assert entries[0]["id"] == begun["entryId"] and entries[1]["parentId"] == entries[0]["id"]
     assert entries[2]["customType"] == "step-snapshot" and entries[2]["id"] == ended["entryId"]
     assert entries[2]["data"]["turnIndex"] == 0
-    assert rpc.ask("undo")["restored"] == ["foo.ts"]
-    assert rpc.ask("redo")["deleted"] == ["foo.ts"]
+    undone = rpc.ask("undo")
+    assert undone["restored"] == ["foo.ts"]
+    assert rpc.fail("undo", expect=undone["undoes"])["code"] == "nothing_to_undo"
+    redone = rpc.ask("redo", expect=undone["operation"])
+    assert redone["deleted"] == ["foo.ts"]
+    assert rpc.fail("undo", expect=undone["undoes"])["code"] == "would_lose_work"
+    assert rpc.ask("undo", preview=True, expect=redone["operation"])["restored"] == ["foo.ts"]
     (listed,) = rpc.ask("list_sessions")["sessions"]
     assert listed["sessionId"] == state["sessionId"]
     assert rpc.ask("get_tree")["branches"][0]["active"] is True

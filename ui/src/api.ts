@@ -137,9 +137,9 @@ export const api = {
     post<Discarded>("/projects/{project}/discard", { project }, choice),
   operations: (project: string, query: Given) =>
     get<{ operations: Operation[] }>("/projects/{project}/operations", { project }, query),
-  undo: (project: string, body: { preview?: boolean; force?: boolean }) =>
+  undo: (project: string, body: { preview?: boolean; expect?: number }) =>
     post<RestoreResult>("/projects/{project}/undo", { project }, body),
-  redo: (project: string, body: { preview?: boolean; force?: boolean }) =>
+  redo: (project: string, body: { preview?: boolean; expect?: number }) =>
     post<RestoreResult>("/projects/{project}/redo", { project }, body),
 
   checkpoints: (project: string, query: Given) =>

@@ -1,36 +1,37 @@
 /**
- * Taking back what was just done here, and nothing else.
- *
- * Undo takes back the last operation of the project, whoever did it. An agent may have ended a turn
- * since, and that is not meant; so what would be undone is looked at first.
+ * Take back operations by their numbers. The server takes back exactly the one that is named, or
+ * refuses because something else was done since.
  */
 
-import { api } from "./api";
+import { api, Problem, type RestoreResult } from "./api";
 
-const LOOKED_AT = 50;
-
-export interface Done {
-  /** The operations that it made, where they are known; they are taken back from the last on. */
-  operations?: number[];
-  /** What it may be, where they are not. */
-  kinds: string[];
+/** Take back what one decision did, its last operation first; gives the numbers of the undos. */
+export async function takeBack(project: string, operations: readonly number[]): Promise<number[]> {
+  const undos: number[] = [];
+  for (const expect of [...operations].reverse())
+    undos.push(numberOf(await api.undo(project, { expect })));
+  return undos;
 }
 
-export async function takeBack(project: string, done: Done): Promise<void> {
-  const wanted = done.operations?.length ? [...done.operations].reverse() : [null];
-  for (const number of wanted) {
-    const { undoes } = await api.undo(project, { preview: true });
-    const meant = number === null ? await isOf(project, undoes, done.kinds) : undoes === number;
-    if (!meant)
-      throw new Error(
-        "Something else was done since, so nothing was taken back. The checkpoints show what.",
-      );
-    await api.undo(project, {});
-  }
+/** Do again what `takeBack` took back; gives the numbers of the operations that do it. */
+export async function doAgain(project: string, undos: readonly number[]): Promise<number[]> {
+  const redos: number[] = [];
+  for (const expect of [...undos].reverse())
+    redos.push(numberOf(await api.redo(project, { expect })));
+  return redos;
 }
 
-async function isOf(project: string, undoes: number | null, kinds: string[]): Promise<boolean> {
-  const { operations } = await api.operations(project, { limit: LOOKED_AT });
-  const found = operations.find((each) => each.operation === undoes);
-  return found !== undefined && kinds.includes(found.kind);
+/** The last operation of the project, if it is a decision of a review; for a page just loaded. */
+export async function lastDecision(project: string): Promise<number[]> {
+  const { undoes, undoes_kind } = await api.undo(project, { preview: true });
+  if (undoes === null || !["keep", "discard"].includes(undoes_kind ?? ""))
+    throw new Problem("nothing_to_undo", "The last operation is no decision of a review.", 404);
+  return [undoes];
+}
+
+/** An undo that only left files alone has no number: nothing was taken back. */
+function numberOf({ operation, skipped }: RestoreResult): number {
+  if (operation !== null) return operation;
+  const first = skipped[0];
+  throw new Error(`Nothing was taken back${first ? `: ${first.path}: ${first.reason}` : ""}.`);
 }

@@ -118,6 +118,7 @@ export interface RestoreResult extends RestorePlan {
   safety_checkpoint: string | null;
   new_checkpoint: string | null;
   undoes: number | null;
+  undoes_kind: string | null;
   rescued: string[];
   verified: boolean;
 }
@@ -131,6 +132,7 @@ export interface Navigation {
   skip_files: boolean;
   preview: boolean;
   files: RestoreResult | null;
+  operation: number | null;
 }
 
 export interface TurnFile {

@@ -195,27 +195,38 @@ class FileVerbs:
         force: bool = False,
         preview: bool = False,
         further: bool = True,
+        expect: int | None = None,
     ) -> RestoreResult:
         """Takes back the last operation that changed something; again, one further back.
 
         What others did since in the same files stays, line by line, unless `force`. Without
-        `further`, raises `NothingToUndo` right after a turn that changed nothing.
+        `further`, raises `NothingToUndo` right after a turn that changed nothing. With `expect`,
+        takes back that operation or nothing: raises `WouldLoseWork` if another one was done since,
+        `NothingToUndo` if it is taken back already.
         """
         from mulligan.workspace.attribution import turns
 
         _check_wishes(keep_dirty, force)
         return turns.undo(
-            self._self, keep_dirty=keep_dirty, force=force, preview=preview, further=further
-        )
+            self._self, keep_dirty=keep_dirty, force=force, preview=preview, further=further,
+            expect=expect,
+        )  # fmt: skip
 
     def redo(
-        self, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+        self,
+        *,
+        keep_dirty: bool = False,
+        force: bool = False,
+        preview: bool = False,
+        expect: int | None = None,
     ) -> RestoreResult:
-        """Takes back the last undo."""
+        """Takes back the last undo; with `expect`, the undo with that number or nothing."""
         from mulligan.workspace.attribution import turns
 
         _check_wishes(keep_dirty, force)
-        return turns.redo(self._self, keep_dirty=keep_dirty, force=force, preview=preview)
+        return turns.redo(
+            self._self, keep_dirty=keep_dirty, force=force, preview=preview, expect=expect
+        )
 
     def operations(self, limit: int | None = None, before: int | None = None) -> list[Operation]:
         """The log of operations, newest first; those before a number, if it is given."""

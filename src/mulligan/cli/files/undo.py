@@ -15,6 +15,7 @@ from mulligan.cli.output import Output
 mulligan undo
 mulligan undo --preview
 mulligan undo --further             although the last turn changed nothing
+mulligan undo --expect 41           operation 41, or nothing if another was done since
 mulligan undo --keep-dirty
 """,
 )
@@ -22,12 +23,17 @@ mulligan undo --keep-dirty
 @click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
 @click.option("--force", is_flag=True, help="Overwrite what others have changed since, too.")
 @click.option("--further", is_flag=True, help="Go past a last turn that changed nothing.")
-def undo(out: Output, preview: bool, keep_dirty: bool, force: bool, further: bool) -> int:
+@click.option("--expect", type=int, metavar="N", help="Take back operation N, or nothing.")
+def undo(
+    out: Output, preview: bool, keep_dirty: bool, force: bool, further: bool, expect: int | None
+) -> int:
     """Take back the last operation that changed something; again, one further back.
 
     Whatever else was done since stays, line by line. A checkpoint changes nothing, so undo passes
     over it. It stops at a turn that changed nothing: right after one, there is nothing to undo.
     """
     with out.workspace() as workspace:
-        done = workspace.undo(keep_dirty=keep_dirty, force=force, preview=preview, further=further)
+        done = workspace.undo(
+            keep_dirty=keep_dirty, force=force, preview=preview, further=further, expect=expect
+        )
         return report(out, done)

@@ -32,7 +32,14 @@ from mulligan.cli.review.position import (
 from mulligan.cli.review.terminal import PASTED, Terminal
 from mulligan.core.coverage import raw, text
 from mulligan.core.diff import split_lines
-from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
+from mulligan.errors import (
+    Busy,
+    MulliganError,
+    NotFound,
+    NothingToUndo,
+    Unsupported,
+    WouldLoseWork,
+)
 from mulligan.workspace.results.review import PendingHunk, Review
 
 if TYPE_CHECKING:
@@ -202,11 +209,15 @@ class Sitting:
             return
         last = self.decisions[-1]
         with self._deciding():
-            # Somebody else may have done something since, and that is not meant.
-            if self._workspace.undo(preview=True).undoes != last.operation:
+            try:
+                done = self._workspace.undo(expect=last.operation)
+            except (NothingToUndo, WouldLoseWork):
                 self._say("Something else was done since; leave, and see `mulligan operations`.")
                 return
-            self._workspace.undo()
+            if done.operation is None:
+                reason = done.skipped[0].reason if done.skipped else "nothing is left of it"
+                self._say(f"Not taken back, because {reason.partition(';')[0]}.")
+                return
             self.decisions.pop()
             self._look_again(last.hunk, paths=self._only(last.path))
             self._say(f"Taken back: {last.words}")

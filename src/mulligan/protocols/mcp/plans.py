@@ -50,9 +50,9 @@ def plan_undo(workspace: Workspace, force: bool) -> tuple[str, RestoreResult]:
 def undo(workspace: Workspace, force: bool, plan: str) -> RestoreResult:
     """Carries out a plan, if it still holds; raises `WouldLoseWork` otherwise."""
     with workspace.locked():
-        name, _ = plan_undo(workspace, force)
+        name, would = plan_undo(workspace, force)
         _check(plan, name, "undo without a plan")
-        return workspace.undo(force=force)
+        return workspace.undo(force=force, expect=would.undoes)
 
 
 def _check(given: str, name: str, again: str) -> None:

@@ -251,12 +251,14 @@ def restore_files(
     return Done(_restored(done, dirty))
 
 
-def undo(desk: Desk, preview: bool, force: bool) -> Done:
-    return Done(_restored(desk.workspace.undo(preview=preview, force=force)))
+def undo(desk: Desk, preview: bool, force: bool, expect: int | None) -> Done:
+    done = desk.workspace.undo(preview=preview, force=force, expect=expect)
+    return Done(_restored(done) | _numbers(done))
 
 
-def redo(desk: Desk, preview: bool, force: bool) -> Done:
-    return Done(_restored(desk.workspace.redo(preview=preview, force=force)))
+def redo(desk: Desk, preview: bool, force: bool, expect: int | None) -> Done:
+    done = desk.workspace.redo(preview=preview, force=force, expect=expect)
+    return Done(_restored(done) | _numbers(done))
 
 
 BETWEEN = (
@@ -265,6 +267,7 @@ BETWEEN = (
 )
 PREVIEW = Argument("preview", FLAG, "Only say what would happen.", default=False)
 FORCE = Argument("force", FLAG, "Overwrite what the user changed, too.", default=False)
+EXPECT = Argument("expect", NUMBER, "The operation to take back, or nothing.")
 LIMIT = Argument("limit", NUMBER, "At most so many.", default=PAGE)
 
 COMMANDS = {
@@ -334,8 +337,10 @@ COMMANDS = {
         (Argument("targetEntryId"), Argument("snapshotHash"), Argument("files", TEXTS), PREVIEW,
          FORCE),
     ),
-    "undo": Command("Take back the last operation that changed something.", undo, (PREVIEW, FORCE)),
-    "redo": Command("Take back the last undo.", redo, (PREVIEW, FORCE)),
+    "undo": Command(
+        "Take back the last operation that changed something.", undo, (PREVIEW, FORCE, EXPECT)
+    ),
+    "redo": Command("Take back the last undo.", redo, (PREVIEW, FORCE, EXPECT)),
 }  # fmt: skip
 
 
@@ -348,6 +353,11 @@ def _restored(done: RestorePlan | RestoreResult, dirty: Iterable[str] = ()) -> d
         "dirty": sorted({*done.dirty, *_spared(done), *dirty}),
         "reasons": {each.path: each.reason for each in done.skipped},
     }
+
+
+def _numbers(done: RestoreResult) -> dict[str, int | None]:
+    """What was taken back, and the operation that did it."""
+    return {"operation": done.operation, "undoes": done.undoes}
 
 
 def _spared(done: RestorePlan | RestoreResult | None) -> list[str]:

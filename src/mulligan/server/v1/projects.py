@@ -75,6 +75,7 @@ class UndoBody(NamedTuple):
     force: Annotated[bool, About("Overwrite what others changed since.")] = False
     keep_dirty: Annotated[bool, About("Leave what is in no checkpoint.")] = False
     preview: Annotated[bool, About("Only say what would happen.")] = False
+    expect: Annotated[int | None, About("This operation, or nothing.", 0, LARGEST)] = None
 
 
 @section.get("/health", "Whether the server is there")
@@ -129,12 +130,16 @@ def operations(workspace: Workspace, query: OperationsQuery) -> Operations:
 
 @section.post("/projects/{project}/undo", "Take back the last operation that changed something")
 def undo(workspace: Workspace, body: UndoBody) -> RestoreResult:
-    return workspace.undo(force=body.force, keep_dirty=body.keep_dirty, preview=body.preview)
+    return workspace.undo(
+        force=body.force, keep_dirty=body.keep_dirty, preview=body.preview, expect=body.expect
+    )
 
 
 @section.post("/projects/{project}/redo", "Take back the last undo")
 def redo(workspace: Workspace, body: UndoBody) -> RestoreResult:
-    return workspace.redo(force=body.force, keep_dirty=body.keep_dirty, preview=body.preview)
+    return workspace.redo(
+        force=body.force, keep_dirty=body.keep_dirty, preview=body.preview, expect=body.expect
+    )
 
 
 def routes(hub: Hub) -> list[BaseRoute]:

@@ -15,7 +15,7 @@ import apsw
 from mulligan.core.coverage import text, words
 from mulligan.core.entries import STEP_SNAPSHOT, USER_INPUT, NewEntry
 from mulligan.core.tree import EMPTY_ID, Change, find
-from mulligan.errors import UsageError
+from mulligan.errors import UsageError, WouldLoseWork
 from mulligan.journal import append, checkpoints, entries, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.sessions import SessionRow
@@ -149,46 +149,75 @@ def undo(
     force: bool = False,
     preview: bool = False,
     further: bool = True,
+    expect: int | None = None,
 ) -> RestoreResult:
     """Takes back the last operation that changed something, be it an unfinished turn."""
     from mulligan.workspace.restore import run
 
     with workspace.locked():
-        if preview and any(view.base for view in views.live(workspace.journal).values()):
-            return _preview_of_open_turns(workspace, force=force, further=further)
-        split(workspace)
+        if expect is not None:
+            _check_no_open_work(workspace, expect)
+        if not preview:
+            split(workspace)
+        elif expect is None and (worked := _open_work(workspace)):
+            return _preview_of_open_turn(workspace, *worked[-1], force=force)
         return run.undo(
-            workspace, keep_dirty=keep_dirty, force=force, preview=preview, further=further
-        )
+            workspace, keep_dirty=keep_dirty, force=force, preview=preview, further=further,
+            expect=expect,
+        )  # fmt: skip
 
 
 def redo(
-    workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+    workspace: Workspace,
+    *,
+    keep_dirty: bool = False,
+    force: bool = False,
+    preview: bool = False,
+    expect: int | None = None,
 ) -> RestoreResult:
     """Takes back the last undo, unless an agent has done something since."""
     from mulligan.workspace.restore import run
 
     with workspace.locked():
+        if expect is not None:
+            _check_no_open_work(workspace, expect)
         if not preview:
             split(workspace)
-        return run.redo(workspace, keep_dirty=keep_dirty, force=force, preview=preview)
+        return run.redo(
+            workspace, keep_dirty=keep_dirty, force=force, preview=preview, expect=expect
+        )
 
 
-def _preview_of_open_turns(workspace: Workspace, *, force: bool, further: bool) -> RestoreResult:
-    """What an undo would do, without making an operation of what open turns have done."""
-    from mulligan.workspace.restore import run
-    from mulligan.workspace.restore.taking_out import taken_out
+def _check_no_open_work(workspace: Workspace, expect: int) -> None:
+    """Raises if an open turn has changed files: they would be taken back first."""
+    for number, _view in _open_work(workspace):
+        session = sessions.by_number(workspace.journal, number)
+        raise WouldLoseWork(
+            f"{(session and session.agent) or 'An agent'} has changed files since operation "
+            f"{expect}; nothing was taken back. `mulligan undo` takes back the agent's work first."
+        )
 
+
+def _open_work(workspace: Workspace) -> list[tuple[int, View]]:
+    """The sessions whose open turn has changed files, with their views."""
+    if not any(view.base for view in views.live(workspace.journal).values()):
+        return []
     with observing(workspace) as now:
         now.commit()
-        worked = [
+        return [
             (number, view)
             for number, view in now.standing.views.items()
             if view.base is not None and _work(now, view)
         ]
-    if not worked:
-        return run.undo(workspace, force=force, preview=True, further=further)
-    number, view = worked[-1]
+
+
+def _preview_of_open_turn(
+    workspace: Workspace, number: int, view: View, *, force: bool
+) -> RestoreResult:
+    """What an undo would do, without making an operation of what an open turn has done."""
+    from mulligan.workspace.restore import run
+    from mulligan.workspace.restore.taking_out import taken_out
+
     session = sessions.by_number(workspace.journal, number)
     base = view.base
 

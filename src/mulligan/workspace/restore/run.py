@@ -23,8 +23,15 @@ import apsw
 from mulligan.core.coverage import Coverage, text
 from mulligan.core.times import just_after
 from mulligan.core.tree import FILE, Change
-from mulligan.core.undo_order import next_redo, next_undo
-from mulligan.errors import Corrupt, MulliganError, NotFound, NothingToUndo, OutOfSpace
+from mulligan.core.undo_order import Step, next_redo, next_undo
+from mulligan.errors import (
+    Corrupt,
+    MulliganError,
+    NotFound,
+    NothingToUndo,
+    OutOfSpace,
+    WouldLoseWork,
+)
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.operations import OperationRow
 from mulligan.store.packs import Record
@@ -101,9 +108,12 @@ def undo(
     force: bool = False,
     preview: bool = False,
     further: bool = True,
+    expect: int | None = None,
 ) -> RestoreResult:
     with workspace.locked():
         step = next_undo(lambda up_to: operations.newest_change(workspace.journal, up_to))
+        if expect is not None:
+            _check_expected(workspace, expect, step)
         if step is None:
             raise NothingToUndo(
                 "There is nothing (more) to undo. `mulligan restore @` goes back to the latest "
@@ -117,10 +127,17 @@ def undo(
 
 
 def redo(
-    workspace: Workspace, *, keep_dirty: bool = False, force: bool = False, preview: bool = False
+    workspace: Workspace,
+    *,
+    keep_dirty: bool = False,
+    force: bool = False,
+    preview: bool = False,
+    expect: int | None = None,
 ) -> RestoreResult:
     with workspace.locked():
         step = next_redo(lambda up_to: operations.newest_change(workspace.journal, up_to))
+        if expect is not None:
+            _check_expected(workspace, expect, step)
         if step is None:
             raise NothingToUndo("There is nothing to redo: the last change was not an undo.")
         return _take_back(
@@ -243,6 +260,26 @@ def staged_as(operation: OperationRow) -> str:
     """What the folder is named after in which its new contents wait: nobody else's operation, be it
     one that has the same number in another home, may take it for its own."""
     return f"{operation.number}-{operation.before}"
+
+
+def _check_expected(workspace: Workspace, expect: int, step: Step | None) -> None:
+    """Raises unless `step`, which an undo or a redo is about to take back, is `expect`."""
+    if step is not None and step.number == expect:
+        return
+    wanted = operations.by_number(workspace.journal, expect)
+    if wanted is None:
+        raise NotFound(f"There is no operation {expect}. `mulligan operations` lists them.")
+    name = f"operation {expect} ({wanted.kind})"
+    if not wanted.changed:
+        raise NothingToUndo(f"Nothing was taken back: {name} changed nothing.")
+    since = step or operations.newest_change(workspace.journal, None)
+    if since is not None and since.number > expect and (step or not since.undoes):
+        what = root_of(workspace, since.number)
+        raise WouldLoseWork(
+            f"Nothing was taken back: operation {since.number} ({what.kind}) was done since "
+            f"{name}. `mulligan undo` takes back the latest."
+        )
+    raise NothingToUndo(f"Nothing was taken back: {name} is taken back already.")
 
 
 def _stop_at_an_idle_turn(workspace: Workspace, number: int) -> None:

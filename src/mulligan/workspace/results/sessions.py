@@ -117,7 +117,8 @@ class Navigation(NamedTuple):
     """Where a session went, and what that did to the files.
 
     `text` is the user's message that was gone back before, for editing; `files` is the plan or
-    the result, `None` where no file was to follow.
+    the result, `None` where no file was to follow. `new_leaf` is `None` at the root, before the
+    first entry. `operation` is what `undo(expect=…)` takes back, `None` where nothing moved.
     """
 
     session: str
@@ -128,6 +129,7 @@ class Navigation(NamedTuple):
     skip_files: bool
     preview: bool
     files: RestoreResult | None
+    operation: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)

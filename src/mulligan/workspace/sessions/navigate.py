@@ -147,12 +147,12 @@ def _move_leaf(
         with workspace.journal.writing() as db:
             after = now.safety(db, "Before going elsewhere in a session")
             leaf, summary = _summarized(db, owner, done, new, words)
-            now.record(
+            number = now.record(
                 db, kind="goto", after=after, before=after.id, session=owner.id, changed=True,
                 intent={"leaf": leaf, "leaf_before": owner.leaf},
             )  # fmt: skip
             sessions.update(db, owner.number, {"leaf": leaf, "updated_at": _now()})
-    return done._replace(summary_entry=summary, new_leaf=summary or done.new_leaf)
+    return done._replace(summary_entry=summary, new_leaf=summary or done.new_leaf, operation=number)
 
 
 def _move_both(
@@ -198,7 +198,10 @@ def _move_both(
         always=lambda move: True, planned=planned,
     )  # fmt: skip
     summary = made.get("summary")
-    return done._replace(files=files, summary_entry=summary, new_leaf=summary or done.new_leaf)
+    return done._replace(
+        files=files, summary_entry=summary, new_leaf=summary or done.new_leaf,
+        operation=files.operation,
+    )  # fmt: skip
 
 
 def _summarized(

@@ -31,13 +31,13 @@ export function Restore(given: {
       const done = await api.restore(project, checkpoint.checkpoint, body);
       given.close();
       const number = done.restored.length + done.deleted.length;
-      if (done.operation === null) return say("All was as it should be; nothing changed.");
-      const operations = [done.operation];
+      const { operation } = done;
+      if (operation === null) return say("All was as it should be; nothing changed.");
       say(`Restored: ${count(number, "file")} changed.`, {
         action: {
           label: "Undo",
           run: () =>
-            void takeBack(project, { kinds: ["restore"], operations }).then(
+            void takeBack(project, [operation]).then(
               () => say("All is as it was before."),
               complain,
             ),

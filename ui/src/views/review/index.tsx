@@ -14,7 +14,7 @@ import { useResource } from "../../resource";
 import { place, setQuery } from "../../router";
 import { NoProject } from "../../shell/noproject";
 import { complain, projectId, say, store, stored } from "../../state";
-import { takeBack } from "../../takeback";
+import { doAgain, lastDecision, takeBack } from "../../takeback";
 import { count } from "../../words";
 import { useContents, useFirst } from "./contents";
 import { FileList } from "./files";
@@ -139,19 +139,24 @@ function ReviewOf({ project }: { project: string }) {
     const ids = chosen.map((each) => each.hunk);
     const after = hunks.slice(at + 1).find((each) => !ids.includes(each.hunk));
     const before = hunks.slice(0, at).findLast((each) => !ids.includes(each.hunk));
+    const next = (after ?? before)?.hunk ?? null;
     setDecided((old) => new Set([...old, ...ids]));
-    setCurrent((after ?? before)?.hunk ?? null);
+    setCurrent(next);
+    const stay = (left: string[]) => {
+      setDecided((old) => new Set([...old].filter((each) => !left.includes(each))));
+      setCurrent((now) => (now === next ? left[0]! : now));
+    };
     try {
-      const left = await inOrder(async () => {
-        const settled = await settle(project, what, ids, force);
-        const { operations } = settled;
-        if (operations.length) decisions.current.push({ hunk: ids[0]!, operations });
-        return settled.left;
+      const { left, reason, decision } = await inOrder(async () => {
+        const { operations, ...rest } = await settle(project, what, ids, force);
+        const decision = { hunk: ids[0]!, operations };
+        if (operations.length) decisions.current.push(decision);
+        return { ...rest, decision };
       });
       if (left.length) {
-        restore(left);
+        stay(left);
         say(
-          `${count(left.length, "change")} left alone: somebody has changed the same lines since.`,
+          `${count(left.length, "change")} left alone: ${reason}.`,
           {
             action: {
               label: "Undo anyway",
@@ -166,40 +171,42 @@ function ReviewOf({ project }: { project: string }) {
         );
       } else {
         say(`${what === "keep" ? "Kept" : "Undid"} ${subject(chosen)}.`, {
-          action: { label: "Take back", run: () => void regret() },
+          action: { label: "Take back", run: () => void regret(decision) },
         });
       }
     } catch (problem) {
-      restore(ids);
+      stay(ids);
       complain(problem);
       await found.reload();
     }
   }
 
-  function restore(ids: string[]): void {
-    setDecided((old) => new Set([...old].filter((each) => !ids.includes(each))));
-  }
-
-  async function regret(): Promise<void> {
+  /** Take back one decision, by default the last; the server refuses where another came since. */
+  async function regret(wanted?: Decision): Promise<void> {
     try {
-      const last = await inOrder(async () => {
-        const known = decisions.current.at(-1);
-        const operations = known?.operations ?? [];
-        await takeBack(project, { kinds: ["keep", "discard"], operations });
-        return decisions.current.pop();
+      const { hunk, undos } = await inOrder(async () => {
+        const decision = wanted ?? decisions.current.at(-1);
+        const undos = await takeBack(project, decision?.operations ?? (await lastDecision(project)));
+        decisions.current = decisions.current.filter((each) => each !== decision);
+        return { hunk: decision?.hunk ?? null, undos };
       });
       setDecided(new Set());
-      say("Taken back.", {
-        action: {
-          label: "Redo",
-          run: () => void api.redo(project, {}).then(found.reload, complain),
-        },
-      });
+      say("Taken back.", { action: { label: "Redo", run: () => void decideAgain(hunk, undos) } });
       await found.reload();
-      if (last) setCurrent(last.hunk);
+      if (hunk) setCurrent(hunk);
     } catch (problem) {
       const nothing = problem instanceof Problem && problem.code === "nothing_to_undo";
-      complain(nothing ? new Error("There is nothing to take back.") : problem);
+      complain(nothing && !wanted ? new Error("There is nothing to take back.") : problem);
+    }
+  }
+
+  async function decideAgain(hunk: string | null, undos: number[]): Promise<void> {
+    try {
+      const operations = await inOrder(() => doAgain(project, undos));
+      decisions.current.push({ hunk, operations });
+      await found.reload();
+    } catch (problem) {
+      complain(problem);
     }
   }
 
@@ -384,7 +391,7 @@ function ReviewOf({ project }: { project: string }) {
 }
 
 interface Decision {
-  hunk: string;
+  hunk: string | null;
   operations: number[];
 }
 
@@ -394,11 +401,16 @@ async function settle(
   what: "keep" | "undo",
   hunks: string[],
   force: boolean,
-): Promise<{ operations: number[]; left: string[] }> {
+): Promise<{ operations: number[]; left: string[]; reason: string }> {
   if (what === "keep")
-    return { operations: (await api.keep(project, { hunks })).operations, left: [] };
+    return { operations: (await api.keep(project, { hunks })).operations, left: [], reason: "" };
   const { results, conflicts } = await api.discard(project, { hunks, force });
-  return { operations: results.flatMap((each) => each.operation ?? []), left: conflicts };
+  const operations = results.flatMap((each) => each.operation ?? []);
+  if (conflicts.length)
+    return { operations, left: conflicts, reason: "the same lines were changed since" };
+  const [skip] = results.flatMap((each) => each.skipped);
+  const reason = skip?.reason ?? "undone already";
+  return { operations, left: operations.length ? [] : hunks, reason };
 }
 
 function subject(chosen: PendingHunk[]): string {

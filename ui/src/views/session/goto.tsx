@@ -32,7 +32,9 @@ export function GoTo(given: {
     setBusy(true);
     try {
       const done = await api.goto(project, session, body);
+      const { operation } = done;
       given.gone(done);
+      if (operation === null) return say("The session is there already; nothing changed.");
       say(
         files
           ? "The session and its files are back there."
@@ -41,7 +43,7 @@ export function GoTo(given: {
           action: {
             label: "Undo",
             run: () =>
-              void takeBack(project, { kinds: ["goto"], operations: operationsOf(done) }).then(
+              void takeBack(project, [operation]).then(
                 () => say("All is as it was before."),
                 complain,
               ),
@@ -110,8 +112,4 @@ export function GoTo(given: {
       ) : null}
     </Dialog>
   );
-}
-
-function operationsOf({ files }: Navigation): number[] {
-  return files?.operation ? [files.operation] : [];
 }

@@ -1,7 +1,7 @@
 /** What of a session is not approved yet: approve it all, or go back to what was. */
 
 import { useState } from "preact/hooks";
-import { api, type RoundStatus } from "../../api";
+import { api, type RestoreResult, type RoundStatus } from "../../api";
 import { Dialog } from "../../parts/dialog";
 import { Plan } from "../../parts/plan";
 import { Skeleton, Trouble } from "../../parts/small";
@@ -22,13 +22,13 @@ export function RoundBar({
   const [resetting, setResetting] = useState(false);
   const { data } = round;
   if (!data?.has_unapproved) return null;
-  const undo = () =>
-    void takeBack(project, { kinds: ["approve", "reset"] }).then(() => round.reload(), complain);
+  const undo = (operation: number) =>
+    void takeBack(project, [operation]).then(() => round.reload(), complain);
   const approve = async () => {
     try {
-      await api.approve(project, session);
+      const { operation } = await api.approve(project, session);
       say("Approved: what is there now is what later work is compared with.", {
-        action: { label: "Undo", run: undo },
+        action: { label: "Undo", run: () => undo(operation) },
       });
       await round.reload();
     } catch (problem) {
@@ -53,9 +53,14 @@ export function RoundBar({
           project={project}
           session={session}
           close={() => setResetting(false)}
-          done={() => {
+          done={({ operation, skipped }) => {
             setResetting(false);
-            say("Back at what was approved.", { action: { label: "Undo", run: undo } });
+            if (operation === null)
+              say(`Nothing was reset: ${skipped[0]?.reason ?? "nothing had to change"}.`);
+            else
+              say("Back at what was approved.", {
+                action: { label: "Undo", run: () => undo(operation) },
+              });
             void round.reload();
           }}
         />
@@ -68,13 +73,16 @@ function ResetDialog(given: {
   project: string;
   session: string;
   close: () => void;
-  done: () => void;
+  done: (files: RestoreResult) => void;
 }) {
   const plan = useResource(
     () => api.reset(given.project, given.session, { preview: true }),
     [given.session],
   );
-  const run = () => void api.reset(given.project, given.session, {}).then(given.done, complain);
+  const run = () =>
+    void api
+      .reset(given.project, given.session, {})
+      .then(({ files }) => given.done(files), complain);
   return (
     <Dialog
       title="Reset to what was approved"

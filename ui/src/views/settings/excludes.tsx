@@ -34,7 +34,7 @@ export function ExcludesPanel({ project }: { project: string }) {
   }
 
   async function undo(operation: number): Promise<void> {
-    await takeBack(project, { kinds: ["excludes"], operations: [operation] });
+    await takeBack(project, [operation]);
     await found.reload();
   }
 
