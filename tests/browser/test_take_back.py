@@ -99,3 +99,29 @@ def test_a_change_that_could_not_be_undone_keeps_the_reader_at_it(
     expect(tab.get_by_text("Undid a change in AAA.md.")).to_be_visible()
     expect(place).to_have_text("Change 1 of 2")
     assert not (fresh.root / "AAA.md").exists()
+
+
+def test_the_first_prompt_is_rewound_to_with_its_files_and_its_text(
+    fresh: Served, open_tab: Callable[..., Any]
+) -> None:
+    with fresh.workspace() as workspace:
+        agent = Agent(workspace, "codex", "a-model", "One message")
+        agent.asked("Write a file.")
+        agent.writes("AAA.md", "one\n")
+        agent.ends()
+    tab = open_tab(fresh, f"/p/{fresh.project}/session?id={agent.session}")
+    asked = tab.locator(".entry-user_input").filter(has_text="Write a file.")
+    asked.get_by_role("button", name="Return here").click()
+    dialog = tab.get_by_role("dialog")
+    expect(dialog.locator(".plan-part").filter(has_text="Delete")).to_contain_text("AAA.md")
+    dialog.get_by_role("button", name="Return with files").click()
+    expect(tab.get_by_text("The session and its files are back there.")).to_be_visible()
+    assert not (fresh.root / "AAA.md").exists()
+    back = tab.locator(".draft")
+    expect(back).to_contain_text("You are back before this message.")
+    expect(back).to_contain_text("Write a file.")
+    other = open_tab(fresh, f"/p/{fresh.project}/session?id={agent.session}")
+    expect(other.get_by_text("Before the first message")).to_be_visible()
+    tab.get_by_role("button", name="Undo", exact=True).click()
+    expect(tab.get_by_text("All is as it was before.")).to_be_visible()
+    assert (fresh.root / "AAA.md").exists()

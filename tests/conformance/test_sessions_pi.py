@@ -479,24 +479,36 @@ def test_navigate_to_the_leaf_does_nothing(
 
 
 @pytest.mark.parametrize("open_turn", [False, True], ids=["between turns", "within a turn"])
-def test_navigate_with_files_to_before_every_message_is_refused_with_a_reason(
-    project: Path, workspace: Workspace, session: str, open_turn: bool
+@pytest.mark.parametrize("system_message", [False, True], ids=["first", "after a system message"])
+def test_navigate_to_before_the_first_message_leads_to_the_root_with_the_first_files(
+    project: Path, workspace: Workspace, session: str, open_turn: bool, system_message: bool
 ) -> None:
-    workspace.append(session, NewEntry("system_message", "before all messages"))
-    turn(project, workspace, session, "one", "echo 1 > a")
+    write(project, {"kept": "0"})
+    first = picture(project)
+    if system_message:
+        workspace.append(session, NewEntry("system_message", "before all messages"))
+    turn(project, workspace, session, "one", "echo 1 > a; rm kept")
     if open_turn:
         workspace.begin_turn(session, "two")
         write(project, {"a": "2"})
-    before, files = journal_of(workspace), fingerprint(project)
+    old, files = workspace.session(session).leaf, picture(project)
     message = message_of(workspace, session, "one")
-    for target in (message.id, message.parent or ""):
-        for preview in (True, False):
-            with pytest.raises(mulligan.WouldLoseWork, match="--no-files"):
-                workspace.goto(target, session=session, preview=preview)
-    assert (journal_of(workspace), fingerprint(project)) == (before, files)
-    done = workspace.goto(message.id, session=session, skip_files=True)
-    assert (done.text, done.new_leaf) == ("one", message.parent)
-    assert fingerprint(project) == files
+    assert (message.parent is None) is not system_message
+    plan = workspace.goto(message.id, session=session, preview=True)
+    assert picture(project) == files and workspace.session(session).leaf == old
+    done = workspace.goto(message.id, session=session)
+    assert plan.files is not None and done.files is not None
+    assert (plan.files.restored, plan.files.deleted) == (done.files.restored, done.files.deleted)
+    assert (done.text, done.new_leaf, done.files.skipped) == ("one", message.parent, ())
+    assert workspace.session(session).leaf == message.parent
+    assert picture(project) == first
+    workspace.undo(expect=done.operation)
+    assert picture(project) == files
+    done = workspace.goto(message.id, session=session)
+    turn(project, workspace, session, "one, said better", "echo better > a")
+    said = [each.content for each in workspace.conversation(session) if each.type == "user_input"]
+    assert said == ["one, said better"]
+    assert workspace.goto(message.id, session=session, skip_files=True).text == "one"
 
 
 def test_navigate_finds_entries_by_prefix_label_and_number(

@@ -29,7 +29,6 @@ from hypothesis.stateful import (
 import mulligan
 from mulligan import Workspace
 from mulligan.core.entries import TYPES, NewEntry
-from mulligan.errors import WouldLoseWork
 from mulligan.workspace.results.sessions import Entry
 
 PLACES = st.integers(0, 30)
@@ -173,14 +172,6 @@ class Sessions(RuleBasedStateMachine):
         if target is None:
             return
         old, disk, count = talk.leaf, self.disk(), len(talk.entries)
-        new = self.stands_at(talk, target)
-        if target != old and not any(
-            talk.entries[each].type == "user_input" for each in talk.path(new)
-        ):
-            with pytest.raises(WouldLoseWork):
-                self.workspace.goto(target, session=session)
-            assert self.workspace.count_entries(session) == count and self.disk() == disk
-            return
         plan = self.workspace.goto(target, session=session, preview=True)
         assert self.workspace.count_entries(session) == count and self.disk() == disk
         done = self.workspace.goto(target, session=session, summarize=summarize)

@@ -206,7 +206,11 @@ def test_branches_labels_forks_and_going_back(opened: Api, project: Path) -> Non
     assert (project / "new.txt").exists() and not (project / "newer.txt").exists()
     assert opened.put(f"{at}/entries/{first}/label", {"label": None})["label"] is None
     only = said[0]["entry"]
-    assert opened.post(f"{at}/goto", {"entry": only}, 409) == "would_lose_work"
+    went = opened.post(f"{at}/goto", {"entry": only})
+    assert went["new_leaf"] is None and went["text"] == said[0]["content"]
+    assert opened.get(at)["leaf"] is None and not (project / "new.txt").exists()
+    assert opened.post("/undo", {"expect": went["operation"]})["undoes"] == went["operation"]
+    assert (project / "new.txt").exists()
     forked = opened.post(f"{at}/fork", {"title": "Another way"}, 201)
     assert forked["forked_from"] is not None
     opened.post(

@@ -172,7 +172,11 @@ def test_pi_5_a_message_as_the_target_is_gone_back_before_and_handed_back(
     moved = rpc.ask("navigate_tree", targetId=message.id)
     assert moved["newLeafId"] == message.parent and moved["editorText"] == "turn 2"
     first = next(e for e in workspace.conversation(session) if e.content == "turn 0")
-    assert rpc.fail("navigate_tree", targetId=first.id)["code"] == "would_lose_work"
+    assert first.parent is None
+    moved = rpc.ask("navigate_tree", targetId=first.id)
+    assert moved["newLeafId"] is None and moved["editorText"] == "turn 0"
+    assert moved["files"]["skipped"] == []
+    assert workspace.session(session).leaf is None
 
 
 def test_pi_6_skipped_files_are_kept_on_the_summary_and_only_there(

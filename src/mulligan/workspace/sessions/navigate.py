@@ -22,7 +22,7 @@ from mulligan.core.entries import (
     NewEntry,
 )
 from mulligan.core.times import just_after
-from mulligan.errors import NotFound, WouldLoseWork
+from mulligan.errors import NotFound
 from mulligan.journal import append, entries, sessions
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
@@ -70,11 +70,6 @@ def goto(
         )  # fmt: skip
         if target.seq == owner.leaf and not (force and not skip_files):
             return done._replace(new_leaf=target.id, text=None)
-        if not skip_files and not _has_message(workspace, owner, new):
-            raise WouldLoseWork(
-                "Going there with the files would leave no message of the session standing. Go "
-                "with --no-files, or restore the checkpoint itself. Nothing was changed."
-            )
         if not preview:
             split(workspace)
             owner = sessions.resolve(workspace.journal, owner.id)
@@ -257,13 +252,6 @@ def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> s
         lines.append(f"- {calls} tool calls")
     lines += [f"- {kind} {path}" for path, kind in sorted(files.items())]
     return "\n".join(lines)
-
-
-def _has_message(workspace: Workspace, owner: SessionRow, leaf: EntryRow | None) -> bool:
-    found = leaf and entries.on_path(
-        workspace.journal, owner.number, leaf.seq, types=(USER_INPUT,), limit=1
-    )
-    return bool(found)
 
 
 def _parent(workspace: Workspace, owner: SessionRow, row: EntryRow) -> EntryRow | None:

@@ -24,6 +24,8 @@ export function Conversation(given: {
   act: Pick<Act, "goTo" | "fork" | "label">;
   draft: string | null;
   dropDraft: () => void;
+  /** Something was said, on branches that were left: the session stands before all of it. */
+  atRoot: boolean;
 }) {
   const { project, session, path, target } = given;
   const { shown } = path;
@@ -64,7 +66,11 @@ export function Conversation(given: {
     return <Trouble problem={path.problem} retry={() => void path.reload()} />;
   if (!shown) return <Skeleton lines={7} height={72} />;
   if (!entries.length && given.draft === null)
-    return (
+    return given.atRoot ? (
+      <Empty icon="session" title="Before the first message">
+        <p>The session stands at its root. What was said is on the branches beside.</p>
+      </Empty>
+    ) : (
       <Empty icon="session" title="Nothing was said yet">
         <p>What the agent says and does appears here as it happens.</p>
       </Empty>

@@ -135,6 +135,7 @@ function One({ project, session }: { project: string; session: string }) {
             }}
             draft={draft}
             dropDraft={() => setDraft(null)}
+            atRoot={Boolean(graph.drawn?.nodes.length)}
           />
         </div>
         <Side
