@@ -114,3 +114,12 @@ def test_an_agent_that_works_is_followed_to_the_end(
             agent.says(f"Sentence {number}.\n\nAnd another.")
         expect(tab.get_by_text("Sentence 39.")).to_be_in_viewport()
         agent.ends()
+
+
+def test_badge_and_card_have_their_counts_on_a_first_load(
+    served: Served, open_tab: Callable[..., Any]
+) -> None:
+    # A server that was just started, and that has not opened the project for anybody yet.
+    tab = open_tab(served)
+    expect(tab.locator(".rail-count")).to_have_text("9")
+    expect(tab.locator(".card-pending")).to_contain_text("+")

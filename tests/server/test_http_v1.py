@@ -15,6 +15,7 @@ from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.server.openapi import endpoints
 from mulligan.workspace.project import project_of_log, register
+from mulligan.workspace.workspace import open_workspace
 
 
 def job(api: Api, id: str) -> Any:
@@ -223,6 +224,23 @@ def test_branches_labels_forks_and_going_back(opened: Api, project: Path) -> Non
     assert len(tree["branches"]) > 1
     assert tree["leaf"] == active["last"]["entry"]
     assert active["first"]["content"] == "again"
+
+
+def test_one_project_says_what_waits_though_nobody_has_opened_it(
+    api: Api, server: Server, project: Path, tmp_path: Path
+) -> None:
+    with open_workspace(project, home=str(server.home)) as workspace:
+        session = workspace.new_session(agent="robot").id
+        workspace.begin_turn(session, "go")
+        (project / "new.txt").write_text("new\n")
+        workspace.end_turn(session)
+    with open_workspace(tmp_path, home=str(server.home)) as workspace:
+        workspace.checkpoint()
+    rows = {each["root"]: each for each in api.get("/projects")["projects"]}
+    assert "pending" not in rows[str(project)]
+    assert rows[str(tmp_path)]["pending"] == {}
+    one = api.get(f"/projects/{rows[str(project)]['project']}")
+    assert one["pending"][session]["files"] == 1
 
 
 def test_what_a_turn_modified_and_one_file_of_it(opened: Api, project: Path) -> None:

@@ -79,6 +79,7 @@ export interface SearchQuery extends Given {
 export const api = {
   health: () => get<Health>("/health"),
   projects: () => get<{ projects: ProjectRow[] }>("/projects"),
+  project: (project: string) => get<ProjectRow>("/projects/{project}", { project }),
   openProject: (path: string) => post<ProjectRow>("/projects", {}, { path }),
 
   sessions: (project: string, query: Given) =>

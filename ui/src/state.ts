@@ -5,6 +5,9 @@ import { api, type ProjectRow } from "./api";
 import { listen } from "./live";
 import { place } from "./router";
 
+/** As many as the start page shows cards. */
+export const MOST_COUNTED = 24;
+
 export const projects = signal<ProjectRow[] | null>(null);
 export const projectsProblem = signal<Error | null>(null);
 
@@ -32,8 +35,33 @@ export async function loadProjects(): Promise<void> {
   try {
     projects.value = (await api.projects()).projects;
     projectsProblem.value = null;
+    void countPending();
   } catch (problem) {
     projectsProblem.value = problem as Error;
+  }
+}
+
+/** Projects whose pending changes are being asked for. */
+const counting = new Set<string>();
+
+/** Count what is pending in projects that the server has not opened, the current one first. */
+async function countPending(): Promise<void> {
+  const here = projectId.peek();
+  const unknown = (projects.peek() ?? [])
+    .slice(0, MOST_COUNTED)
+    .filter((each) => !each.pending && each.exists && !counting.has(each.project))
+    .sort((one, other) => Number(other.project === here) - Number(one.project === here));
+  for (const { project } of unknown) {
+    if (counting.has(project)) continue;
+    counting.add(project);
+    try {
+      const row = await api.project(project);
+      projects.value = projects.peek()!.map((each) => (each.project === project ? row : each));
+    } catch {
+      // The next event asks again.
+    } finally {
+      counting.delete(project);
+    }
   }
 }
 

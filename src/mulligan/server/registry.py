@@ -22,7 +22,7 @@ import anyio.to_thread
 from mulligan.core.coverage import text
 from mulligan.core.times import rfc3339
 from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
-from mulligan.journal import checkpoints, sessions
+from mulligan.journal import checkpoints, sessions, views
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.server.background import Job, Jobs, Work
@@ -46,7 +46,8 @@ PATIENCE = 10.0
 class ProjectRow(TypedDict):
     """A project that has data in the home. `problem` says why it cannot be read, if so.
 
-    `pending` says what waits for a decision, by session, of projects that the server has open.
+    `pending` says what waits for a decision, by session. A list leaves it out where something waits
+    in a project that the server has not opened yet; asking for that one project opens it.
     """
 
     project: str
@@ -126,6 +127,10 @@ class Hub:
         if not create and not os.path.exists(project.path("journal.sqlite")):
             raise NotFound(f"There is no checkpoint of {text(project.root)} yet.")
         return self._open_one(project)
+
+    def opened(self, project: str) -> Workspace:
+        """The workspace of a project by its id, for a thread; raises `NotFound`."""
+        return self._opened(project).workspace
 
     def if_open(self, project: str) -> Workspace | None:
         """The workspace of a project, if it happens to be open."""
@@ -249,7 +254,7 @@ class Hub:
             counts = self._counts(project)
         except (MulliganError, OSError) as raised:
             problem = str(raised)
-        return {
+        row: ProjectRow = {
             "project": project.id,
             "root": root,
             "name": os.path.basename(root) or root,
@@ -260,6 +265,9 @@ class Hub:
             "updated_at": counts.updated_at,
             "problem": problem,
         }
+        if not counts.undecided:
+            row["pending"] = {}
+        return row
 
     def _counts(self, project: Project) -> _Counts:
         """Read from the journal alone: to be counted, a project need not be opened."""
@@ -382,6 +390,8 @@ class _Counts(NamedTuple):
     sessions: int = 0
     checkpoints: int = 0
     updated_at: str | None = None
+    undecided: bool = False
+    """Whether any session has pending work, or a turn that may make some."""
 
 
 def _counted(journal: Database) -> _Counts:
@@ -389,4 +399,7 @@ def _counted(journal: Database) -> _Counts:
     latest = checkpoints.latest(journal)
     times = [each.updated_at for each in newest]
     times += [latest.created_at] if latest is not None else []
-    return _Counts(sessions.count(journal), checkpoints.count(journal), max(times, default=None))
+    return _Counts(
+        sessions.count(journal), checkpoints.count(journal), max(times, default=None),
+        bool(views.live(journal)),
+    )  # fmt: skip

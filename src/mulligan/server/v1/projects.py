@@ -100,9 +100,12 @@ def open_project(hub: Hub, body: OpenProject) -> ProjectRow:
     return _with_pending(hub, hub.described(found.workspace.project.id))
 
 
-@section.get("/projects/{project}", "One project")
+@section.get("/projects/{project}", "One project, with what waits for a decision")
 def project(hub: Hub, project: str) -> ProjectRow:
-    return _with_pending(hub, hub.described(project))
+    row = hub.described(project)
+    if "pending" not in row:
+        row["pending"] = pending_stats(hub.opened(project))
+    return row
 
 
 @section.get("/projects/{project}/status", "What changed since the last checkpoint")
@@ -158,7 +161,7 @@ def pending_stats(workspace: Workspace) -> dict[str, PendingStats]:
 
 
 def _with_pending(hub: Hub, row: ProjectRow) -> ProjectRow:
-    opened = hub.if_open(row["project"])
+    opened = hub.if_open(row["project"]) if "pending" not in row else None
     if opened is not None:
         row["pending"] = pending_stats(opened)
     return row

@@ -7,7 +7,7 @@ import { listen } from "../../live";
 import { Icon } from "../../parts/icons";
 import { Badge, Empty, Moment, Skeleton, Trouble } from "../../parts/small";
 import { go, place, setQuery, to } from "../../router";
-import { complain, loadProjects, projects, projectsProblem } from "../../state";
+import { complain, loadProjects, MOST_COUNTED, projects, projectsProblem } from "../../state";
 import { count, day, status } from "../../words";
 import { Merged, type Found } from "./merged";
 
@@ -168,7 +168,7 @@ function Sessions({ all }: { all: ProjectRow[] }) {
 function Cards({ all, only }: { all: ProjectRow[]; only: string | null }) {
   return (
     <ul class="cards" aria-label="Projects">
-      {all.slice(0, 24).map((each) => {
+      {all.slice(0, MOST_COUNTED).map((each) => {
         const pending = Object.values(each.pending ?? {});
         const sum = {
           additions: pending.reduce((total, one) => total + one.additions, 0),
