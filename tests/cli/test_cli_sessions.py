@@ -327,7 +327,6 @@ def test_goto_leaves_the_users_own_edits_alone_unless_forced(
 
 def test_goto_refuses_what_it_cannot_do(project: Path, workspace: Workspace) -> None:
     session, messages = story(workspace)
-    quick("goto", messages[0], project=project, code=4)
     quick("goto", "nonsense", project=project, code=3)
     quick("goto", messages[1], "--session", "nonsense", project=project, code=3)
     quick("goto", "#4", "--session", session, "--no-files", project=project)
