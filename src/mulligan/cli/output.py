@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mulligan.core.coverage import Coverage, raw, text
+from mulligan.core.invisible import escape_invisible
 from mulligan.core.times import nanoseconds
 
 if TYPE_CHECKING:
@@ -265,10 +266,13 @@ def telling(ids: Iterable[str], least: int = 8) -> int:
 
 
 def shown(path: str) -> str:
-    """A path that cannot disturb a terminal: control characters and odd bytes are escaped."""
-    if path.isprintable():
-        return path
-    return "".join(each if each.isprintable() else _escaped(each) for each in path)
+    """Escape what a terminal would act on, or a reader would not see."""
+    return escape_invisible(path, _escaped)
+
+
+def said(prose: str) -> str:
+    """Escape a title or a message for a terminal; emoji and blanks stay."""
+    return escape_invisible(prose, _escaped, prose=True)
 
 
 def tame(line: str) -> str:

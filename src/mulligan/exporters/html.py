@@ -13,6 +13,7 @@ from html import escape
 from typing import Final
 
 from mulligan.core.entries import ERROR, SUCCESS
+from mulligan.core.invisible import escape_invisible, is_hidden
 from mulligan.exporters.html_style import STYLE
 from mulligan.exporters.reading import (
     Call,
@@ -30,8 +31,6 @@ from mulligan.exporters.records import Entry, FileChange, Story
 
 LINES: Final = {"+": "new", "-": "old"}
 MARKS: Final = {SUCCESS: "✓", ERROR: "✗"}
-TURNING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
-"""They reorder what is read, and so can make code look like other code."""
 
 _FENCED: Final = re.compile(
     r"^ {0,3}(`{3,}|~{3,})([^\n]*)\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.M | re.S
@@ -160,17 +159,18 @@ def _paragraph(text: str) -> str:
 
 
 def _text(text: str | None) -> str:
-    """Text that is only text: escaped, and without characters that HTML forbids."""
-    clean = writable(text or "")
-    if not clean.isprintable():
-        clean = "".join(_visible(each) for each in clean)
-    return escape(clean, quote=True)
+    """Escape text for HTML, mark what a reader would not see, drop what HTML forbids."""
+    return escape(escape_invisible(writable(text or ""), _marked, prose=True), quote=True)
 
 
-def _visible(character: str) -> str:
-    if character in "\n\t" or (character >= " " and not "\x7f" <= character <= "\x9f"):
-        return f"\\u{ord(character):04x}" if character in TURNING else character
-    return "" if character == "\r" else "\ufffd"
+def _marked(character: str) -> str:
+    if character in "\n\t":
+        return character
+    if character == "\r":
+        return ""
+    if character < " " or "\x7f" <= character <= "\x9f":
+        return "\ufffd"
+    return f"\\u{ord(character):04x}" if is_hidden(character) else character
 
 
 def _moment(moment: str) -> str:

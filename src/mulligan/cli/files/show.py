@@ -9,7 +9,7 @@ import click
 
 from mulligan.cli.complete import checkpoint_names
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, plural, shown, size, uncovered
+from mulligan.cli.output import Output, ago, plural, said, shown, size, uncovered
 
 
 @command(
@@ -47,7 +47,7 @@ def show(out: Output, name: str) -> None:
         return
     out.say(f"checkpoint {found.id}  {found.kind}  {found.created_at} ({ago(found.created_at)})")
     if found.message:
-        out.say(f"  {shown(found.message)}")
+        out.say(f"  {said(found.message)}")
     out.say(f"  tree {found.tree}")
     out.say(f"  {plural(found.files, 'file')}, {size(found.bytes)}")
     for line in uncovered(found.coverage):

@@ -1,7 +1,7 @@
 """Text for a terminal's cells: what it looks like, how wide it is, and where to cut it.
 
 Nothing that comes out of `safe` can move the cursor, change a colour, or turn the direction of
-the text around it: what is not printable is shown as its bytes.
+the text around it, and nothing in it is unseen: what a reader would not see is shown as its bytes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mulligan.cli.output import shown
+from mulligan.core.invisible import all_visible
 
 TAB = 4
 CUT = "…"
@@ -25,7 +26,7 @@ class Span(NamedTuple):
 
 def safe(text: str) -> str:
     """Text as it may be shown, with tabs as spaces."""
-    if text.isprintable():
+    if all_visible(text):
         return text
     parts: list[str] = []
     column = 0

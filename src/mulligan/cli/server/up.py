@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, uncovered
+from mulligan.cli.output import Output, plural, shown, uncovered
 from mulligan.errors import MulliganError, UsageError
 from mulligan.server.page_files import write_page_file
 from mulligan.server.server_file import Address, ask, running
@@ -65,7 +65,7 @@ def protect(out: Output) -> str:
             return project
         first = workspace.checkpoint("First checkpoint", kind="initial")
         out.clear_progress()
-        out.say(f"First checkpoint of {workspace.root}: {plural(first.files, 'file')}.")
+        out.say(f"First checkpoint of {shown(workspace.root)}: {plural(first.files, 'file')}.")
         for line in uncovered(first.coverage, 5):
             out.say(line)
     return project

@@ -46,7 +46,7 @@ def watch(out: Output, checkpoint_after: float | None) -> None:
             out.clear_progress()
             files = plural(watching.first.files, "file")
             out.say(f"First checkpoint {watching.first.id}: {files}.")
-        out.say(f"Watching {workspace.root}; Ctrl-C ends it.")
+        out.say(f"Watching {shown(workspace.root)}; Ctrl-C ends it.")
         if out.as_json:
             click.echo(json.dumps({"watching": workspace.root}))
         changed_at: float | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from mulligan.cli.output import STATUS_COLOURS, ago, brief, plural, shown
+from mulligan.cli.output import STATUS_COLOURS, ago, brief, plural, said, shown
 from mulligan.core.entries import ERROR, SUCCESS
 from mulligan.exporters.reading import (
     Call,
@@ -29,7 +29,7 @@ MARKS = {SUCCESS: click.style("✓", fg="green"), ERROR: click.style("✗", fg="
 
 
 def headline(session: Session) -> Iterator[str]:
-    title = shown(title_of(session.title, 200)) or "(no title)"
+    title = said(title_of(session.title, 200)) or "(no title)"
     yield click.style(title, bold=True)
     facts = [session.agent, session.model or "", session.status.replace("_", " ")]
     words = " · ".join(shown(each) for each in facts if each)
@@ -76,7 +76,7 @@ def _lines(piece: Piece, full: bool) -> Iterator[str]:
             colour = WHO.get(who)
             name = click.style(who, fg=colour, bold=aloud, dim=not aloud)
             yield f"{name}  {click.style(ago(entry.created_at), dim=True)}{mark}"
-            yield from _text(text, None if full else FOLDED, dim=not aloud)
+            yield from _text(text, None if full else FOLDED, dim=not aloud, prose=True)
         case Call(_, name, subject, state, took):
             end = MARKS.get(state, click.style(shown(state) or "?", dim=True))
             about = shown(subject if full else title_of(subject, 90))
@@ -97,8 +97,8 @@ def _lines(piece: Piece, full: bool) -> Iterator[str]:
             if not full and len(changes) > FOLDED:
                 yield f"      … and {len(changes) - FOLDED:,} more"
         case Note(_, title, text):
-            yield click.style(f"  ┄ {shown(title)}", fg="magenta") + mark
-            yield from _text(text, None if full else FOLDED, indent=4, dim=True)
+            yield click.style(f"  ┄ {said(title)}", fg="magenta") + mark
+            yield from _text(text, None if full else FOLDED, indent=4, dim=True, prose=True)
 
 
 def _mark(piece: Piece) -> str:
@@ -121,10 +121,12 @@ def _change(change: FileChange) -> str:
     return f"{click.style(shown(change.status), fg=colour)} {shown(change.path)}{counts}"
 
 
-def _text(text: str, limit: int | None, *, indent: int = 2, dim: bool = False) -> Iterator[str]:
+def _text(
+    text: str, limit: int | None, *, indent: int = 2, dim: bool = False, prose: bool = False
+) -> Iterator[str]:
     lines = text.expandtabs(4).strip("\n").splitlines() if text.strip() else []
-    for line in lines[:limit]:
-        yield " " * indent + (click.style(shown(line), dim=True) if dim else shown(line))
+    for line in map(said if prose else shown, lines[:limit]):
+        yield " " * indent + (click.style(line, dim=True) if dim else line)
     if limit is not None and len(lines) > limit:
         rest = plural(len(lines) - limit, "more line")
         yield " " * indent + click.style(f"… {rest}", dim=True)

@@ -9,7 +9,7 @@ import click
 from mulligan.cli.complete import entry_names, session_names
 from mulligan.cli.files.restored import report
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, shown
+from mulligan.cli.output import Output, plural, said, shown
 from mulligan.exporters.reading import title_of
 from mulligan.workspace.results.sessions import Navigation, Session
 
@@ -73,7 +73,7 @@ def _words(done: Navigation) -> str:
             "`--force` brings the files there too."
         )
     place = (done.new_leaf or "")[:8] or "its beginning"
-    before = f', before "{shown(title_of(done.text, 50))}"' if done.text is not None else ""
+    before = f', before "{said(title_of(done.text, 50))}"' if done.text is not None else ""
     if done.preview:
         return f"Would move session {done.session[:8]} to {place}{before}. Nothing was changed."
     what = "the files stay as they are"
@@ -98,14 +98,16 @@ def _say_how_to_go_on(out: Output, session: Session, entry: str | None) -> None:
     if go_on is not None:
         out.say(f"To go on with the conversation: `{go_on}`; {way_back(session)}.")
     elif session.source is not None or session.agent in AGENTS:
-        out.say(f"The conversation itself stays as it is: {session.agent} cannot be resumed.")
+        out.say(
+            f"The conversation itself stays as it is: {shown(session.agent)} cannot be resumed."
+        )
 
 
 def _print(out: Output, message: str) -> None:
     """The message: exactly for a program, harmless for a terminal."""
     if sys.stdout.isatty():
         for line in message.expandtabs(4).splitlines():
-            out.line(shown(line))
+            out.line(said(line))
     else:
         sys.stdout.buffer.write(message.encode() + b"\n")
         sys.stdout.buffer.flush()

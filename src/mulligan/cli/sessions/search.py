@@ -12,7 +12,7 @@ import click
 
 from mulligan.cli.group import command
 from mulligan.cli.maintenance.forget import UNITS
-from mulligan.cli.output import Output, Progress, ago, brief, plural, shown
+from mulligan.cli.output import Output, Progress, ago, brief, plural, said, shown
 from mulligan.core.entries import TYPES
 from mulligan.core.times import rfc3339
 from mulligan.errors import UsageError
@@ -166,7 +166,7 @@ def _lines(found: Found, everywhere: bool) -> Iterator[str]:
 
 
 def _headline(hit: Hit) -> str:
-    title = click.style(shown(" ".join(hit.title.split())) or "untitled", bold=True)
+    title = click.style(said(" ".join(hit.title.split())) or "untitled", bold=True)
     facts = [hit.agent, WORDS.get(hit.type, hit.type), ago(hit.created_at)]
     return f"{title}  " + click.style(" · ".join(shown(fact) for fact in facts if fact), dim=True)
 

@@ -8,7 +8,7 @@ import click
 
 from mulligan.cli.complete import entry_names, session_names
 from mulligan.cli.group import Nested, command
-from mulligan.cli.output import Output, exit_status, plural, shown
+from mulligan.cli.output import Output, exit_status, plural, said, shown
 from mulligan.cli.sessions.conversation import conversation, headline
 from mulligan.cli.sessions.session_status import status
 from mulligan.errors import UsageError, WouldLoseWork
@@ -114,7 +114,7 @@ def title(out: Output, session: str, text: str) -> None:
     if out.as_json:
         out.data(changed.as_json())
         return
-    out.say(f"Session {changed.id[:8]} is titled: {shown(changed.title)}")
+    out.say(f"Session {changed.id[:8]} is titled: {said(changed.title)}")
 
 
 @command(
@@ -148,7 +148,7 @@ def _ask(out: Output, workspace: Workspace, session: str, title: str) -> None:
         raise UsageError("This cannot be undone, and nobody can be asked here; say --yes.")
     count = plural(workspace.count_entries(session), "record")
     out.clear_progress()
-    question = f"Delete session {session[:8]} ({shown(title) or 'no title'}) with {count}?"
+    question = f"Delete session {session[:8]} ({said(title) or 'no title'}) with {count}?"
     click.confirm(question, abort=True, err=True)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, brief, plural, shown, telling
+from mulligan.cli.output import Output, ago, brief, plural, said, shown, telling
 from mulligan.core.entries import STATUSES
 from mulligan.errors import Busy, MulliganError, NotWritable, OutOfSpace, UsageError
 from mulligan.exporters.reading import title_of
@@ -123,7 +123,7 @@ def _lines(page: SessionPage, pending: Pending, everywhere: bool) -> Iterator[st
             columns.append(click.style(f"{shown(each.model or ''):{models}}", dim=True))
         if width:
             columns.append(" " * (width - len(plain)) + styled)
-        columns.append(shown(title_of(each.title)) or click.style("(no title)", dim=True))
+        columns.append(said(title_of(each.title)) or click.style("(no title)", dim=True))
         if everywhere:
             columns.append(click.style(shown(each.project), dim=True))
         yield "  ".join(columns).rstrip()

@@ -12,7 +12,7 @@ import click
 
 from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, brief, plural, shown
+from mulligan.cli.output import Output, ago, brief, plural, said, shown
 from mulligan.core.entries import (
     BRANCH_SUMMARY,
     COMPACT_MARKER,
@@ -183,7 +183,7 @@ def _row(shape: Shape, entry: Entry, prefix: str, width: int) -> Row:
     here = entry.id == shape.session.leaf
     symbol = click.style(SYMBOLS.get(entry.type, "○"), fg=COLOURS.get(entry.type), bold=here)
     name = click.style(brief(entry.id), fg="yellow")
-    text = shown(title_of(_about(entry), max(20, width - len(prefix) - 34)))
+    text = said(title_of(_about(entry), max(20, width - len(prefix) - 34)))
     if entry.id not in shape.active:
         text = click.style(text, dim=True)
     label = click.style(f"  [{shown(entry.label)}]", fg="magenta") if entry.label else ""
