@@ -76,7 +76,7 @@ class OutOfSpace(MulliganError):
 
 
 class NotWritable(MulliganError):
-    """Its code is that of any failure: there is nothing else to do about it."""
+    code = "not_writable"
 
 
 class Unsupported(MulliganError):

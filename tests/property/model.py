@@ -38,6 +38,8 @@ Wish = Mapping[bytes, Thing | None]
 # Of the default excludes, those that the tests make use of.
 DEFAULT_DIRECTORIES = (b"node_modules", b"build", b"logs", b".env")
 DEFAULT_SUFFIXES = (b".log",)
+RULE_FILES = (b".gitignore", b".mulliganignore", b".mulligan.toml")
+"""No rule of git's leaves them out: one could hide itself from the undo of its turn."""
 
 
 class Scope(NamedTuple):
@@ -120,6 +122,8 @@ def _judge(picture: Mapping[bytes, Thing], path: bytes, is_directory: bool) -> s
     name = path.rpartition(b"/")[2]
     if (is_directory and name in DEFAULT_DIRECTORIES) or name.endswith(DEFAULT_SUFFIXES):
         return "default"
+    if name in RULE_FILES:
+        return None
     for directory in (b"", *parents(path)):
         rules = picture.get(join(directory, b".gitignore"))
         if rules is None or rules.kind != "file":

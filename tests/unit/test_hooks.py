@@ -878,7 +878,13 @@ def test_a_field_that_is_no_path_or_no_text_never_reaches_the_agent(
     field: str, odd: str, project: Path, mulligan_home: Path
 ) -> None:
     payload = PROMPTS["claude-code"] | {"cwd": str(project)} | {field: odd}
-    assert hook("claude-code", payload, project).stdout == b""
+    done = hook("claude-code", payload, project)
+    assert (done.returncode, done.stderr) == (0, b"")
+    if field == "cwd":
+        # There is no project to record it in: its user is told that the prompt goes unprotected.
+        assert told_of_prompt(done, "claude-code", refused=False)
+    else:
+        assert done.stdout == b""
     assert (mulligan_home / "hooks.log").exists() == (field == "cwd")
 
 
@@ -889,7 +895,8 @@ def test_settings_that_cannot_be_read_are_no_traceback_for_the_agent(
     mulligan_home.mkdir(exist_ok=True)
     (mulligan_home / "config.toml").write_text(settings)
     done = hook("claude-code", PROMPTS["claude-code"] | {"cwd": str(project)}, project)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "config.toml" in told_of_prompt(done, "claude-code", refused=False)
     assert "config.toml" in (mulligan_home / "hooks.log").read_text()
 
 
@@ -1030,7 +1037,7 @@ def test_a_prompt_in_a_home_directory_is_refused_where_the_user_is_strict(
     options = ["--strict"] if strict == "by option" else []
     payload = PROMPTS["claude-code"] | {"cwd": os.environ["HOME"]}
     done = hook("claude-code", payload, project, *options)
-    assert "not a project" in told_of_prompt(done, "claude-code", refused=True)
+    assert "it is a home directory" in told_of_prompt(done, "claude-code", refused=True)
 
 
 def test_a_hook_waits_for_its_turn_in_a_busy_project(project: Path) -> None:

@@ -36,6 +36,7 @@ EXIT = {
     "missing_object": 1,
     "newer_format": 1,
     "out_of_space": 1,
+    "not_writable": 1,
     "unsupported": 1,
 }
 """0 done, 1 failed, 2 wrong usage, 3 not found, 4 would lose work, 5 busy."""

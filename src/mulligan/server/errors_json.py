@@ -39,6 +39,7 @@ STATUS = {
     "missing_object": 500,
     "newer_format": 500,
     "out_of_space": 507,
+    "not_writable": 500,
     "unsupported": 501,
     "unauthorized": 401,
     "forbidden": 403,

@@ -39,7 +39,8 @@ MEANINGS = {
     "416": "No such part of the file: range.",
     "423": "Another process holds the project: busy.",
     "429": "Too much is going on: too_many.",
-    "500": "Something is wrong with what is stored, or here: corrupt, newer_format, failed.",
+    "500": "Something is wrong with what is stored, or here: corrupt, newer_format, "
+    "not_writable, failed.",
     "501": "This cannot work here: unsupported.",
     "507": "The disk is full: out_of_space.",
 }

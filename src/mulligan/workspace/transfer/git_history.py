@@ -16,8 +16,8 @@ from mulligan.journal.checkpoints import IMPORTED, CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View, of_session
+from mulligan.workspace.attribution.turns import round_name
 from mulligan.workspace.review.rounds import endings
-from mulligan.workspace.sessions.turns import round_name
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
