@@ -67,6 +67,15 @@ def update(db: apsw.Connection, number: int, values: Mapping[str, Any]) -> None:
     db.execute(f"UPDATE sessions SET {sets} WHERE number = ?", (*given.values(), number))
 
 
+def stop(db: apsw.Connection, row: SessionRow) -> None:
+    """Mark a session as stopped, unless it has changed hands since `row` was read."""
+    db.execute(
+        "UPDATE sessions SET status = 'stopped', process = NULL "
+        "WHERE number = ? AND process IS ? AND updated_at = ?",
+        (row.number, row.process, row.updated_at),
+    )
+
+
 def delete(db: apsw.Connection, number: int) -> None:
     """Drops a session with all that belongs to it."""
     db.execute("DELETE FROM sessions WHERE number = ?", (number,))

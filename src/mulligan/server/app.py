@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -41,9 +42,11 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         hub.start()
+        checking = asyncio.create_task(hub.stop_dead_sessions())
         try:
             yield
         finally:
+            checking.cancel()
             await hub.close()
 
     routes = list(more)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import struct
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from mulligan.server.peer import peer_credentials
 
 HEADER_SECONDS = 10.0
 GONE_MILLISECONDS = 60_000
@@ -28,8 +29,8 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
-        self.app_state = self.app_state | {"abort": transport.abort}
         found: socket.socket | None = transport.get_extra_info("socket")
+        self.app_state = self.app_state | {"abort": transport.abort, "socket": found}
         if len(self.connections) > CONNECTIONS or (found is not None and not _is_welcome(found)):
             transport.abort()
             return
@@ -74,9 +75,7 @@ def _is_welcome(connection: Any) -> bool:
     if not hasattr(socket, "SO_PEERCRED"):
         # There the permissions of the file are all that can be asked for.
         return True
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _pid, user, _group = struct.unpack("3i", found)
-    return user in (os.getuid(), 0)
+    return peer_credentials(connection)[1] in (os.getuid(), 0)
 
 
 def _notice_when_gone(connection: Any) -> None:

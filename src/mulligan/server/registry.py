@@ -30,6 +30,7 @@ from mulligan.server.feed import Event, Feed, Subscription
 from mulligan.workspace.project import Project, find_project, is_imported, known_projects, register
 from mulligan.workspace.results.files import Progress
 from mulligan.workspace.results.review import PendingStats
+from mulligan.workspace.sessions.sessions import stop_the_dead
 from mulligan.workspace.snapshot.watch_server import Watching
 from mulligan.workspace.workspace import Workspace
 
@@ -37,6 +38,7 @@ Answer = TypeVar("Answer")
 THREADS = 48
 THREADS_A_PROJECT = 8
 THREADS_OF_THE_FEED = 4
+LIVENESS_SECONDS = 5.0
 WAIT = 20.0
 QUIET = 0.1
 LOOK_EVERY = 0.5
@@ -193,6 +195,17 @@ class Hub:
             except RuntimeError:
                 # The loop is closed: nobody is there any more.
                 return
+
+    async def stop_dead_sessions(self) -> None:
+        """Stop sessions whose process is gone, every few seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(LIVENESS_SECONDS)
+            for each in list(self._open.values()):
+                try:
+                    await self.call(stop_the_dead, each.workspace)
+                except (MulliganError, OSError):
+                    # Busy, or not to be written to: `current_status` tells the truth regardless.
+                    continue
 
     async def end_streams(self) -> None:
         """Lets every follower go, now and from now on."""

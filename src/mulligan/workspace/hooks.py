@@ -39,7 +39,7 @@ from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, entries, hook_events, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution import turns
-from mulligan.workspace.process import identity, is_gone
+from mulligan.workspace.process import current_status, identity
 from mulligan.workspace.sessions import entries as recording
 from mulligan.workspace.snapshot.holding import last_seen
 
@@ -208,7 +208,7 @@ def _end_the_dead(workspace: Workspace, session: SessionRow) -> None:
         other = sessions.by_number(workspace.journal, number)
         if other is None or number == session.number:
             continue
-        if other.status == "stopped" or (other.process and is_gone(other.process)):
+        if current_status(other) == "stopped":
             turns.end(workspace, other.id, status="stopped", interrupted=True)
 
 

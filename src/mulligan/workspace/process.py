@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from mulligan.core.entries import STATUSES
+from mulligan.core.times import nanoseconds
+
+if TYPE_CHECKING:
+    from mulligan.journal.sessions import SessionRow
+
+CLIENT: Final = "client"
+CLIENT_SILENT_SECONDS = 300
 
 
 def identity(pid: int | None = None) -> str | None:
@@ -13,13 +24,50 @@ def identity(pid: int | None = None) -> str | None:
     return None if started is None else f"{pid} {started}"
 
 
+def client_identity(pid: int) -> str | None:
+    """The identity of a process that asks over HTTP, and may be one of several for one session."""
+    found = identity(pid)
+    return None if found is None else f"{found} {CLIENT}"
+
+
+def is_client(identity: str) -> bool:
+    """True if the identity was made by `client_identity`."""
+    return identity.endswith(f" {CLIENT}")
+
+
 def is_gone(identity: str) -> bool:
     """Whether a process has ended; one that cannot be judged is not gone."""
-    number, _space, started = identity.partition(" ")
+    number, _space, started = identity.removesuffix(f" {CLIENT}").partition(" ")
     if not number.isascii() or not number.isdigit():
         return False
     now = _started(int(number))
     return now is not None and (now != started or not started)
+
+
+def runs(process: str | int | None) -> dict[str, str | None]:
+    """The columns that say who runs a session: an identity, a pid, None for this process.
+
+    0 leaves the columns as they are.
+    """
+    if process == 0:
+        return {}
+    return {"process": process if isinstance(process, str) else identity(process)}
+
+
+def is_dead(row: SessionRow) -> bool:
+    """True if the process that runs a session is gone.
+
+    A script may ask over HTTP by one process a request: its session is dead when it was silent too.
+    """
+    if row.process is None or row.status == STATUSES[-1] or not is_gone(row.process):
+        return False
+    silent = time.time_ns() - nanoseconds(row.updated_at)
+    return not is_client(row.process) or silent > CLIENT_SILENT_SECONDS * 1_000_000_000
+
+
+def current_status(row: SessionRow) -> str:
+    """The status of a session; stopped if the process that runs it is gone."""
+    return STATUSES[-1] if is_dead(row) else row.status
 
 
 def _started(pid: int) -> str | None:

@@ -41,7 +41,7 @@ class SessionVerbs:
         agent: str = "",
         title: str = "",
         checkpoint: bool = True,
-        process: int | None = None,
+        process: str | int | None = None,
         **values: Any,
     ) -> Session:
         """Begins a session, with an initial checkpoint. More `values`: model, mode, memory, …
@@ -78,11 +78,14 @@ class SessionVerbs:
             self._self, limit=limit, offset=offset, cursor=cursor, status=status, agent=agent
         )
 
-    def change_session(self, name: str, **values: Any) -> Session:
-        """Sets title, model, mode, status, memory, approval toggles, sensitive-file patterns."""
+    def change_session(self, name: str, *, process: str | int | None = 0, **values: Any) -> Session:
+        """Sets title, model, mode, status, memory, approval toggles, sensitive-file patterns.
+
+        `process` runs it from now on; 0 changes nothing about that.
+        """
         from mulligan.workspace.sessions import sessions
 
-        return sessions.change(self._self, name, values)
+        return sessions.change(self._self, name, values, process=process)
 
     def delete_session(self, name: str) -> Session:
         """Drops a session with all that belongs to it; `gc` frees the space."""
@@ -255,13 +258,18 @@ class SessionVerbs:
         id: str | None = None,
         include: Sequence[str] = (),
         data: dict[str, Any] | None = None,
+        process: str | int | None = 0,
     ) -> Turn:
-        """Checkpoint, entry of the message, operation. No tool may run before this returns."""
+        """Checkpoint, entry of the message, operation. No tool may run before this returns.
+
+        `process` runs the session from now on; 0 changes nothing about that, None is this one.
+        """
         from mulligan.workspace.attribution import turns
 
         return turns.begin(
-            self._self, session, message, id=id, include=self._self.paths(include), data=data
-        )
+            self._self, session, message, id=id, include=self._self.paths(include), data=data,
+            process=process,
+        )  # fmt: skip
 
     def end_turn(
         self, session: str, *, status: str = "waiting_input", interrupted: bool = False

@@ -143,7 +143,8 @@ def append_entry(desk: Desk, entry_type: str, content: str, data: dict[str, Any]
 
 
 def begin_turn(desk: Desk, message: str) -> Done:
-    begun = desk.workspace.begin_turn(desk.session.id, message)
+    # This process ends with its client, whichever process began the session.
+    begun = desk.workspace.begin_turn(desk.session.id, message, process=None)
     return Done(
         {
             "entryId": begun.entry,

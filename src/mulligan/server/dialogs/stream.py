@@ -189,7 +189,8 @@ def _concerns(dialog: str, told: Told) -> bool:
 
 
 def _begin(workspace: Workspace, dialog: str, message: str) -> _Begun:
-    turn = workspace.begin_turn(dialog, message)
+    # The turn ends with the stream, and so with this process.
+    turn = workspace.begin_turn(dialog, message, process=None)
     return _Begun(turn, workspace.entry(turn.entry, turn.session).seq)
 
 

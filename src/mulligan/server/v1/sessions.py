@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, TypedDict
 
+from starlette.requests import Request
 from starlette.routing import BaseRoute
 
-from mulligan.core.entries import LEAF, NewEntry
+from mulligan.core.entries import LEAF, RUNNING, NewEntry
 from mulligan.errors import UsageError
 from mulligan.server.api import Section
+from mulligan.server.peer import client_process
 from mulligan.server.registry import Hub
 from mulligan.server.schema import LARGEST, About, With
 from mulligan.server.v1.projects import Limit, pending_stats
@@ -223,8 +225,9 @@ def one(workspace: Workspace, session: str) -> Session:
 
 
 @section.on("PATCH", "/projects/{project}/sessions/{session}", "Change what can be changed of it")
-def changed(workspace: Workspace, session: str, body: SessionChange) -> Session:
-    return workspace.change_session(session, **body._asdict())
+def changed(workspace: Workspace, session: str, body: SessionChange, request: Request) -> Session:
+    process = client_process(request) if body.status == RUNNING else 0
+    return workspace.change_session(session, process=process, **body._asdict())
 
 
 @section.on("DELETE", "/projects/{project}/sessions/{session}", "Drop a session and what it holds")
@@ -281,8 +284,8 @@ def tree(workspace: Workspace, session: str) -> Tree:
 
 
 @section.post("/projects/{project}/sessions/{session}/turns", "A turn begins", status=201)
-def begin_turn(workspace: Workspace, session: str, body: TurnBody) -> Turn:
-    return workspace.begin_turn(session, body.message)
+def begin_turn(workspace: Workspace, session: str, body: TurnBody, request: Request) -> Turn:
+    return workspace.begin_turn(session, body.message, process=client_process(request))
 
 
 @section.post("/projects/{project}/sessions/{session}/turns/end", "The turn has ended")

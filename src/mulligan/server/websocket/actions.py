@@ -6,10 +6,14 @@ import base64
 import os
 from typing import Any
 
+from starlette.websockets import WebSocket
+
 from mulligan.core.coverage import text
+from mulligan.core.entries import RUNNING
 from mulligan.errors import MulliganError, NotFound
 from mulligan.journal import entries, sessions
 from mulligan.server import project_lookup
+from mulligan.server.peer import client_process
 from mulligan.server.registry import Hub, open_project
 from mulligan.server.websocket import shapes
 from mulligan.server.websocket.payloads import (
@@ -60,10 +64,11 @@ def clear_sessions(workspace: Workspace, confirm: str | None) -> dict[str, Any]:
     return told | {"sessions": [], "hasMore": False, "nextOffset": None}
 
 
-def create_session(workspace: Workspace, given: CreateSession) -> dict[str, Any]:
-    # Who runs it is not known here, and it must not end with the server.
+def create_session(workspace: Workspace, given: CreateSession, socket: WebSocket) -> dict[str, Any]:
+    # It must not end with the server.
+    process = client_process(socket) if given.status == RUNNING else 0
     made = workspace.new_session(
-        agent=given.agent, title=given.title, status=given.status, process=0
+        agent=given.agent, title=given.title, status=given.status, process=process
     )
     return shapes.session(made)
 

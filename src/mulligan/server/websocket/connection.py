@@ -152,7 +152,7 @@ class Connection:
         verb = REQUESTS.get(request.channel)
         if verb is None:
             raise Refused("unknown_channel", f"No handler for channel: {request.channel[:80]}")
-        asked = Asked(self._hub, self._project)
+        asked = Asked(self._hub, self._project, self._socket)
         working = asyncio.ensure_future(verb.run(asked, verb.read(request.payload)))
         done, _ = await asyncio.wait({working}, timeout=ANSWER_SECONDS)
         if not done:
@@ -170,7 +170,8 @@ class Connection:
             raise InvalidPayload("`project` and `after` must be text.")
         if len(self._following) >= SUBSCRIPTIONS:
             raise InvalidPayload(f"A connection follows at most {SUBSCRIPTIONS} projects.")
-        project = await Asked(self._hub, None).project(given) if given is not None else None
+        asked = Asked(self._hub, None, self._socket)
+        project = None if given is None else await asked.project(given)
         name = project or "*"
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         old = self._following.pop(name, None)

@@ -9,6 +9,8 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
+from starlette.websockets import WebSocket
+
 from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.server import project_lookup
 from mulligan.server.feed import Told
@@ -42,6 +44,7 @@ class Asked(NamedTuple):
 
     hub: Hub
     scope: str | None
+    socket: WebSocket
 
     async def project(self, given: str | None, *, create: bool = False) -> str:
         return await self.hub.call(
@@ -110,7 +113,7 @@ async def clear_sessions(asked: Asked, given: ClearSessions) -> dict[str, Any]:
 
 async def create_session(asked: Asked, given: CreateSession) -> dict[str, Any]:
     project = await asked.project(given.project_path, create=True)
-    return await asked.hub.work(project, verbs.create_session, given=given)
+    return await asked.hub.work(project, verbs.create_session, given=given, socket=asked.socket)
 
 
 async def get_transcript(asked: Asked, given: TranscriptQuery) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from mulligan.core.entries import (
     TYPES,
 )
 from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.process import current_status
 from mulligan.workspace.project import Project
 from mulligan.workspace.results.files import Checkpoint, TreeEntry
 from mulligan.workspace.results.sessions import Entry, Session
@@ -40,7 +41,7 @@ def session_row(project: Project, row: SessionRow) -> dict[str, Any]:
     return {
         "id": row.id,
         "projectPath": text(project.root),
-        "status": row.status,
+        "status": current_status(row),
         "createdAt": row.created_at,
         "updatedAt": row.updated_at,
         "title": row.title,

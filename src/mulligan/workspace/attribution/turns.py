@@ -22,6 +22,7 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.standing import quiet
+from mulligan.workspace.process import runs
 from mulligan.workspace.results.turns import Step, Turn
 from mulligan.workspace.sessions.entries import appending
 from mulligan.workspace.snapshot.checkpoints import force, new_id
@@ -47,8 +48,12 @@ def begin(
     id: str | None = None,
     include: Iterable[bytes] = (),
     data: dict[str, Any] | None = None,
+    process: str | int | None = 0,
 ) -> Turn:
-    """Begins a turn. Nothing that an agent does may come before this has returned."""
+    """Begins a turn. Nothing that an agent does may come before this has returned.
+
+    `process` runs the session from now on (`process.runs`).
+    """
     message = words(message)
     with workspace.locked():
         session = sessions.resolve(workspace.journal, name)
@@ -85,7 +90,7 @@ def begin(
                     changes={session.number: opened},
                     summary={"entry": entry, "round": view.round},
                 )  # fmt: skip
-                values = {"status": "running"}
+                values = {"status": "running"} | runs(process)
                 if not session.title:
                     values["title"] = shortened(next(iter(message.strip().splitlines()), ""))
                 sessions.update(db, session.number, values)

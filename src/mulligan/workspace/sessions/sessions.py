@@ -15,7 +15,7 @@ from mulligan.journal import checkpoints, sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import observing
-from mulligan.workspace.process import identity, is_gone
+from mulligan.workspace.process import current_status, is_dead, runs
 from mulligan.workspace.sessions.entries import check_page
 from mulligan.workspace.snapshot import checkpoints as taking
 
@@ -31,15 +31,18 @@ SETTABLE = frozenset({
 
 
 def create(
-    workspace: Workspace, *, id: str | None, checkpoint: bool, values: Any, process: int | None = 0
+    workspace: Workspace,
+    *,
+    id: str | None,
+    checkpoint: bool,
+    values: Any,
+    process: str | int | None = 0,
 ) -> Session:
     """A new session, with a checkpoint of how the project was when it began.
 
     `process` is who runs it: once that one is gone, the session counts as stopped. 0 is nobody.
     """
-    given = _checked(values)
-    if process != 0:
-        given["process"] = identity(process)
+    given = _checked(values) | runs(process)
     given.setdefault("directory", workspace.root)
     with workspace.locked():
         if id is not None and sessions.by_id(workspace.journal, id) is not None:
@@ -91,9 +94,11 @@ def listed(
     )
 
 
-def change(workspace: Workspace, name: str, values: Any) -> Session:
+def change(
+    workspace: Workspace, name: str, values: Any, *, process: str | int | None = 0
+) -> Session:
     """Changes what can be changed of a session."""
-    given = _checked(values)
+    given = _checked(values) | runs(process)
     row = sessions.resolve(workspace.journal, name)
     with workspace.journal.writing() as db:
         sessions.update(db, row.number, given | {"updated_at": just_after(None, time.time_ns())})
@@ -134,15 +139,11 @@ def _delete(workspace: Workspace, rows: list[SessionRow]) -> None:
 
 def stop_the_dead(workspace: Workspace) -> None:
     """Sessions whose process is gone are stopped: no crash leaves one running for ever."""
-    gone = [
-        row.number
-        for row in sessions.with_process(workspace.journal, STATUSES[:-1])
-        if row.process is not None and is_gone(row.process)
-    ]
+    gone = [row for row in sessions.with_process(workspace.journal, STATUSES[:-1]) if is_dead(row)]
     if gone:
         with workspace.journal.writing() as db:
-            for number in gone:
-                sessions.update(db, number, {"status": "stopped", "process": None})
+            for row in gone:
+                sessions.stop(db, row)
 
 
 def result(workspace: Workspace, row: SessionRow) -> Session:
@@ -156,7 +157,7 @@ def result(workspace: Workspace, row: SessionRow) -> Session:
         mode=row.mode,
         project=workspace.root,
         directory=row.directory,
-        status=row.status,
+        status=current_status(row),
         leaf=row.leaf_id,
         memory=row.memory,
         auto_approve_commands=row.auto_approve_commands,
