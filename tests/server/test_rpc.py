@@ -247,6 +247,32 @@ def test_pi_9_files_are_restored_some_or_all_without_moving_the_session(
     assert rpc.fail("restore_files", snapshotHash="f" * 64)["code"] == "not_found"
 
 
+def test_pi_9_restored_files_leave_an_unrevert_point_that_leads_back(
+    rpc: Rpc, workspace: Workspace, session: str, project: Path
+) -> None:
+    def points() -> list[dict[str, Any]]:
+        found = rpc.ask("get_entries", limit=1000)["entries"]
+        return [each for each in found if each.get("customType") == "unrevert-point"]
+
+    first = steps(workspace, session)[0]
+    leaf = workspace.session(session).leaf
+    before = workspace.checkpoint("Before").tree
+    asked = {"targetEntryId": first, "files": ["foo.ts"]}
+    rpc.ask("restore_files", **asked, preview=True)
+    assert points() == []
+    rpc.ask("restore_files", **asked)
+    (point,) = points()
+    assert point["type"] == "custom" and point["parentId"] == leaf
+    assert point["data"] == {
+        "preRollbackTreeHash": before, "rolledBackToLeaf": leaf, "restoredFiles": ["foo.ts"],
+    }  # fmt: skip
+    # Where the files are already there, nothing is restored, and there is nothing to revert.
+    rpc.ask("restore_files", **asked)
+    assert points() == [point]
+    assert rpc.ask("navigate_tree", targetId=point["id"])["files"]["restored"] == ["foo.ts"]
+    assert (project / "foo.ts").read_text() == "again\n"
+
+
 def test_pi_14_a_turn_driven_over_lines_sees_what_commands_did(
     workspace: Workspace, project: Path
 ) -> None:

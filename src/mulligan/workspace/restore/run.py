@@ -50,6 +50,7 @@ from mulligan.workspace.restore.target import (
     to_take_back,
 )
 from mulligan.workspace.results.files import RestorePlan, RestoreResult, Skip
+from mulligan.workspace.sessions.unrevert import append_unrevert_point
 from mulligan.workspace.snapshot.take import look, with_large_files
 from mulligan.worktree.fs.deferred_unlink import Freeing
 from mulligan.worktree.fs.leases import open_for_writing
@@ -85,12 +86,21 @@ def restore(
     preview: bool = False,
     session: str | None = None,
 ) -> RestoreResult:
+    """Restore a checkpoint. A `session` that asks for it gets an unrevert-point, and stays."""
     with workspace.locked():
         target = checkpoints.resolve(workspace.journal, name)
-        if session is not None:
-            target = target._replace(session=sessions.resolve(workspace.journal, session).id)
+        owner = sessions.resolve(workspace.journal, session) if session is not None else None
+        if owner is not None:
+            target = target._replace(session=owner.id)
         if not preview:
             split(workspace)
+
+        def planned(db: apsw.Connection, now: Observation, move: Move) -> dict[str, Any]:
+            if owner is not None:
+                leaf = sessions.resolve(workspace.journal, owner.id).leaf_id
+                append_unrevert_point(db, owner.number, now.seen.tree, move, leaf)
+            return {}
+
         return perform(
             workspace,
             lambda now: to_checkpoint(workspace, now.seen, target, paths),
@@ -98,6 +108,7 @@ def restore(
             force=force,
             replace_open=force,
             preview=preview,
+            planned=planned,
         )
 
 

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mulligan.core.coverage import text
 from mulligan.core.entries import (
     BRANCH_SUMMARY,
     STEP_SNAPSHOT,
     TOOL_CALL,
-    UNREVERT_POINT,
     USER_INPUT,
     NewEntry,
 )
@@ -36,6 +34,7 @@ from mulligan.workspace.results.sessions import Navigation, Session
 from mulligan.workspace.sessions import sessions as keeping
 from mulligan.workspace.sessions.entries import appending
 from mulligan.workspace.sessions.file_states import beginning, state_at
+from mulligan.workspace.sessions.unrevert import append_unrevert_point
 from mulligan.workspace.snapshot.checkpoints import coverage, new_id
 from mulligan.workspace.snapshot.take import Look
 
@@ -171,15 +170,7 @@ def _move_both(
 
     def planned(db: apsw.Connection, now: Observation, move: Move) -> dict[str, Any]:
         """In the transaction of the plan: the point to return to, and the summary."""
-        appender = appending(db, owner.number)
-        paths = [text(change.path) for change in move.changes]
-        data = {
-            "preRollbackTreeHash": now.seen.tree.hex(),
-            "rolledBackToLeaf": new.id if new else None,
-            "restoredFiles": paths,
-        }
-        appender.append(NewEntry(UNREVERT_POINT, "", data, aside=True))
-        appender.finish()
+        append_unrevert_point(db, owner.number, now.seen.tree, move, new.id if new else None)
         leaf, summary = _summarized(db, owner, done, new, words)
         made.update(summary=summary)
         return {"leaf": leaf, "leaf_before": owner.leaf}

@@ -1,0 +1,31 @@
+"""Append unrevert-points: where a session's files were before a restore or a move in its tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import apsw
+
+from mulligan.core.coverage import text
+from mulligan.core.entries import UNREVERT_POINT, NewEntry
+from mulligan.workspace.sessions.entries import appending
+
+if TYPE_CHECKING:
+    from mulligan.workspace.restore.plan import Move
+
+
+def append_unrevert_point(
+    db: apsw.Connection, session: int, tree: bytes, move: Move, leaf: str | None
+) -> None:
+    """Append the point inside the plan's transaction, so that no file changes before it is there.
+
+    `tree` is the state before; `leaf` is where the session stands after.
+    """
+    data = {
+        "preRollbackTreeHash": tree.hex(),
+        "rolledBackToLeaf": leaf,
+        "restoredFiles": [text(change.path) for change in move.changes],
+    }
+    appender = appending(db, session)
+    appender.append(NewEntry(UNREVERT_POINT, "", data, aside=True))
+    appender.finish()
