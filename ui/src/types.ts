@@ -96,6 +96,8 @@ export interface Branch {
 export interface Tree {
   branches: Branch[];
   leaf: string | null;
+  /** Whether the session was moved to its leaf without the files. */
+  files_skipped: boolean;
 }
 
 export interface Skip {

@@ -195,6 +195,12 @@ class SessionVerbs:
 
         return entries.count(self._self, session, include_compacted=include_compacted)
 
+    def files_skipped(self, session: str) -> bool:
+        """True if the session was last moved to its leaf without the files."""
+        from mulligan.workspace.sessions import navigate
+
+        return navigate.files_skipped(self._self, session)
+
     def branches(self, session: str) -> list[Branch]:
         """The session's tree, as its unforked stretches."""
         from mulligan.workspace.sessions import entries

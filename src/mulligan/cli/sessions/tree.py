@@ -46,6 +46,12 @@ class Shape(NamedTuple):
     children: dict[str | None, list[Entry]]
     active: frozenset[str]
     beside: Counter[str | None]
+    files_skipped: bool
+
+    def stayed(self, entry: Entry) -> bool:
+        """True if the session went to this entry without the files."""
+        here = entry.id == self.session.leaf
+        return (here and self.files_skipped) or bool((entry.data or {}).get("skipFiles"))
 
     def is_weighty(self, entry: Entry) -> bool:
         """Whether it gets a line: messages, ends of turns, branch points, labels, the leaf."""
@@ -79,7 +85,7 @@ def tree(out: Output, session: str, full: bool) -> None:
     """Draw a session's tree, oldest first: its turns, branches and labels.
 
     ● is a message of yours, ◆ the end of a turn that changed files. The way to where the session
-    stands is the leftmost.
+    stands is the leftmost. "files skipped" is where it went without the files.
     """
     with out.workspace() as workspace:
         shape = read(workspace, session)
@@ -123,7 +129,8 @@ def read(workspace: Workspace, name: str) -> Shape:
     while at is not None and at in entries:
         active.add(at)
         at = entries[at].parent
-    return Shape(session, entries, children, frozenset(active), beside)
+    skipped = workspace.files_skipped(session.id)
+    return Shape(session, entries, children, frozenset(active), beside, skipped)
 
 
 def draw(shape: Shape, *, full: bool, width: int) -> Iterator[str]:
@@ -188,10 +195,11 @@ def _row(shape: Shape, entry: Entry, prefix: str, width: int) -> Row:
         text = click.style(text, dim=True)
     label = click.style(f"  [{shown(entry.label)}]", fg="magenta") if entry.label else ""
     mark = click.style("  ← here", fg="magenta", bold=True) if here else ""
+    mark += click.style("  files skipped", fg="yellow") if shape.stayed(entry) else ""
     time = click.style(f"  {ago(entry.created_at)}", dim=True)
     return Row(
         f"{prefix}{symbol} {name}  {text}{label}{mark}{time}",
-        fixed=here or bool(entry.label),
+        fixed=here or bool(entry.label) or shape.stayed(entry),
         message=entry.type == USER_INPUT,
     )
 
@@ -253,6 +261,7 @@ def _nodes(shape: Shape) -> Iterator[dict[str, Any]]:
             "created_at": entry.created_at,
             "is_leaf": entry.id == shape.session.leaf,
             "active": entry.id in shape.active,
+            "files_skipped": shape.stayed(entry),
         }
 
 

@@ -134,7 +134,9 @@ def get_tree(desk: Desk) -> Done:
         }
         for each in desk.workspace.branches(desk.session.id)
     ]
-    return Done({"branches": branches, "leafId": desk.session.leaf})
+    session = desk.session
+    skipped = {"skipFiles": True} if desk.workspace.files_skipped(session.id) else {}
+    return Done({"branches": branches, "leafId": session.leaf} | skipped)
 
 
 def append_entry(desk: Desk, entry_type: str, content: str, data: dict[str, Any] | None) -> Done:

@@ -135,8 +135,11 @@ class CallEnded(TypedDict):
 
 
 class Tree(TypedDict):
+    """`files_skipped` says that the session was moved to its leaf without the files."""
+
     branches: list[Branch]
     leaf: str | None
+    files_skipped: bool
 
 
 class TurnBody(NamedTuple):
@@ -280,7 +283,11 @@ def end_call(workspace: Workspace, session: str, call: str, body: CallBody) -> C
 
 @section.get("/projects/{project}/sessions/{session}/tree", "Its tree, as its unforked stretches")
 def tree(workspace: Workspace, session: str) -> Tree:
-    return {"branches": workspace.branches(session), "leaf": workspace.session(session).leaf}
+    return {
+        "branches": workspace.branches(session),
+        "leaf": workspace.session(session).leaf,
+        "files_skipped": workspace.files_skipped(session),
+    }
 
 
 @section.post("/projects/{project}/sessions/{session}/turns", "A turn begins", status=201)

@@ -20,8 +20,8 @@ from mulligan.core.entries import (
     NewEntry,
 )
 from mulligan.core.times import just_after
-from mulligan.errors import NotFound
-from mulligan.journal import append, entries, sessions
+from mulligan.errors import NotFound, WouldLoseWork
+from mulligan.journal import append, entries, operations, sessions
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
@@ -78,6 +78,14 @@ def goto(
         if skip_files:
             return _move_leaf(workspace, owner, done, new, words, preview=preview)
         return _move_both(workspace, owner, done, target, new, words, preview=preview, force=force)
+
+
+def files_skipped(workspace: Workspace, name: str) -> bool:
+    """True if the session was last moved to its leaf without the files."""
+    owner = sessions.resolve(workspace.journal, name)
+    moves = operations.of_session(workspace.journal, owner.id, ("goto", "restore"))
+    intent = moves[-1].intent if moves else {}
+    return bool(intent.get("skip_files")) and intent.get("leaf") == owner.leaf
 
 
 def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | None) -> Session:
@@ -143,7 +151,7 @@ def _move_leaf(
             leaf, summary = _summarized(db, owner, done, new, words)
             number = now.record(
                 db, kind="goto", after=after, before=after.id, session=owner.id, changed=True,
-                intent={"leaf": leaf, "leaf_before": owner.leaf},
+                intent={"leaf": leaf, "leaf_before": owner.leaf, "skip_files": True},
             )  # fmt: skip
             sessions.update(db, owner.number, {"leaf": leaf, "updated_at": _now()})
     return done._replace(summary_entry=summary, new_leaf=summary or done.new_leaf, operation=number)

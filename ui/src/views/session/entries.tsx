@@ -60,7 +60,8 @@ function content(entry: Entry, act: Act): ComponentChildren {
     case "branch_summary":
       return (
         <Mark icon="branch">
-          From the branch that was left: <Markdown text={entry.content} />
+          From the branch that was left{entry.data?.skipFiles === true && " (files skipped)"}:{" "}
+          <Markdown text={entry.content} />
         </Mark>
       );
     case "system_message":

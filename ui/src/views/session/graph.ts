@@ -24,6 +24,8 @@ export interface Graph {
   lanes: number;
   /** The last message before where the session stands. */
   here: string | null;
+  /** Whether the session went there without the files. */
+  filesSkipped: boolean;
 }
 
 interface Loaded {
@@ -32,6 +34,7 @@ interface Loaded {
   /** The entries that branches spring from, and the leaf, by id. */
   points: Map<string, Entry>;
   leaf: string | null;
+  filesSkipped: boolean;
 }
 
 const PAGE = 1000;
@@ -105,7 +108,7 @@ async function loadGraph(project: string, session: string, known: Entry[]): Prom
       for (const each of found.entries) points.set(each.entry, each);
     }),
   );
-  return { branches, messages, points, leaf: tree.leaf };
+  return { branches, messages, points, leaf: tree.leaf, filesSkipped: tree.files_skipped };
 }
 
 /** The messages that are known, and all that came after them. */
@@ -123,7 +126,7 @@ async function messagesAfter(project: string, session: string, known: Entry[]): 
   return found;
 }
 
-function drawGraph({ branches, messages, points, leaf }: Loaded): Graph {
+function drawGraph({ branches, messages, points, leaf, filesSkipped }: Loaded): Graph {
   const bySeq = new Map(branches.map((branch) => [branch.first.seq, branch]));
   const active = activePath(bySeq, points, leaf);
   const lanes = new Map<number, number>();
@@ -143,7 +146,7 @@ function drawGraph({ branches, messages, points, leaf }: Loaded): Graph {
     last.set(node.entry.branch, node);
   }
   const here = nodes.filter((node) => node.active).at(-1)?.entry.entry ?? null;
-  return { nodes, edges, lanes: Math.max(1, lanes.size), here };
+  return { nodes, edges, lanes: Math.max(1, lanes.size), here, filesSkipped };
 }
 
 /** How far along each branch the way to the leaf goes. */

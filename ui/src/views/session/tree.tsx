@@ -72,6 +72,11 @@ export function Tree(given: {
               <span class="tree-facts">
                 <Moment at={node.entry.created_at} />
                 {node.entry.entry === graph.here && <span class="tag here">here</span>}
+                {node.entry.entry === graph.here && graph.filesSkipped && (
+                  <span class="tag" title="The session went there without the files">
+                    files skipped
+                  </span>
+                )}
                 {node.entry.label && <span class="tag">{node.entry.label}</span>}
               </span>
             </a>
