@@ -206,7 +206,91 @@ def test_pi_9_and_14_a_preview_is_really_returned_and_changes_nothing(
         {"type": "session_tree", "newLeafId": first, "oldLeafId": leaf, "preview": True}
     ]
     rpc.ask("navigate_tree", targetId=first)
-    assert rpc.events[1] == {"type": "session_tree", "newLeafId": first, "oldLeafId": leaf}
+    assert rpc.events[-1] == {"type": "session_tree", "newLeafId": first, "oldLeafId": leaf}
+
+
+def veto(rpc: Rpc, target: str) -> dict[str, Any]:
+    """Asks to go somewhere with a veto; gives the event that waits for the reply."""
+    assert rpc.process.stdin is not None and rpc.process.stdout is not None
+    asked = {"id": "v", "type": "navigate_tree", "targetId": target, "canVeto": True}
+    rpc.process.stdin.write(json.dumps(asked).encode() + b"\n")
+    rpc.process.stdin.flush()
+    event: dict[str, Any] = json.loads(rpc.process.stdout.readline())
+    assert event["type"] == "session_before_tree"
+    return event
+
+
+def test_f_pi_1_before_a_session_moves_its_clients_are_told(
+    rpc: Rpc, workspace: Workspace, session: str
+) -> None:
+    first = steps(workspace, session)[0]
+    leaf = workspace.session(session).leaf
+    rpc.ask("navigate_tree", targetId=first, summarize=True, skipFiles=True)
+    before, after = rpc.events
+    assert before == {
+        "type": "session_before_tree", "targetId": first, "oldLeafId": leaf,
+        "userWantsSummary": True, "skipFiles": True,
+    }  # fmt: skip
+    assert after["type"] == "session_tree" and after["oldLeafId"] == leaf
+
+
+@pytest.mark.parametrize(
+    "reply", [{"cancel": True}, {"cancel": "false"}, {"cancel": False, "summary": 7}]
+)
+def test_f_pi_1_a_client_can_veto_and_nothing_has_changed(
+    rpc: Rpc, workspace: Workspace, session: str, project: Path, reply: dict[str, Any]
+) -> None:
+    first = steps(workspace, session)[0]
+    leaf = workspace.session(session).leaf
+    entries = workspace.count_entries(session)
+    event = veto(rpc, first)
+    assert event["targetId"] == first and event["files"]["deleted"] == ["bar.ts"]
+    reply = {"type": "session_before_tree_result"} | reply
+    answer = rpc.line(json.dumps(reply).encode())
+    assert answer["success"] and answer["data"] == {
+        "newLeafId": leaf, "oldLeafId": leaf, "files": None, "cancelled": True, "preview": False,
+    }  # fmt: skip
+    assert workspace.session(session).leaf == leaf and (project / "bar.ts").exists()
+    assert workspace.count_entries(session) == entries and rpc.events == []
+
+
+def test_f_pi_1_a_client_that_agrees_can_give_the_summary(
+    rpc: Rpc, workspace: Workspace, session: str, project: Path
+) -> None:
+    veto(rpc, steps(workspace, session)[0])
+    reply = {"type": "session_before_tree_result", "summary": "It led nowhere."}
+    answer = rpc.line(json.dumps(reply).encode())["data"]
+    assert answer["cancelled"] is False and not (project / "bar.ts").exists()
+    assert answer["summaryEntry"]["summary"] == "It led nowhere."
+
+
+def test_f_pi_1_another_line_in_place_of_a_reply_cancels_and_is_answered(
+    rpc: Rpc, workspace: Workspace, session: str, project: Path
+) -> None:
+    assert rpc.process.stdin is not None and rpc.process.stdout is not None
+    first = steps(workspace, session)[0]
+    veto(rpc, first)
+    cancelled = rpc.line(b'{"id": "other", "type": "get_state"}')
+    assert cancelled["command"] == "navigate_tree" and cancelled["data"]["cancelled"] is True
+    state = json.loads(rpc.process.stdout.readline())
+    assert (state["id"], state["command"], state["success"]) == ("other", "get_state", True)
+    veto(rpc, first)
+    rpc.process.stdin.close()
+    assert json.loads(rpc.process.stdout.readline())["data"]["cancelled"] is True
+    assert rpc.process.wait(60) == 0 and (project / "bar.ts").exists()
+
+
+def test_f_pi_2_the_tree_says_that_files_were_skipped(
+    rpc: Rpc, workspace: Workspace, session: str
+) -> None:
+    first = steps(workspace, session)[0]
+    assert "skipFiles" not in rpc.ask("get_tree")
+    rpc.ask("navigate_tree", targetId=first, skipFiles=True)
+    assert rpc.ask("get_tree")["skipFiles"] is True
+    workspace.append(session, NewEntry("assistant_output", "On from there"))
+    assert "skipFiles" not in rpc.ask("get_tree")
+    rpc.ask("navigate_tree", targetId=first, force=True)
+    assert "skipFiles" not in rpc.ask("get_tree")
 
 
 def test_pi_10_what_the_user_changed_is_dirty_whether_it_is_skipped_or_forced(

@@ -24,6 +24,9 @@ PAGE = 100
 LARGEST_PAGE = 10_000
 
 
+Ask = Callable[[dict[str, Any]], dict[str, Any] | None]
+
+
 class Desk:
     """Where commands are carried out: a project, opened when it is first needed, and a session."""
 
@@ -31,6 +34,10 @@ class Desk:
         self._opening = opening
         self._workspace: Workspace | None = None
         self._name = session
+        self.tell: Callable[[dict[str, Any]], None] = lambda event: None
+        """Send an event to the client before the command goes on."""
+        self.ask: Ask | None = None
+        """Send an event and wait for the client's reply; None if the client sent something else."""
 
     @property
     def workspace(self) -> Workspace:
@@ -205,13 +212,31 @@ def navigate_tree(
     preview: bool,
     force: bool,
     custom_summary: str | None,
+    can_veto: bool,
 ) -> Done:
     going = partial(
         desk.workspace.goto, target_id, session=desk.session.id, skip_files=skip_files,
-        summarize=summarize, summary=custom_summary,
+        summarize=summarize,
     )  # fmt: skip
-    dirty = _spared(going(preview=True).files) if force else ()
-    moved = going(preview=preview, force=force)
+    before: dict[str, Any] = {
+        "type": "session_before_tree",
+        "targetId": desk.workspace.entry(target_id, desk.session.id).id,
+        "oldLeafId": desk.session.leaf,
+        "userWantsSummary": summarize or custom_summary is not None,
+    }
+    before |= {"skipFiles": True} if skip_files else {}
+    if not preview and not can_veto:
+        desk.tell(before)
+    elif not preview:
+        plan = going(preview=True, force=force, summary=custom_summary).files
+        before["files"] = None if plan is None else _restored(plan)
+        reply = _asked(desk, before)
+        if reply is None or reply.get("cancel"):
+            stays = {"newLeafId": before["oldLeafId"], "oldLeafId": before["oldLeafId"]}
+            return Done(stays | {"files": None, "cancelled": True, "preview": False})
+        custom_summary = reply.get("summary", custom_summary)
+    dirty = _spared(going(preview=True, summary=custom_summary).files) if force else ()
+    moved = going(preview=preview, force=force, summary=custom_summary)
     event: dict[str, Any] = {
         "type": "session_tree",
         "newLeafId": moved.new_leaf,
@@ -226,6 +251,15 @@ def navigate_tree(
         answer["editorText"] = moved.text
     answer["files"] = None if moved.files is None else _restored(moved.files, dirty)
     return Done(answer | {"cancelled": False, "preview": preview}, (event,))
+
+
+def _asked(desk: Desk, event: dict[str, Any]) -> dict[str, Any] | None:
+    """The client's reply to an event. None, which cancels, for a reply that makes no sense."""
+    if desk.ask is None:
+        raise UsageError("canVeto needs a client that can reply: start `mulligan rpc`.")
+    reply = desk.ask(event) or {"cancel": True}
+    is_flag = isinstance(reply.get("cancel", False), bool)
+    return reply if is_flag and isinstance(reply.get("summary", ""), str) else None
 
 
 def restore_files(
@@ -332,6 +366,7 @@ COMMANDS = {
             PREVIEW,
             FORCE,
             Argument("customSummary", about="The words of the summary."),
+            Argument("canVeto", FLAG, "Wait for a session_before_tree_result.", default=False),
         ),
     ),
     "restore_files": Command(

@@ -5,6 +5,9 @@
 
 One command after another; each gets exactly one answer, in order, whatever it was. A line that
 makes no sense gets an answer that says so. The end of stdin ends it.
+
+A command can ask the client before it acts: it sends an event, and the next line is the reply. If
+that line is no reply, the command is cancelled and the line is answered after it.
 """
 
 from __future__ import annotations
@@ -22,7 +25,22 @@ SHOWN = 60
 
 def serve(desk: Desk, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
     """Answers lines until there are no more, or nobody reads the answers."""
-    while (line := incoming.readline(LINE_LIMIT + 1)) != b"":
+    unread: list[bytes] = []
+
+    def tell(event: dict[str, Any]) -> None:
+        outgoing.write(_encoded(event))
+        outgoing.flush()
+
+    def ask(event: dict[str, Any]) -> dict[str, Any] | None:
+        tell(event)
+        line = incoming.readline(LINE_LIMIT + 1)
+        reply = _reply(line, f"{event['type']}_result")
+        if reply is None:
+            unread.append(line)
+        return reply
+
+    desk.tell, desk.ask = tell, ask
+    while (line := unread.pop() if unread else incoming.readline(LINE_LIMIT + 1)) != b"":
         if len(line) > LINE_LIMIT and not line.endswith(b"\n"):
             _pass_over(incoming)
             lines = [_failed("parse", {}, UsageError(f"A line has more than {LINE_LIMIT} bytes."))]
@@ -64,6 +82,15 @@ def _command(line: bytes) -> dict[str, Any]:
     if not isinstance(found, dict) or not isinstance(found.get("type"), str):
         raise UsageError("Failed to parse command: it must be an object with a `type`.")
     return found
+
+
+def _reply(line: bytes, type: str) -> dict[str, Any] | None:
+    """The line as a reply of this type; None if it is anything else."""
+    try:
+        found = _command(line)
+    except UsageError:
+        return None
+    return found if found["type"] == type else None
 
 
 def _failed(name: str, given: dict[str, Any], problem: Exception) -> dict[str, Any]:
