@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import sys
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -282,3 +283,13 @@ def test_as_22_settings_of_the_repository_run_nothing(
     )
     assert dialog.take(mulligan_home).checkpoints == 3
     assert not (tmp_path / "ran").exists()
+
+
+def test_as_22_the_command_looks_in_the_folder_that_it_is_told_to_work_in(
+    dialog: Dialog, commits: list[str], tmp_path: Path, mulligan_home: Path
+) -> None:
+    command = [sys.executable, "-m", "mulligan", "-C", str(dialog.project), "--json"]
+    command += ["import", "agentsmithy"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=True)
+    (imported,) = json.loads(done.stdout)["imported"]
+    assert (imported["sessions"], imported["checkpoints"]) == (1, 3)

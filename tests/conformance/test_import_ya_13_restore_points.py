@@ -300,3 +300,13 @@ def test_ya_13_two_sessions_with_restore_points_of_one_name_keep_both(
         assert len(mine) == 1 and len(workspace.log()) == 3
         assert workspace.read(mine[0].id, "src/app.py") == b"another\n"
         assert workspace.read("r1", "src/app.py") == b"one\n"
+
+
+def test_ya_13_the_command_looks_in_the_folder_that_it_is_told_to_work_in(
+    project: Path, tmp_path: Path, mulligan_home: Path
+) -> None:
+    Legacy(project, project).say("a", content="Make it two")
+    command = [sys.executable, "-m", "mulligan", "-C", str(project), "import", "yaai", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=True)
+    (imported,) = json.loads(done.stdout)["imported"]
+    assert (imported["sessions"], imported["entries"]) == (1, 1)

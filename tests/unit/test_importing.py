@@ -408,6 +408,23 @@ def test_aider_s_history_is_taken_and_followed(project: Path, mulligan_home: Pat
         assert sum(added) == sum(workspace.count_entries(each.id) for each in (newest, first))
 
 
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_aider_s_history_is_looked_for_where_the_user_means_to_be(
+    project: Path, tmp_path: Path, mulligan_home: Path, elsewhere: bool
+) -> None:
+    (project / ".aider.chat.history.md").write_text(
+        "\n# aider chat started at 2026-01-02 10:00:00\n\n#### Count the pears.  \n\nThree.\n\n"
+    )
+    command = [sys.executable, "-m", "mulligan", "import", "aider", "--json"]
+    command[3:3] = ["-C", str(project)] if elsewhere else []
+    done = subprocess.run(
+        command, cwd=tmp_path if elsewhere else project, env=os.environ | {"PWD": str(tmp_path)},
+        capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    (imported,) = json.loads(done.stdout)["imported"]
+    assert (imported["sessions"], imported["projects"]) == (1, [str(project)])
+
+
 def test_mulligan_s_own_export_comes_back_as_it_was(
     tmp_path: Path, project: Path, mulligan_home: Path
 ) -> None:

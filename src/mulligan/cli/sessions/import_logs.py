@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+
 import click
 
 from mulligan.cli import output
@@ -21,6 +24,7 @@ mulligan import codex --watch        keep following Codex's logs
 mulligan import pi session.jsonl     one log
 mulligan import yaai ~/old-folder    a folder of logs
 mulligan import agentsmithy          the dialogs of the project here
+mulligan -C ~/shop import aider      the history of another project
 """,
 )
 @click.argument("agent", metavar="AGENT", type=click.Choice([*IMPORTERS, "all"]))
@@ -41,13 +45,23 @@ def import_command(
     named = tuple(out.paths(paths))
     if agent == "all" and (named or watch):
         raise click.UsageError("Name one agent to import named logs, or to follow them.")
+    # Importers look for a project's logs in PWD, and `-C` is where the user means to be.
+    environment = {**os.environ, "PWD": out.base}
     if watch:
-        follow(home, agent, paths=named, told=lambda done: _follow(out, done))
+        told = partial(_follow, out)
+        follow(home, agent, paths=named, environment=environment, told=told)
         return
     progress = output.Progress()
     with progress:
         done = [
-            import_logs(home, each, paths=named, again=again, progress=progress.show)
+            import_logs(
+                home,
+                each,
+                paths=named,
+                environment=environment,
+                again=again,
+                progress=progress.show,
+            )  # fmt: skip
             for each in (IMPORTERS if agent == "all" else (agent,))
             if agent != "all" or each != "mulligan"
         ]

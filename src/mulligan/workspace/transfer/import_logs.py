@@ -162,11 +162,12 @@ def follow(
     agent: str,
     *,
     paths: tuple[str, ...] = (),
+    environment: Mapping[str, str] | None = None,
     every: float = 1.0,
     told: Callable[[Imported], bool],
 ) -> None:
     """Imports again and again what has changed, until `told` says that it is enough."""
-    while told(import_logs(home, agent, paths=paths)):
+    while told(import_logs(home, agent, paths=paths, environment=environment)):
         time.sleep(every)
 
 
