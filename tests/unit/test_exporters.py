@@ -253,6 +253,15 @@ def test_html_is_one_page_that_hostile_content_cannot_break_out_of(workspace: Wo
     assert "http://" not in content and "https://" not in content
 
 
+@pytest.mark.parametrize("format", ["markdown", "html"])
+def test_no_control_character_is_in_a_document(workspace: Workspace, format: str) -> None:
+    controls = "".join(map(chr, [*range(9), *range(11, 32), *range(0x7F, 0xA0)]))
+    session = workspace.new_session(title=f"t{controls}", agent=f"a{controls}").id
+    turn(workspace, session, f"Say {controls} it", {f"f{controls[1:]}": controls})
+    content = exported(workspace, session, format)
+    assert "Say" in content and not set(content) & set(controls)
+
+
 def test_html_shows_calls_folded_and_differences_coloured(workspace: Workspace) -> None:
     content = exported(workspace, rich(workspace), "html")
     assert "<b>Bash</b> <code>ls</code>" in content and "12 ms" in content
@@ -400,7 +409,7 @@ def test_git_holds_exactly_what_the_checkpoints_hold(
     assert len(log.splitlines()) == len(checkpoints) == done.commits == 9
     for line, checkpoint in zip(log.splitlines(), checkpoints, strict=True):
         commit, author, authored, committed, subject = line.split(" ", 4)
-        assert (author, subject) == ("mulligan", checkpoint.message)
+        assert (author, subject) == ("mulligan", checkpoint.message.replace("\x1b", "\ufffd"))
         moment = nanoseconds(checkpoint.created_at) // 1_000_000_000
         assert int(authored) == int(committed) == moment
         assert held(tmp_path / "new", commit) == expected(workspace, checkpoint.id)

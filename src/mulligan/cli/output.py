@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -133,7 +134,7 @@ class Output:
     def line(self, text: str | bytes = "", *, nl: bool = True) -> None:
         self.clear_progress()
         try:
-            click.echo(text, nl=nl)
+            click.echo(text if isinstance(text, bytes) else without_controls(text), nl=nl)
         except BrokenPipeError:
             # Whoever was reading has seen enough; what the command does, it does all the same.
             quiet = os.open(os.devnull, os.O_WRONLY)
@@ -142,7 +143,7 @@ class Output:
 
     def paged(self, lines: Iterable[str]) -> None:
         """Lines of data; through the user's pager where a terminal cannot show them all at once."""
-        text = "\n".join(lines)
+        text = without_controls("\n".join(lines))
         if not text:
             return
         # A terminal that does not know how many lines it has says 0.
@@ -153,7 +154,7 @@ class Output:
 
     def say(self, text: str) -> None:
         self.clear_progress()
-        click.echo(text, err=True)
+        click.echo(without_controls(text), err=True)
 
 
 class Progress:
@@ -276,6 +277,14 @@ def said(prose: str) -> str:
     return escape_invisible(prose, _escaped, prose=True)
 
 
+def without_controls(text: str) -> str:
+    """Escape every control character but newlines, tabs and the colours of `click.style`.
+
+    Fields are escaped by `shown` where they are put into a line; this is for one that was not.
+    """
+    return _CONTROLS.sub(lambda found: found[1] or _escaped(found[0]), text)
+
+
 def tame(line: str) -> str:
     """A line of a file that cannot disturb a terminal; tabs stay."""
     return "\t".join(shown(part) for part in line.split("\t"))
@@ -285,6 +294,7 @@ def _escaped(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in raw(character))
 
 
+_CONTROLS = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 STATUS_COLOURS = {"added": "green", "modified": "yellow", "deleted": "red", "renamed": "cyan"}
 
 

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from mulligan.core import tree
 from mulligan.core.times import nanoseconds
 from mulligan.core.tree import EMPTY_ID, LINK, Entry, Load
+from mulligan.exporters.reading import harmless
 
 AUTHOR: Final = b"mulligan <mulligan@localhost>"
 Read = Callable[[bytes], Iterable[bytes]]
@@ -123,8 +124,8 @@ def _changes(
 
 def _head(commit: Commit, prefix: str, mark: int) -> bytes:
     moment = b"%b %d +0000" % (AUTHOR, nanoseconds(commit.created_at) // 1_000_000_000)
-    words = f"{commit.message}\n\nMulligan-Checkpoint: {commit.checkpoint}\n"
-    message = words.encode("utf-8", "replace").replace(b"\0", b"")
+    words = f"{harmless(commit.message)}\n\nMulligan-Checkpoint: {commit.checkpoint}\n"
+    message = words.encode("utf-8", "replace")
     return b"commit refs/heads/%b\nmark :%d\nauthor %b\ncommitter %b\ndata %d\n%b\n" % (
         f"{prefix}{commit.branch}".encode(), mark, moment, moment, len(message), message,
     )  # fmt: skip

@@ -13,7 +13,6 @@ from html import escape
 from typing import Final
 
 from mulligan.core.entries import ERROR, SUCCESS
-from mulligan.core.invisible import escape_invisible, is_hidden
 from mulligan.exporters.html_style import STYLE
 from mulligan.exporters.reading import (
     Call,
@@ -22,10 +21,10 @@ from mulligan.exporters.reading import (
     Note,
     Piece,
     TurnEnd,
+    harmless,
     opening,
     pieces,
     title_of,
-    writable,
 )
 from mulligan.exporters.records import Entry, FileChange, Story
 
@@ -160,17 +159,7 @@ def _paragraph(text: str) -> str:
 
 def _text(text: str | None) -> str:
     """Escape text for HTML, mark what a reader would not see, drop what HTML forbids."""
-    return escape(escape_invisible(writable(text or ""), _marked, prose=True), quote=True)
-
-
-def _marked(character: str) -> str:
-    if character in "\n\t":
-        return character
-    if character == "\r":
-        return ""
-    if character < " " or "\x7f" <= character <= "\x9f":
-        return "\ufffd"
-    return f"\\u{ord(character):04x}" if is_hidden(character) else character
+    return escape(harmless(text or ""), quote=True)
 
 
 def _moment(moment: str) -> str:

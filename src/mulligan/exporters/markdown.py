@@ -17,10 +17,10 @@ from mulligan.exporters.reading import (
     Note,
     Piece,
     TurnEnd,
+    harmless,
     opening,
     pieces,
     title_of,
-    writable,
 )
 from mulligan.exporters.records import FileChange, Story
 
@@ -104,7 +104,7 @@ def _diff(change: FileChange, *, named: bool = False) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    text = _plain(text)
+    text = harmless(text)
     longest = max((len(each) for each in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     end = "" if text.endswith("\n") else "\n"
@@ -120,7 +120,7 @@ def _quoted(text: str, *, space: bool = False) -> str:
 
 def _closed(text: str) -> str:
     """The text, with the fence closed that it may have left open."""
-    text = _plain(text).rstrip("\n")
+    text = harmless(text).rstrip("\n")
     fence = ""
     for line in text.splitlines():
         found = _FENCE.match(line)
@@ -141,7 +141,7 @@ def _cut(text: str) -> str:
 
 def _code(text: str | None) -> str:
     """Text as a code span, whatever it holds."""
-    text = " ".join(_plain(text or "").split())
+    text = " ".join(harmless(text or "").split())
     longest = max((len(each) for each in _TICKS.findall(text)), default=0)
     ticks = "`" * (longest + 1)
     space = " " if text.startswith("`") or text.endswith("`") else ""
@@ -149,15 +149,7 @@ def _code(text: str | None) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", " ".join(_plain(text).split()))
-
-
-def _plain(text: str) -> str:
-    """Without control characters, which no reader of text expects."""
-    text = writable(text).replace("\r\n", "\n")
-    if text.isprintable():
-        return text
-    return "".join(each if each >= " " or each in "\n\t" else "\ufffd" for each in text)
+    return _SPECIAL.sub(r"\\\1", " ".join(harmless(text).split()))
 
 
 def _time(moment: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from mulligan.core import entries as types
 from mulligan.core.entries import ERROR, TOOL_CALL, TOOL_RESULT
+from mulligan.core.invisible import escape_invisible, is_hidden
 from mulligan.exporters.records import ChangesOf, Entry, FileChange
 
 SUBJECTS: Final = (
@@ -167,6 +168,21 @@ def title_of(text: str, limit: int = 80) -> str:
     """The first line that says something, cut where it is long."""
     line = next((each.strip() for each in text.splitlines() if each.strip()), "")
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def harmless(text: str) -> str:
+    """Replace control characters, escape other invisible ones; keep newlines, tabs, emoji."""
+    return escape_invisible(writable(text), _visible, prose=True)
+
+
+def _visible(character: str) -> str:
+    if character in "\n\t":
+        return character
+    if character == "\r":
+        return ""
+    if character < " " or "\x7f" <= character <= "\x9f":
+        return "\ufffd"
+    return f"\\u{ord(character):04x}" if is_hidden(character) else character
 
 
 def writable(text: str) -> str:

@@ -9,7 +9,8 @@ import click
 
 from mulligan.cli.complete import checkpoint_names
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, plural, said, shown, size, uncovered
+from mulligan.cli.output import Output, ago, plural, said, shown, size, tame, uncovered
+from mulligan.core.coverage import text
 
 
 @command(
@@ -22,7 +23,10 @@ mulligan show @:.env > .env.before       a guarded file too
 )
 @click.argument("name", metavar="CHECKPOINT[:PATH]", shell_complete=checkpoint_names)
 def show(out: Output, name: str) -> None:
-    """Show a checkpoint, or the exact bytes of a file in it. PATH counts from the project's top."""
+    """Show a checkpoint, or the exact bytes of a file in it. PATH counts from the project's top.
+
+    On a terminal, control characters of the file are shown as \\x1b.
+    """
     checkpoint, colon, path = name.partition(":")
     with out.workspace() as workspace:
         if colon:
@@ -36,6 +40,8 @@ def show(out: Output, name: str) -> None:
                         "content_base64": base64.b64encode(content).decode(),
                     }
                 )
+            elif sys.stdout.isatty():
+                out.paged(tame(line) for line in text(content).removesuffix("\n").split("\n"))
             else:
                 sys.stdout.buffer.write(content)
                 sys.stdout.buffer.flush()

@@ -33,7 +33,8 @@ def headline(session: Session) -> Iterator[str]:
     yield click.style(title, bold=True)
     facts = [session.agent, session.model or "", session.status.replace("_", " ")]
     words = " · ".join(shown(each) for each in facts if each)
-    yield f"session {click.style(session.id, fg='yellow')} · {words} · {ago(session.updated_at)}"
+    id = click.style(shown(session.id), fg="yellow")
+    yield f"session {id} · {words} · {ago(session.updated_at)}"
 
 
 def conversation(
@@ -53,7 +54,8 @@ def conversation(
             yield click.style(f"┈┈ {words} ┈┈", dim=True)
         if last is not None and _jumps(entry, last, told):
             yield ""
-            kind = "beside it" if entry.aside else f"from {(entry.parent or 'the beginning')[:8]}"
+            parent = shown((entry.parent or "the beginning")[:8])
+            kind = "beside it" if entry.aside else f"from {parent}"
             yield click.style(f"── another branch, {kind} ──", fg="magenta")
         told.add(entry.id)
         last = entry

@@ -52,16 +52,10 @@ def import_command(
         follow(home, agent, paths=named, environment=environment, told=told)
         return
     progress = output.Progress()
+    take = partial(import_logs, environment=environment)
     with progress:
         done = [
-            import_logs(
-                home,
-                each,
-                paths=named,
-                environment=environment,
-                again=again,
-                progress=progress.show,
-            )  # fmt: skip
+            take(home, each, paths=named, again=again, progress=progress.show)
             for each in (IMPORTERS if agent == "all" else (agent,))
             if agent != "all" or each != "mulligan"
         ]

@@ -20,7 +20,7 @@ from mulligan.core.entries import (
     NewEntry,
 )
 from mulligan.core.times import just_after
-from mulligan.errors import NotFound, WouldLoseWork
+from mulligan.errors import NotFound
 from mulligan.journal import append, entries, operations, sessions
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
