@@ -438,15 +438,15 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=8,
 )
+HALF = "foo\ud83d.ts"
+ODD = ("@", "..", "foo.ts", "x" * 64, HALF, "\udcff", [HALF], {HALF: HALF})
 NAMES = sorted({each.name for command in COMMANDS.values() for each in command.arguments} | {"id"})
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     command=st.sampled_from(sorted(COMMANDS)) | st.text(max_size=10),
-    given_=st.dictionaries(
-        st.sampled_from(NAMES), JSON | st.sampled_from(["@", "..", "foo.ts", "x" * 64])
-    ),
+    given_=st.dictionaries(st.sampled_from(NAMES), JSON | st.sampled_from(ODD)),
 )
 def test_any_command_gets_one_answer_and_no_crash(
     workspace: Workspace, session: str, command: str, given_: dict[str, Any]
@@ -456,6 +456,17 @@ def test_any_command_gets_one_answer_and_no_crash(
     *events, found = answer(desk, line)
     json.dumps([*events, found])
     assert found["type"] == "response" and found.get("code") != "failed", (line, found)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_half_a_character_in_any_text_is_refused_in_words(
+    workspace: Workspace, session: str, command: str
+) -> None:
+    desk = Desk(lambda: workspace, session)
+    for name in [each.name for each in COMMANDS[command].arguments]:
+        for value in (HALF, [HALF], {HALF: HALF}):
+            (found,) = answer(desk, json.dumps({"type": command, name: value}).encode())[-1:]
+            assert found.get("code") != "failed", (name, found)
 
 
 @settings(max_examples=200)

@@ -23,6 +23,7 @@ import pytest
 import mulligan
 from mulligan import Workspace
 from mulligan.core import tree
+from mulligan.core.entries import NewEntry
 from mulligan.errors import (
     Corrupt,
     MulliganError,
@@ -233,6 +234,43 @@ def test_a_path_that_makes_no_sense_is_refused_in_words(project: Path, path: str
             with pytest.raises((UsageError, NotFound)):
                 verb()
         assert (project / "f").read_text() == "two"
+
+
+@pytest.mark.parametrize("half", ["\ud800", "a\ud83db", "../\udfff"])
+def test_half_a_character_is_refused_in_words_or_replaced(
+    project: Path, half: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Some of the paths are relative: what is made of them must not lie where the tests run.
+    monkeypatch.chdir(project)
+    (project / "f").write_text("one")
+    with mulligan.open(project) as workspace:
+        first = workspace.checkpoint().id
+        session = workspace.new_session(process=0).id
+        for verb in (
+            lambda: workspace.restore(first, [half]),
+            lambda: workspace.read(first, half),
+            lambda: workspace.read_disk(half),
+            lambda: workspace.diff(first, paths=[half]),
+            lambda: workspace.checkpoint(include=[half]),
+            lambda: workspace.start_edit(session, [half]),
+            lambda: workspace.log(before=half),
+            lambda: workspace.find(half),
+            lambda: workspace.session(half),
+            lambda: workspace.entry(half),
+            lambda: workspace.sessions(cursor=half),
+            lambda: workspace.export_git(session, half),
+            lambda: workspace.append(session, NewEntry("user_input", "x", model=half)),
+            lambda: workspace.append(session, NewEntry("user_input", "x", plan_item=half)),
+            lambda: workspace.end_turn(session, status=half),
+            lambda: mulligan.open(half),
+            lambda: mulligan.open(project, home=half),
+        ):
+            with pytest.raises((UsageError, NotFound)):
+                verb()
+        assert workspace.checkpoint(half).message == half.replace(half.strip("abc./"), "?")
+        workspace.append(session, NewEntry("user_input", half, {half: [half]}))
+        workspace.search(half)
+        assert workspace.verify().problems == ()
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "node_modules/a\0b", "a\0b", ""])

@@ -7,6 +7,8 @@ from collections.abc import Container, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from mulligan.errors import UsageError
+
 
 class Skipped(NamedTuple):
     """A path that should have been covered and could not be."""
@@ -132,8 +134,21 @@ def text(path: bytes) -> str:
 
 
 def raw(path: str) -> bytes:
-    """The reverse of `text`."""
-    return path.encode("utf-8", "surrogateescape")
+    """The reverse of `text`; raises `UsageError` for half a character that is no byte."""
+    try:
+        return path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as problem:
+        raise UsageError(
+            f"{path!a} holds half a character (a lone surrogate), and no path does."
+        ) from problem
+
+
+def usable(path: str) -> str:
+    """The path, if the system can have one of that name; else raises `UsageError`."""
+    if "\0" in path:
+        raise UsageError(f"{path!a} holds a NUL, and no path does.")
+    raw(path)
+    return path
 
 
 def legible(content: bytes) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from mulligan import sqlite_readonly
-from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, write_failed
+from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, UsageError, write_failed
 
 BUSY_MILLISECONDS = 10_000
 MEMORY = ":memory:"
@@ -139,6 +139,11 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except UnicodeEncodeError as problem:
+            raise UsageError(
+                f"{ascii(problem.object)[:60]} holds half a character (a lone surrogate); no text "
+                "that is kept or searched for can. Nothing was changed."
+            ) from problem
         except (apsw.BusyError, apsw.LockedError) as problem:
             raise Busy(f"{self.path} is held by another process; try again.") from problem
         except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as problem:

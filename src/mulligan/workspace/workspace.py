@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mulligan.core import tree
-from mulligan.core.coverage import raw, text
+from mulligan.core.coverage import raw, text, usable
 from mulligan.core.entries import STATUSES
 from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Finder, Load, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, NotWritable, OutOfSpace, UsageError
@@ -68,7 +68,7 @@ def open_workspace(
     process. Without `create`, raises `NotFound` for a project that has no history yet;
     `automatic`, raises `RefusedRoot` for a new one of a folder that only a user may choose.
     """
-    base = home_directory(home)
+    base = home_directory(usable(home) if home else None)
     project = find_project(
         os.fspath(path), base, allow_any_root=allow_any_root, automatic=automatic
     )

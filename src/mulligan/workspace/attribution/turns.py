@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from mulligan.core.coverage import text, words
-from mulligan.core.entries import STEP_SNAPSHOT, USER_INPUT, NewEntry
+from mulligan.core.entries import STATUSES, STEP_SNAPSHOT, USER_INPUT, NewEntry
 from mulligan.core.tree import EMPTY_ID, Change, find
 from mulligan.errors import UsageError, WouldLoseWork
 from mulligan.journal import append, checkpoints, entries, operations, sessions, views
@@ -111,6 +111,8 @@ def end(
 
     Where decisions were made meanwhile, it tells also of what was recorded before them.
     """
+    if status not in STATUSES:
+        raise UsageError(f"A session's status is one of {', '.join(STATUSES)}.")
     with workspace.locked():
         session = sessions.resolve(workspace.journal, name)
         with observing(workspace, acting=session.number) as now:

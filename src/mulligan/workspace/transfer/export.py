@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core import tree
-from mulligan.core.coverage import legible, text
+from mulligan.core.coverage import legible, text, usable
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.tree import EMPTY_ID
 from mulligan.errors import MissingObject, MulliganError, NotFound, UsageError
@@ -82,7 +82,7 @@ def export_git(
     history = git_history(workspace, row)
     if not history.commits:
         raise NotFound(f"Session {row.id} has no checkpoints here that could be commits.")
-    directory = os.path.abspath(repository)
+    directory = os.path.abspath(usable(repository))
     if prefix:
         _check_prefix(prefix)
     git_dir, created = _prepare(directory, row.id)

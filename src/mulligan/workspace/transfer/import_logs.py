@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import text, usable
 from mulligan.errors import MulliganError, NotFound
 from mulligan.importers.records import (
     Content,
@@ -286,7 +286,7 @@ def _sources(
         yield from reader.find(home, os.environ if environment is None else environment)
         return
     for path in paths:
-        full = os.path.abspath(path)
+        full = os.path.abspath(usable(path))
         if not os.path.lexists(full):
             raise NotFound(f"There is no {path}.")
         if not os.path.isdir(full):
