@@ -284,7 +284,7 @@ def test_goto_brings_the_files_along_and_undo_takes_it_back(
 ) -> None:
     _session, messages = story(workspace)
     preview = quick("goto", messages[1], "--preview", project=project)
-    assert preview.stderr.startswith("Would bring the files there: ")
+    assert preview.stderr.startswith(f"Would bring the files there in {project}: ")
     assert [line.split() for line in preview.lines] == [["R", "a.txt"], ["D", "b.txt"]]
     assert "Nothing was changed" in preview.stderr and (project / "a.txt").read_text() == "3\n"
     done = quick("goto", messages[1], project=project)

@@ -137,6 +137,7 @@ def test_as_22_every_old_checkpoint_is_there_with_its_id_and_can_be_returned_to(
         assert workspace.tree_entry(commits[2], "link").kind == "link"
         assert workspace.tree_entry(commits[2], "todo.py").mode == "0755"
         assert workspace.read(commits[0], "docs/read me.md") == b"hello\n"
+        workspace.plan_restore(commits[1])
         restored = actions.restore(workspace, ID, commits[1], force=False)
         assert restored["restored_to"] == commits[1]
         assert (dialog.project / "main.py").read_text() == "print(1)\n"
@@ -195,6 +196,7 @@ def test_as_22_the_history_names_the_checkpoint_of_each_message(
         (edit,) = workspace.file_edits(ID).entries
         assert edit.data is not None
         assert (edit.data["operation"], edit.data["additions"]) == ("create", 1)
+        workspace.goto(messages[1].id, session=ID, preview=True)
         workspace.goto(messages[1].id, session=ID)
         assert (dialog.project / "main.py").read_text() == "print(2)\n"
 

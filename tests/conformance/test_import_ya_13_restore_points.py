@@ -131,6 +131,7 @@ def test_ya_13_restoring_it_brings_back_its_files_and_leaves_all_others(
     (legacy.project / "src").chmod(0o700)
     before = picture(legacy.project)
     with mulligan.open(legacy.project) as workspace:
+        assert workspace.plan_restore("r1").root == str(legacy.project)
         done = workspace.restore("r1")
         assert (set(done.restored), done.deleted) == ({"data.bin", "src/app.py"}, ())
         assert (done.skipped, done.dirty) == ((), ("src/app.py",))
@@ -140,6 +141,7 @@ def test_ya_13_restoring_it_brings_back_its_files_and_leaves_all_others(
             b"data.bin": ("file", 0o644, LARGE),
         }
         # A path that is asked for by name is answered for.
+        workspace.plan_restore("r1", ["mine.txt"])
         (skip,) = workspace.restore("r1", ["mine.txt"]).skipped
         assert skip.path == "mine.txt" and "not kept by yaai" in skip.reason
         workspace.undo()
@@ -153,6 +155,7 @@ def test_ya_13_going_to_its_entry_brings_the_files_along(
 ) -> None:
     legacy.take(mulligan_home)
     with mulligan.open(legacy.project) as workspace:
+        workspace.goto(entry, session="s1", preview=True)
         workspace.goto(entry, session="s1")
         assert (legacy.project / "src/app.py").read_bytes() == content
         assert (legacy.project / "mine.txt").exists()
@@ -178,6 +181,7 @@ def test_ya_13_the_command_line_speaks_of_it_as_of_any_checkpoint(
     assert "everything else was not kept by yaai" in mulligan_("show", "r1")
     assert "point r2" in mulligan_("log")
     assert "-two" in mulligan_("diff", "r2")
+    assert f"in {legacy.project}: " in mulligan_("restore", "r2", "--preview")
     mulligan_("restore", "r2")
     assert (legacy.project / "src/app.py").read_bytes() == b"two\n"
 
@@ -245,6 +249,7 @@ def test_ya_13_what_could_not_be_taken_is_named_and_the_rest_is_there(
         named = {os.fsdecode(each.path) for each in point.coverage.skipped}
         assert named == {"", "missing.txt", "damaged.txt", "strange.txt"}
         assert workspace.verify().problems == ()
+        workspace.plan_restore("r3")
         workspace.restore("r3")
     assert not (legacy.project.parent / "outside.txt").exists()
 

@@ -152,6 +152,8 @@ def test_jsonl_can_be_imported_into_another_home_without_loss(
     # The checkpoints are in the home that they were taken in.
     assert copied == [line | {"checkpoint": None} for line in lines]
     own = {"status": "stopped", "source": str(file)}
+    # What may be done without asking is the user's to say, not a file's.
+    own |= {"auto_approve_commands": False, "auto_approve_sensitive_edits": False}
     assert head == original | own
     again = import_logs(home, "mulligan", paths=(str(file),), again=True)
     assert again.entries == 0

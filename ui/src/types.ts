@@ -112,6 +112,7 @@ export interface RestorePlan {
   skipped: Skip[];
   dirty: string[];
   preview?: boolean;
+  root?: string | null;
 }
 
 export interface RestoreResult extends RestorePlan {

@@ -26,7 +26,6 @@ from mulligan.importers.records import (
 from mulligan.importers.shapes import Untakeable
 
 VERSION: Final = 1
-FLAGS: Final = ("auto_approve_commands", "auto_approve_sensitive_edits")
 
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
@@ -114,13 +113,14 @@ def _session(line: dict[str, Any]) -> Session:
 
 
 def _kept(session: str, line: dict[str, Any]) -> Kept:
-    values: dict[str, Any] = {name: line.get(name) is True for name in FLAGS}
-    values["memory"] = string(line.get("memory"))
+    values: dict[str, Any] = {"memory": string(line.get("memory"))}
     # Whatever it did there, nobody runs it here.
     values["status"] = STATUSES[-1]
+    # What may go on without being asked is the user's to say, and not a file's.
     values["sensitive_file_patterns"] = {
-        pattern: bool(each)
-        for pattern, each in mapping(line.get("sensitive_file_patterns")).items()
+        pattern: False
+        for pattern, allowed in mapping(line.get("sensitive_file_patterns")).items()
+        if not allowed
     }
     return Kept(session, string(line.get("agent")), values)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from mulligan.errors import Ambiguous, NotFound
-from mulligan.journal.db import Database
+from mulligan.journal.db import PREFIX_MIN_CHARACTERS, Database
 
 Id = bytes
 IMPORTED = "imported"
@@ -149,6 +149,14 @@ def count(db: Database) -> int:
 
 def by_id(db: Database, id: str) -> CheckpointRow | None:
     return _one(db.row(f"SELECT {COLUMNS} FROM checkpoints WHERE id = ?", id))
+
+
+def is_prefix(db: Database, name: str) -> bool:
+    """True if checkpoints are likely to be named by this beginning of their ids."""
+    if len(name) < PREFIX_MIN_CHARACTERS:
+        return False
+    sql = "SELECT 1 FROM checkpoints WHERE substr(id, 1, ?) = ? AND id <> ? LIMIT 1"
+    return db.row(sql, len(name), name, name) is not None
 
 
 def by_tree(db: Database, tree: Id) -> CheckpointRow | None:

@@ -16,6 +16,8 @@ from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, UsageErro
 BUSY_MILLISECONDS = 10_000
 MEMORY = ":memory:"
 """The path of a database that no file holds."""
+PREFIX_MIN_CHARACTERS = 4
+"""Users name things by a beginning of their ids that is at least so long."""
 PAGE_BYTES = 1024
 """Of a new file: a checkpoint adds a few small rows, and each page of them is logged."""
 LOG_PAGES = 500

@@ -163,6 +163,7 @@ def resolve(db: Database, name: str, session: int | None = None) -> EntryRow:
     for test in ("e.id = ?", "l.label = ?"):
         rows = db.rows(f"SELECT {COLUMNS} FROM {FROM} WHERE {where} {test} LIMIT 3", *values, name)
         if rows:
+            rows += _taken_from(db, name, rows) if session is None else []
             break
     else:
         begin, colon, part = name.partition(":")
@@ -180,6 +181,21 @@ def resolve(db: Database, name: str, session: int | None = None) -> EntryRow:
         where = "it is in several sessions, as forks share entries" if "," not in few else few
         raise Ambiguous(f"Entry {name} matches several ({where}); give more, or name the session.")
     raise NotFound(f"There is no entry {name!r} here; `mulligan tree` shows them.")
+
+
+def _taken_from(db: Database, name: str, rows: list[Any]) -> list[Any]:
+    """Entries recorded here that go by a name which imported ones claim as a whole.
+
+    Ids and labels of a log are foreign words: they must not take a name away.
+    """
+    recorded = "SELECT 1 FROM sessions WHERE number = ? AND source IS NULL"
+    if any(db.row(recorded, row[0]) for row in rows):
+        return []
+    sql = (
+        f"SELECT {COLUMNS} FROM {FROM} JOIN sessions s ON s.number = e.session WHERE "
+        "s.source IS NULL AND (substr(e.id, 1, ?1) = ?2 OR l.label = ?2) LIMIT 2"
+    )
+    return db.rows(sql, len(name), name)
 
 
 def for_checkpoint(db: Database, checkpoint: str) -> list[EntryRow]:

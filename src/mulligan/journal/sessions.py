@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from mulligan.errors import Ambiguous, NotFound
-from mulligan.journal.db import Database
+from mulligan.journal.db import PREFIX_MIN_CHARACTERS, Database
 
 COLUMNS = (
     "number, id, agent, title, model, mode, directory, status, process, leaf, memory, "
@@ -140,6 +140,14 @@ def resolve(db: Database, name: str) -> SessionRow:
         few = ", ".join(row[1] for row in rows)
         raise Ambiguous(f"Session {name} matches several ({few}…); give more characters.")
     raise NotFound(f"There is no session {name!r} here; `mulligan sessions` lists them.")
+
+
+def is_prefix(db: Database, name: str) -> bool:
+    """True if sessions are likely to be named by this beginning of their ids."""
+    if len(name) < PREFIX_MIN_CHARACTERS:
+        return False
+    sql = "SELECT 1 FROM sessions WHERE substr(id, 1, ?) = ? AND id <> ? LIMIT 1"
+    return db.row(sql, len(name), name, name) is not None
 
 
 def with_process(db: Database, statuses: Iterable[str]) -> list[SessionRow]:

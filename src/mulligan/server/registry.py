@@ -312,10 +312,7 @@ class Hub:
 
 def open_project(project: Project, hub: Hub, *, watch: bool) -> Workspace:
     """Opens a project. One that only logs have told of stays so: to read is not to protect."""
-    opening = partial(
-        Workspace, project, hub.home, wait=WAIT, progress=hub.progress,
-        imported=is_imported(project),
-    )  # fmt: skip
+    opening = partial(Workspace, project, hub.home, wait=WAIT, progress=hub.progress)
     try:
         return opening(watch=watch)
     except Unsupported:

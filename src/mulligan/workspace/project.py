@@ -22,7 +22,7 @@ from hashlib import sha256
 from threading import get_ident
 from typing import Any, NamedTuple
 
-from mulligan.core.coverage import raw, text
+from mulligan.core.coverage import raw, text, usable
 from mulligan.errors import NotFound, RefusedRoot, UsageError
 from mulligan.store.fsync import make_directories, sync_directory
 from mulligan.workspace import home_path
@@ -111,10 +111,17 @@ def _is_work_tree(directory: bytes) -> bool:
 
 
 def project_of_log(directory: str, home: str) -> Project:
-    """The project that a foreign log is about, be its directory gone or far too wide."""
-    path = os.path.normpath(os.fsencode(directory))
+    """Find the project that an imported log is about, or name one after its directory.
+
+    What is named so holds sessions, and is no project of its own: the directory may be gone, or
+    one of those that `refuse_as_project` names. Raises `UsageError` if it cannot be a path.
+    """
+    path = os.path.realpath(os.fsencode(usable(directory)))
     if os.path.isdir(path):
-        return find_project(path, home, allow_any_root=True)
+        try:
+            return find_project(path, home, automatic=True)
+        except RefusedRoot:
+            return _project(path, home)
     for known in _upwards(path):
         project = _project(known, home)
         if os.path.exists(project.path("project.json")) and not is_imported(project):
@@ -122,10 +129,22 @@ def project_of_log(directory: str, home: str) -> Project:
     return _project(path, home)
 
 
+def holder_of_log(path: str, home: str) -> bytes | None:
+    """Find the project folder that a log lies in: known, with settings, or a git work tree."""
+    for above in _upwards(os.path.realpath(os.fsencode(os.path.dirname(path)))):
+        if is_too_wide(above):
+            return None
+        project = _project(above, home)
+        known = os.path.exists(project.path("project.json")) and not is_imported(project)
+        if known or _has_settings(above) or _is_work_tree(above):
+            return above
+    return None
+
+
 def register(project: Project, *, imported: bool = False) -> None:
     """Writes down which directory a project's data is about.
 
-    `imported`: only logs have told of it, until somebody opens it.
+    `imported`: only logs have told of it, until its user opens it to work there.
     """
     path = project.path("project.json")
     if os.path.exists(path) and (imported or not is_imported(project)):
@@ -186,7 +205,7 @@ def _moved_project(root: bytes, home: str) -> Project | None:
                 # It can be read where it is.
                 return project._replace(root=root)
             os.unlink(moved.path("project.json"))
-            register(moved)
+            register(moved, imported=bool(content.get("imported")))
             return moved
     return None
 

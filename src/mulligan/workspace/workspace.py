@@ -22,7 +22,7 @@ from mulligan.journal.migrations import JOURNAL
 from mulligan.store.objects import Store
 from mulligan.workspace.file_verbs import FileVerbs
 from mulligan.workspace.lock import WAIT_SECONDS, locked
-from mulligan.workspace.project import Project, find_project, home_directory, register
+from mulligan.workspace.project import Project, find_project, home_directory, is_imported, register
 from mulligan.workspace.review_verbs import ReviewVerbs
 from mulligan.workspace.session_verbs import SessionVerbs
 from mulligan.workspace.settings import Effective, InForce, Settings, change_settings
@@ -77,6 +77,9 @@ def open_workspace(
             f"There is no checkpoint of {os.fsdecode(project.root)} yet; "
             "`mulligan checkpoint` takes the first."
         )
+    if create:
+        # What only logs have told of is a project from now on: its user works there.
+        register(project)
     return Workspace(project, base, watch=watch, wait=wait, progress=progress)
 
 
@@ -91,15 +94,15 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         watch: bool = False,
         wait: float = WAIT_SECONDS,
         progress: Progress | None = None,
-        imported: bool = False,
     ) -> None:
-        """`imported`: only logs have told of the project so far, and to look does not change it."""
+        """A folder that only logs spoke of stays one until it has a checkpoint of its own."""
         self.project = project
         self.home = home
         self.wait = wait
         self.progress: Progress = progress or _silent
         self._settings = InForce(home, project.root, project.directory)
-        register(project, imported=imported)
+        self.imported = is_imported(project)
+        register(project, imported=self.imported)
         self.journal, self.store = _open_files(project, wait)
         self.recovered: tuple[Operation, ...] = ()
         self._process = os.getpid()

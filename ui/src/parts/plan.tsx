@@ -12,6 +12,11 @@ export function Plan({ plan }: { plan: RestorePlan }) {
   if (!changes(plan) && !plan.skipped.length) return <NoChange />;
   return (
     <div class="plan">
+      {plan.root && (
+        <p class="plan-note">
+          In <Path path={plan.root} />
+        </p>
+      )}
       <Part
         title="Write"
         hint={plan.restored.length === 1 ? "as it was then" : "as they were then"}

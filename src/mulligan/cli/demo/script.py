@@ -326,7 +326,8 @@ def _last_week(workspace: Workspace) -> None:
             updated_at=_at(moment + 200),
         )
         source = Source(os.fsdecode(workspace.root))
-        Target(workspace.journal, workspace.project, source, known, name).write(list(entries))
+        target = Target(workspace.journal, workspace.project, source, known, name, known.id)
+        target.write(list(entries))
 
 
 def _at(seconds: float) -> str:

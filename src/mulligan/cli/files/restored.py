@@ -88,7 +88,8 @@ def _summary(done: RestoreResult | RestorePlan, preview: bool) -> str:
         what += f", {len(done.skipped):,} left alone"
     if preview:
         dirty = f"; {len(done.dirty):,} of them in no checkpoint yet" if done.dirty else ""
-        return f"Would {_to_do(done)}: {what}{dirty}. Nothing was changed."
+        place = f" in {shown(done.root)}" if done.root is not None else ""
+        return f"Would {_to_do(done)}{place}: {what}{dirty}. Nothing was changed."
     assert isinstance(done, RestoreResult)
     if not (done.restored or done.deleted):
         if done.skipped:

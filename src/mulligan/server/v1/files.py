@@ -21,6 +21,7 @@ from mulligan.journal import checkpoints
 from mulligan.server.api import Section
 from mulligan.server.errors_json import MESSAGE_LIMIT, Refused, too_large
 from mulligan.server.registry import Hub
+from mulligan.workspace.imported import check_files_allowed
 from mulligan.workspace.workspace import Workspace
 from mulligan.worktree.fs.safe_paths import OPEN_FILE, Directories
 
@@ -82,6 +83,7 @@ def content_in_checkpoint(workspace: Workspace, name: str, path: str) -> Content
 
 def content_on_disk(workspace: Workspace, path: str) -> Content:
     """An ordinary file as it is now, reached without following a link."""
+    check_files_allowed(workspace)
     way = workspace.path(path)
     folder, _slash, name = way.rpartition(b"/")
     try:

@@ -17,6 +17,7 @@ from mulligan.journal.views import View
 from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.commits import kept_by_commit
 from mulligan.workspace.attribution.standing import Standing, settle
+from mulligan.workspace.imported import adopt
 from mulligan.workspace.snapshot.checkpoints import add
 from mulligan.workspace.snapshot.take import Look, look
 from mulligan.workspace.snapshot.trees import Trees
@@ -70,6 +71,7 @@ class Observation:
         seen: Look | None = None,
     ) -> CheckpointRow:
         """Adds a checkpoint of the disk, or of another state."""
+        adopt(self.workspace)
         made = add(
             db, self.latest, seen or self.seen, kind=kind, message=message, session=session,
             entry=entry,

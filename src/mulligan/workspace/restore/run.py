@@ -38,6 +38,7 @@ from mulligan.store.packs import Record
 from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.observation import Observation, observed
 from mulligan.workspace.attribution.turns import split
+from mulligan.workspace.import_previews import check_preview
 from mulligan.workspace.restore.emptied import with_emptied_folders
 from mulligan.workspace.restore.finish import complete, is_obstructed, named, root_of
 from mulligan.workspace.restore.plan import Move, listed, prepare
@@ -73,7 +74,9 @@ def plan(
     workspace: Workspace, name: str, paths: tuple[bytes, ...], *, keep_dirty: bool, force: bool
 ) -> RestorePlan:
     done = restore(workspace, name, paths, keep_dirty=keep_dirty, force=force, preview=True)
-    return RestorePlan(done.target, done.restored, done.deleted, done.skipped, done.dirty)
+    return RestorePlan(
+        done.target, done.restored, done.deleted, done.skipped, done.dirty, done.root
+    )
 
 
 def restore(
@@ -92,6 +95,7 @@ def restore(
         owner = sessions.resolve(workspace.journal, session) if session is not None else None
         if owner is not None:
             target = target._replace(session=owner.id)
+        check_preview(workspace, target, paths, force=force, preview=preview)
         if not preview:
             split(workspace)
 
@@ -201,7 +205,8 @@ def perform(
         counts = always(move) if always else wish.undoes and not _refused(wish, move)
         if preview or not (changes or counts):
             workspace.save_cache()
-            return named(workspace, _not_done(wish, move, now.seen.coverage, preview=preview))
+            done = _not_done(wish, move, now.seen.coverage, preview=preview)
+            return named(workspace, done._replace(root=workspace.root if preview else None))
         now.commit()
         with workspace.journal.writing() as db:
             safety = now.safety(db, f"Before {wish.kind} to {wish.target or 'an earlier state'}")

@@ -151,6 +151,8 @@ class RestorePlan(NamedTuple):
     deleted: tuple[str, ...] = ()
     skipped: tuple[Skip, ...] = ()
     dirty: tuple[str, ...] = ()
+    root: str | None = None
+    """The folder that it would write to."""
 
     def as_json(self) -> dict[str, Any]:
         return plain(self) | {"preview": True}
@@ -180,6 +182,8 @@ class RestoreResult(NamedTuple):
     undoes_kind: str | None = None
     undoes_at: str | None = None
     """Of what was taken back in the end, or done again: neither an undo nor a redo."""
+    root: str | None = None
+    """The folder that a preview would write to."""
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)

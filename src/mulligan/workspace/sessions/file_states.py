@@ -109,13 +109,21 @@ def _state(
     for at, linked, tree_id in places:
         row = checkpoints.by_id(workspace.journal, linked) if linked else None
         if row is None and tree_id:
-            row = checkpoints.by_tree(workspace.journal, bytes.fromhex(tree_id))
+            row = _by_tree(workspace, tree_id)
         if row is None and session.source is None:
             raise NotFound(
                 "How the files were there was forgotten with its checkpoint. Go with --no-files."
             )
         return row, at
     return beginning(workspace, session), 0
+
+
+def _by_tree(workspace: Workspace, hexadecimal: str) -> CheckpointRow | None:
+    """The checkpoint of a tree; what an imported entry names so may be anything."""
+    try:
+        return checkpoints.by_tree(workspace.journal, bytes.fromhex(hexadecimal))
+    except (TypeError, ValueError):
+        return None
 
 
 def _boundaries(

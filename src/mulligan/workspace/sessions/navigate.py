@@ -22,11 +22,13 @@ from mulligan.core.entries import (
 from mulligan.core.times import just_after
 from mulligan.errors import NotFound
 from mulligan.journal import append, entries, operations, sessions
+from mulligan.journal.checkpoints import IMPORTED
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.turns import shortened, split
+from mulligan.workspace.import_previews import check_preview
 from mulligan.workspace.restore.plan import Move
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import Wish, to_checkpoint
@@ -116,7 +118,8 @@ def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | Non
                 number = sessions.insert(db, new, _now(), values)
                 leaf = append.copy(db, source.number, number, way) or None
                 sessions.update(db, number, {"leaf": leaf})
-                if start is not None:
+                # An imported one stays what it is, with its first message: a foreign word.
+                if start is not None and start.kind != IMPORTED:
                     # It began when the other one did, and knows that without it.
                     began = Look(
                         start.tree, start.guarded, coverage(workspace, start), start.files,
@@ -174,6 +177,7 @@ def _move_both(
             f"No checkpoint says how the files were at {target.id}: the session was not recorded "
             "here, or they were forgotten. Go with --no-files."
         )
+    check_preview(workspace, goal, force=force, preview=preview, imported=owner.source is not None)
     made: dict[str, Any] = {}
 
     def planned(db: apsw.Connection, now: Observation, move: Move) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from mulligan.errors import NotFound
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
+from mulligan.workspace.imported import check_files_allowed
 from mulligan.workspace.snapshot.take import Look
 from mulligan.worktree.fs.safe_paths import Directories, read_small
 
@@ -161,6 +162,7 @@ def entry(workspace: Workspace, name: str, path: bytes) -> TreeEntry:
 
 def read_disk(workspace: Workspace, path: bytes) -> bytes:
     """The bytes of an ordinary file as it is on the disk now, reached without following links."""
+    check_files_allowed(workspace)
     directory, _slash, name = path.rpartition(b"/")
     with Directories(workspace.project.root) as directories:
         parent = directories.open_if_there(directory)

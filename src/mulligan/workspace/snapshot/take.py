@@ -13,6 +13,7 @@ from mulligan.core.coverage import Coverage
 from mulligan.core.tree import Entry, Tree
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
+from mulligan.workspace.imported import check_files_allowed
 from mulligan.workspace.settings import PROJECT_FILE
 from mulligan.workspace.snapshot.holding import Held, hold_more, what_to_hold
 from mulligan.workspace.snapshot.trees import Trees
@@ -126,6 +127,7 @@ def _look(
     *,
     ahead: bool = False,
 ) -> Look:
+    check_files_allowed(workspace)
     project = workspace.project
     settings, _origins, accepted, passed_over = workspace.rule_files
     limits = settings.limits

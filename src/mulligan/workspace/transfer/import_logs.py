@@ -28,8 +28,10 @@ from mulligan.importers.records import (
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.workspace.lock import locked
-from mulligan.workspace.project import Project, project_of_log, register
+from mulligan.workspace.project import Project, is_imported, register
+from mulligan.workspace.project_guard import refuse_as_project
 from mulligan.workspace.results.files import Progress, plain
+from mulligan.workspace.transfer.import_claims import Claims
 from mulligan.workspace.transfer.import_session import Target, clean
 from mulligan.workspace.transfer.import_snapshots import Snapshots
 
@@ -53,10 +55,11 @@ NO_SESSION = "an entry came before any session"
 SEEN = (
     """
     CREATE TABLE sources (
+      agent TEXT NOT NULL,
       path TEXT NOT NULL,
       part TEXT NOT NULL,
       looks TEXT NOT NULL,
-      PRIMARY KEY (path, part)
+      PRIMARY KEY (agent, path, part)
     ) WITHOUT ROWID;
     """,
 )
@@ -109,12 +112,13 @@ def import_logs(
     sources = list(_sources(reader, paths, user_home, environment))
     os.makedirs(home, mode=0o700, exist_ok=True)
     seen = Database(os.path.join(home, "imports.sqlite"), SEEN)
-    work = _Work(home, reader)
+    claims = Claims(home, reader, user_home=user_home, environment=environment, named=bool(paths))
+    work = _Work(reader, claims)
     unchanged = 0
     try:
         for done, source in enumerate(sources):
             looks = _looks(source)
-            if not again and looks is not None and _known(seen, source) == looks:
+            if not again and looks is not None and _known(seen, agent, source) == looks:
                 unchanged += 1
                 continue
             work.tell = partial(progress or _silent, "importing", done, len(sources))
@@ -125,8 +129,8 @@ def import_logs(
                 continue
             with seen.writing() as db:
                 db.execute(
-                    "INSERT OR REPLACE INTO sources VALUES (?, ?, ?)",
-                    (clean(source.path), source.part, looks or ""),
+                    "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?)",
+                    (agent, clean(source.path), clean(source.part), looks or ""),
                 )
     finally:
         work.close()
@@ -151,7 +155,7 @@ def complete(workspace: Workspace, agent: str, path: str, part: str, session: st
     """
     if not os.path.exists(path):
         return False
-    work = _Work(workspace.home, importer(agent))
+    work = _Work(importer(agent))
     work.use(workspace.project.id, workspace.journal, workspace.project)
     work.take(Source(path, part), only=session)
     return True
@@ -174,8 +178,9 @@ def follow(
 class _Work:
     """An import under way: the journals it has open, and what it has done so far."""
 
-    def __init__(self, home: str, reader: Importer) -> None:
-        self._home, self._reader = home, reader
+    def __init__(self, reader: Importer, claims: Claims | None = None) -> None:
+        """Without `claims` everything goes to the one project that is in `use`."""
+        self._reader, self._claims = reader, claims
         self._journals: dict[str, Database] = {}
         self._snapshots: dict[str, Snapshots] = {}
         self._project: Project | None = None
@@ -214,7 +219,7 @@ class _Work:
                     self._flush(target, batch)
                     target = None
                 elif isinstance(record, Session) and (
-                    target is None or target.session != record.id
+                    target is None or target.claimed != record.id
                 ):
                     self._flush(target, batch)
                     target = self._target(source, record)
@@ -234,10 +239,20 @@ class _Work:
         except (OSError, MulliganError) as problem:
             self.problems.append(Problem(source.path, 0, str(problem)))
             return False
+        except Exception as problem:
+            # The log is foreign: whatever it brought about must not cost the others.
+            reason = f"It cannot be read: {type(problem).__name__}: {problem}"
+            self.problems.append(Problem(source.path, 0, reason))
+            return False
         return True
 
     def _take_snapshot(self, target: Target, record: Snapshot, content: Content) -> None:
         id = target.project.id
+        refused = refuse_as_project(target.project.root)
+        if refused is not None and is_imported(target.project):
+            reason = f"No files are taken for {text(target.project.root)}: {refused}."
+            self.problems.append(Problem(record.place, 0, reason))
+            return
         if id not in self._snapshots:
             self._snapshots[id] = Snapshots(self._journals[id], target.project)
         taken = target.take(record, self._snapshots[id], content)
@@ -256,15 +271,23 @@ class _Work:
         batch.clear()
 
     def _target(self, source: Source, record: Session) -> Target:
-        project = self._project
-        if project is None:
-            directory = record.directory or os.path.dirname(source.path)
-            project = project_of_log(directory, self._home)
+        project, claimed = self._project, record.id
+        if self._claims is not None:
+            project, record, problem = self._claims.place(source, record)
+            if problem is not None:
+                self.problems.append(Problem(source.path, 0, problem))
+        assert project is not None
         journal = self._journals.get(project.id)
         if journal is None:
             journal = self._journals[project.id] = _open(project)
         self.roots.add(text(project.root))
-        return Target(journal, project, source, record, self._reader.agent)
+        if self._claims is not None:
+            id = self._claims.session_id(journal, source, record)
+            if id != record.id:
+                reason = f"There is another session {record.id}; this one is called {id} here."
+                self.problems.append(Problem(source.path, 0, reason))
+            record = record._replace(id=id)
+        return Target(journal, project, source, record, self._reader.agent, claimed)
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -318,10 +341,12 @@ def _open(project: Project) -> Database:
         return Database(project.path("journal.sqlite"), JOURNAL)
 
 
-def _known(seen: Database, source: Source) -> str | None:
+def _known(seen: Database, agent: str, source: Source) -> str | None:
+    """How a log looked when this agent's importer last read it."""
     row = seen.row(
-        "SELECT looks FROM sources WHERE path = ? AND part = ?", clean(source.path), source.part
-    )
+        "SELECT looks FROM sources WHERE agent = ? AND path = ? AND part = ?",
+        agent, clean(source.path), clean(source.part),
+    )  # fmt: skip
     return row[0] if row else None
 
 

@@ -20,7 +20,7 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.core.times import just_after
+from mulligan.core.times import rfc3339
 from mulligan.errors import UsageError
 from mulligan.importers.records import (
     Compacted,
@@ -42,21 +42,27 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution.turns import shortened
 from mulligan.workspace.project import Project
 from mulligan.workspace.sessions.entries import appending
+from mulligan.workspace.transfer.import_claims import OWN
 from mulligan.workspace.transfer.import_snapshots import Snapshots, Taken
-
-OWN = "mulligan"
-"""Exports of our own count paths from the project already."""
 
 
 class Target:
     """The session that records go to."""
 
     def __init__(
-        self, journal: Database, project: Project, source: Source, record: Session, agent: str
+        self,
+        journal: Database,
+        project: Project,
+        source: Source,
+        record: Session,
+        agent: str,
+        claimed: str,
     ) -> None:
+        """`claimed` is the id that the log has for the session, which may be another's here."""
         self._journal, self.project, self._source = journal, project, source
         self._agent = agent
-        self.session = record.id
+        self.session, self.claimed = record.id, claimed
+        self._now = rfc3339(time.time_ns())
         self.entries = 0
         self.problems: list[Problem] = []
         self._said: dict[str, list[str]] | None = None
@@ -112,7 +118,7 @@ class Target:
         elif isinstance(record, Kept) and self._row.source is not None:
             sessions.update(db, number, {"agent": record.agent, **record.values})
         elif isinstance(record, Session):
-            self._row = self._session(db, record)
+            self._row = self._session(db, record._replace(id=self.session))
 
     def _was_recorded(self, db: apsw.Connection, appender: Appender, record: NewEntry) -> bool:
         """Whether a session that is recorded as it happens has this already, by another id.
@@ -270,14 +276,14 @@ class Target:
             "mode": record.mode,
             "directory": record.directory,
             "forked_from": record.forked_from,
-            "updated_at": record.updated_at,
+            "updated_at": record.updated_at and min(record.updated_at, self._now),
         }
         known = {name: clean(value) for name, value in given.items() if value}
         row = sessions.by_id(self._journal, record.id)
         if row is None:
             values = known | {"agent": self._agent, "status": "stopped"}
             values["source"] = clean(self._source.path)
-            moment = record.created_at or just_after(None, time.time_ns())
+            moment = min(record.created_at or self._now, self._now)
             sessions.insert(db, record.id, moment, values)
         else:
             new = {
@@ -303,10 +309,17 @@ class Target:
         return bool(first) and row.title in (_title_of(first[0]), shortened(first[0]))
 
     def _fitted(self, entry: NewEntry) -> NewEntry:
-        """The entry with links that lead somewhere, and paths as the project knows them."""
+        """The entry with links that lead somewhere, and paths as the project knows them.
+
+        A time that is still to come is a clock that was wrong, or a lie: it came by now.
+        """
+        if entry.created_at is not None and entry.created_at > self._now:
+            data = (entry.data or {}) | {"at": entry.created_at}
+            entry = entry._replace(created_at=self._now, data=data)
         if entry.checkpoint and checkpoints.by_id(self._journal, entry.checkpoint) is None:
             entry = entry._replace(checkpoint=None)
         if self._agent == OWN:
+            # Exports of our own count paths from the project already.
             return entry
         if entry.type != FILE_EDIT or not entry.data or not entry.data.get("path"):
             return entry

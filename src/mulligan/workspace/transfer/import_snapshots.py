@@ -93,10 +93,15 @@ class Snapshots:
 
     def _id(self, snapshot: Snapshot, session: SessionRow) -> str:
         """Its own id, if it can be typed and is nobody else's; else one that follows from it."""
+        other = sha256(f"{session.id}\0{snapshot.id}".encode(errors="replace")).hexdigest()[:16]
+        if checkpoints.by_id(self._journal, other) is not None:
+            return other
         known = checkpoints.by_id(self._journal, snapshot.id)
-        if PLAIN.fullmatch(snapshot.id) and (known is None or known.session == session.id):
-            return snapshot.id
-        return sha256(f"{session.id}\0{snapshot.id}".encode(errors="replace")).hexdigest()[:16]
+        if known is not None:
+            is_own = known.kind == IMPORTED and known.session == session.id
+        else:
+            is_own = not checkpoints.is_prefix(self._journal, snapshot.id)
+        return snapshot.id if is_own and PLAIN.fullmatch(snapshot.id) else other
 
     def _files(
         self, writer: Writer, snapshot: Snapshot, content: Content, placed: Placed

@@ -1,0 +1,75 @@
+"""Write files of imported checkpoints only after a preview that named the folder.
+
+An imported log says which files a checkpoint holds, and of which folder: both are foreign words.
+So a restore, or a move within an imported session, is refused until the same request was previewed
+in the same folder. The file `previewed` in the project's directory lists these requests, newest
+last; without it, previews are asked for again.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from mulligan.core.coverage import text
+from mulligan.errors import WouldLoseWork
+from mulligan.journal.checkpoints import IMPORTED, CheckpointRow
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+PREVIEWED = "previewed"
+MAX_REQUESTS = 100
+
+
+def check_preview(
+    workspace: Workspace,
+    target: CheckpointRow,
+    paths: tuple[bytes, ...] = (),
+    *,
+    force: bool,
+    preview: bool,
+    imported: bool = False,
+) -> None:
+    """Remember a preview of an imported checkpoint, or raise `WouldLoseWork` without one.
+
+    `imported`: an imported session says that this checkpoint is the one to go to.
+    """
+    if target.kind != IMPORTED and not imported:
+        return
+    request = _request(workspace, target, paths, force=force)
+    known = _requests(workspace)
+    if preview:
+        _write(workspace, [*(each for each in known if each != request), request])
+    elif request not in known:
+        named = "".join(f" {text(path)}" for path in paths[:3]) + (" …" if len(paths) > 3 else "")
+        again = f"mulligan restore{' --force' if force else ''} --preview {target.id[:8]}{named}"
+        raise WouldLoseWork(
+            f"Checkpoint {target.id[:8]} comes from an imported log, and would be written to "
+            f"{workspace.root}. Look at what that changes first: `{again}`; then do this again. "
+            "Nothing was changed."
+        )
+
+
+def _request(
+    workspace: Workspace, target: CheckpointRow, paths: tuple[bytes, ...], *, force: bool
+) -> str:
+    parts = (workspace.project.root, target.id.encode(), str(force).encode(), *sorted(paths))
+    return sha256(b"\0".join(parts)).hexdigest()
+
+
+def _requests(workspace: Workspace) -> list[str]:
+    try:
+        with open(workspace.project.path(PREVIEWED), encoding="ascii") as file:
+            return file.read().split()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _write(workspace: Workspace, requests: list[str]) -> None:
+    """The caller holds the project's lock."""
+    path = workspace.project.path(PREVIEWED)
+    with open(path + ".tmp", "w", encoding="ascii") as file:
+        file.write("\n".join(requests[-MAX_REQUESTS:]) + "\n")
+    os.replace(path + ".tmp", path)

@@ -1,0 +1,37 @@
+"""Folders that only imported logs speak of: what may be done there, and how they become projects.
+
+A log's directory is a foreign word. Sessions are kept under it and can be read; the folder counts
+as a project once its user works there. Files of a folder that `refuse_as_project` names are not
+even looked at, so nothing of a home directory gets into a store because a log said so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mulligan.errors import RefusedRoot
+from mulligan.workspace.project import is_imported, register
+from mulligan.workspace.project_guard import refuse_as_project
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+def check_files_allowed(workspace: Workspace) -> None:
+    """Raise `RefusedRoot` before files are read of a folder that must not become a project."""
+    if not workspace.imported:
+        return
+    reason = refuse_as_project(workspace.project.root)
+    # Another process may have made it a project meanwhile.
+    if reason is not None and is_imported(workspace.project):
+        raise RefusedRoot(
+            f"Only imported logs speak of {workspace.root}, and {reason}: its files are not looked "
+            "at. If you mean it, `mulligan -C DIR --any-root checkpoint` makes it a project."
+        )
+
+
+def adopt(workspace: Workspace) -> None:
+    """Make a project of a folder that only logs spoke of: it has a checkpoint of its own."""
+    if workspace.imported:
+        register(workspace.project)
+        workspace.imported = False

@@ -1,0 +1,132 @@
+"""What an imported log may claim: the folder that it is about, and the id of a session.
+
+Both are foreign words, so neither is believed beyond what the place of the log allows:
+
+- A log that lies in a project (a clone, an unpacked archive) speaks of that project only. The
+  user's own logs, where each agent keeps them, may speak of any folder.
+- A session that was recorded here is continued by its agent's own log only, and an imported one
+  by the log that it came from. Any other log that claims its id becomes a session of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from hashlib import sha256
+from typing import NamedTuple
+
+from mulligan.core.coverage import text, usable, words
+from mulligan.errors import UsageError
+from mulligan.importers.records import Importer, Session, Source
+from mulligan.journal import sessions
+from mulligan.journal.db import Database
+from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.project import Project, holder_of_log, project_of_log
+
+OWN = "mulligan"
+"""Exports of our own: their sessions bear the name of the agent that they were had with."""
+
+ID_MAX_CHARACTERS = 255
+
+
+class Place(NamedTuple):
+    """The project that a session goes to, and what it is told about its directory."""
+
+    project: Project
+    record: Session
+    problem: str | None = None
+
+
+class Claims:
+    """The logs of one import: which are the user's own, and what each may claim."""
+
+    def __init__(
+        self,
+        home: str,
+        reader: Importer,
+        *,
+        user_home: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        named: bool = False,
+    ) -> None:
+        """`named`: the user named the logs; else they were found, in PWD too."""
+        self._home, self._reader = home, reader
+        self._user_home = user_home or os.path.expanduser("~")
+        self._environment = dict(os.environ if environment is None else environment)
+        folder = self._environment.pop("PWD", "")
+        self._folder = os.path.realpath(folder) if folder and not named else None
+
+    def place(self, source: Source, record: Session) -> Place:
+        """Decide which project a session of a log belongs to."""
+        claimed = _folder_of(record)
+        directory = claimed or os.path.dirname(os.path.abspath(source.path))
+        around = self._around(source)
+        if around is None or _is_in(directory, around) or self._is_own(source.path):
+            known = record._replace(directory=claimed)
+            return Place(project_of_log(directory, self._home), known)
+        problem = (
+            f"Session {record.id} says that it is about {record.directory}; the log lies in "
+            f"{around}, and is taken as a session of that."
+        )
+        return Place(project_of_log(around, self._home), record._replace(directory=around), problem)
+
+    def session_id(self, journal: Database, source: Source, record: Session) -> str:
+        """Decide which id a session of a log gets: its own, or one that follows from it."""
+        seed = f"{self._reader.agent}\0{source.path}\0{record.id}"
+        other = sha256(words(seed).encode()).hexdigest()[:16]
+        if sessions.by_id(journal, other) is not None:
+            return other
+        row = sessions.by_id(journal, record.id)
+        if row is None:
+            return record.id if _is_free(journal, record.id) else other
+        return record.id if self._continues(row, source) else other
+
+    def _continues(self, row: SessionRow, source: Source) -> bool:
+        agent, path = self._reader.agent, words(source.path)
+        if agent not in (row.agent, OWN):
+            return False
+        if row.source is None:
+            return agent != OWN and self._is_own(source.path)
+        if row.source == path:
+            return True
+        return self._is_own(path) and (self._is_own(row.source) or not os.path.exists(row.source))
+
+    def _around(self, source: Source) -> str | None:
+        """The folder that a log came with, if it came with one."""
+        holder = holder_of_log(source.path, self._home)
+        if holder is not None:
+            return text(holder)
+        if self._folder is not None and _is_in(source.path, self._folder):
+            return self._folder
+        return None
+
+    def _is_own(self, path: str) -> bool:
+        return os.path.realpath(path) in self._own
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        """The logs that the agent keeps in the user's home, whatever folder the user is in."""
+        found = self._reader.find(self._user_home, self._environment)
+        return frozenset(os.path.realpath(source.path) for source in found)
+
+
+def _folder_of(record: Session) -> str | None:
+    """The folder that a log names, if it can be one at all."""
+    try:
+        found = usable(record.directory or "")
+    except UsageError:
+        return None
+    return found if os.path.isabs(found) else None
+
+
+def _is_free(journal: Database, id: str) -> bool:
+    """True if the id can be typed, and is not the beginning of another session's."""
+    if not id.isprintable() or len(id) > ID_MAX_CHARACTERS or id.startswith("@"):
+        return False
+    return not sessions.is_prefix(journal, id)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    found = os.path.realpath(path)
+    return found == folder or found.startswith(folder.rstrip("/") + "/")
