@@ -245,6 +245,24 @@ def test_tree_draws_branches_beside_each_other_and_marks_where_it_stands(
     assert {each["active"] for each in data["branches"]} == {True, False}
 
 
+def test_f_pi_2_the_tree_shows_where_files_were_skipped(
+    project: Path, workspace: Workspace
+) -> None:
+    _session, messages = story(workspace)
+    assert "files skipped" not in quick("tree", project=project).stdout.decode()
+    quick("goto", messages[2], "--no-files", project=project)
+    (here,) = [line for line in quick("tree", project=project).lines if "← here" in line]
+    assert "← here  files skipped" in here
+    nodes = quick("tree", "--json", project=project).json["entries"]
+    assert [each["is_leaf"] for each in nodes] == [each["files_skipped"] for each in nodes]
+    quick("goto", messages[1], "--no-files", "--summarize", project=project)
+    (summary,) = [line for line in quick("tree", project=project).lines if "◇" in line]
+    assert "files skipped" in summary
+    workspace.append("@", NewEntry("user_input", "On from there"))
+    marked = [line for line in quick("tree", project=project).lines if "files skipped" in line]
+    assert len(marked) == 1 and "◇" in marked[0]
+
+
 def test_a_long_stretch_is_shortened_but_labels_and_the_leaf_stay(
     project: Path, workspace: Workspace
 ) -> None:

@@ -243,6 +243,15 @@ def test_one_project_says_what_waits_though_nobody_has_opened_it(
     assert one["pending"][session]["files"] == 1
 
 
+def test_f_pi_2_the_tree_tells_that_files_were_skipped(opened: Api, project: Path) -> None:
+    at = f"/sessions/{worked(opened, project)}"
+    first = opened.get(f"{at}/entries", type="step_snapshot")["entries"][0]["entry"]
+    assert opened.get(f"{at}/tree")["files_skipped"] is False
+    opened.post(f"{at}/entries", {"entries": [{"type": "assistant_output", "content": "x"}]}, 201)
+    opened.post(f"{at}/goto", {"entry": first, "skip_files": True})
+    assert opened.get(f"{at}/tree")["files_skipped"] is True
+
+
 def test_what_a_turn_modified_and_one_file_of_it(opened: Api, project: Path) -> None:
     session = worked(opened, project)
     found = opened.get(f"/sessions/{session}/modified")["files"]
