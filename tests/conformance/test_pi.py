@@ -198,6 +198,42 @@ def test_pi_13_files_above_the_limit_are_named_not_kept_and_never_touched(
         assert workspace.read(workspace.checkpoint().id, "large") == b"small now"
 
 
+AGENTS_DATA = (".pi/agent/s.jsonl", ".agentsmithy/d", ".yaai/sessions/s", "chroma_db/index")
+
+
+def test_pi_13_data_of_agents_is_left_out_by_default_and_never_touched(
+    project: Path, workspace: Workspace
+) -> None:
+    write(project, {"a": "1", "dist/x": "1", "node_modules/x": "1"})
+    write(project, dict.fromkeys(AGENTS_DATA, "then"))
+    taken = workspace.checkpoint()
+    assert {each.path for each in workspace.entries(taken.id) if each.kind == "file"} == {"a"}
+    write(project, {"a": "2"} | dict.fromkeys(AGENTS_DATA, "now"))
+    workspace.restore(taken.id)
+    assert (project / "a").read_text() == "1"
+    assert {(project / path).read_text() for path in AGENTS_DATA} == {"now"}
+
+
+def test_pi_13_what_git_tracks_of_it_is_in(project: Path, workspace: Workspace) -> None:
+    write(project, dict.fromkeys(AGENTS_DATA, "tracked") | {".pi/agent/other": "untracked"})
+    run(project, f"git init -q; git add -f {' '.join(AGENTS_DATA)}")
+    taken = workspace.checkpoint()
+    found = {each.path for each in workspace.entries(taken.id) if each.kind == "file"}
+    assert found == set(AGENTS_DATA)
+    write(project, dict.fromkeys(AGENTS_DATA, "changed"))
+    workspace.restore(taken.id)
+    assert {(project / path).read_text() for path in AGENTS_DATA} == {"tracked"}
+
+
+def test_pi_13_files_over_1_mb_are_kept(project: Path, workspace: Workspace) -> None:
+    content = os.urandom(3 << 20)
+    write(project, {"large": content})
+    taken = workspace.checkpoint()
+    (project / "large").unlink()
+    workspace.restore(taken.id)
+    assert (project / "large").read_bytes() == content and taken.coverage.complete
+
+
 def test_pi_13_a_file_that_grew_above_the_limit_is_not_shown_as_deleted(project: Path) -> None:
     write(project, {"f": "1"})
     with mulligan.open(project) as workspace:

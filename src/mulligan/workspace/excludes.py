@@ -56,7 +56,7 @@ NOTES: dict[str, tuple[str, ...]] = {
     "Settings and swap files of editors": (".idea/", ".vscode/", "*.swp", "*.swo"),
     "Leftovers of operating systems": (".DS_Store", "Thumbs.db", "desktop.ini"),
     "Other version control, and data of other agents": (
-        *(".svn/", ".hg/", ".jj/", ".agentsmithy/", "chroma_db/"),
+        *(".svn/", ".hg/", ".jj/", ".agentsmithy/", "chroma_db/", ".pi/", ".yaai/"),
     ),
 }
 """What the default excludes leave out, in words."""

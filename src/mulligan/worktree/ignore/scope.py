@@ -50,7 +50,7 @@ class Reason(enum.IntEnum):
 # as they were.
 DEFAULT_EXCLUDES: tuple[str, ...] = (
     # agents and version control
-    *(".agentsmithy/", "chroma_db/", ".svn/", ".hg/", ".jj/"),
+    *(".agentsmithy/", "chroma_db/", ".pi/", ".yaai/", ".svn/", ".hg/", ".jj/"),
     # Python
     *(".venv/", "venv/", "env/", ".env/"),
     *("__pycache__/", "*.pyc", "*.pyo", "*.pyd"),
