@@ -140,3 +140,28 @@ def test_the_store_says_what_takes_the_room_and_what_can_be_freed(
     expect(tab.locator(".parts-bar rect").first).to_be_visible()
     tab.get_by_role("button", name="How much?").click()
     expect(tab.get_by_text("could be freed")).to_be_visible()
+
+
+def test_f_ya_1_all_sessions_are_cleared_when_asked_twice(
+    served: Served, open_tab: Callable[..., Any]
+) -> None:
+    def sessions() -> int:
+        return len(served.get(f"/projects/{served.project}/sessions")["sessions"])
+
+    before = sessions()
+    assert before > 0
+    tab = settings(served, open_tab)
+    ask = tab.get_by_role("button", name="Delete all sessions…")
+    ask.click()
+    dialog = tab.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"{before} session")
+    dialog.locator(".danger:enabled").click()
+    expect(dialog).to_contain_text("cannot be undone")
+    dialog.get_by_role("button", name="Cancel").click()
+    assert sessions() == before
+    ask.click()
+    dialog.locator(".danger:enabled").filter(has_text="Delete ").click()
+    assert sessions() == before
+    dialog.get_by_role("button", name="Delete for good").click()
+    expect(tab.get_by_text(f"Deleted {before} session")).to_be_visible()
+    assert sessions() == 0

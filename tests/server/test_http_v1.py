@@ -252,6 +252,17 @@ def test_f_pi_2_the_tree_tells_that_files_were_skipped(opened: Api, project: Pat
     assert opened.get(f"{at}/tree")["files_skipped"] is True
 
 
+def test_f_ya_1_all_sessions_are_cleared_over_http_when_asked_twice(opened: Api) -> None:
+    for _ in range(2):
+        opened.post("/sessions", {}, 201)
+    told = opened.post("/sessions/clear")
+    assert (told["cleared"], told["sessions"]) == (False, 2)
+    assert opened.post("/sessions/clear", {"confirm": "no"}, 409) == "would_lose_work"
+    done = opened.post("/sessions/clear", {"confirm": told["confirm"]})
+    assert done == {"cleared": True, "sessions": 2, "entries": 0, "confirm": None}
+    assert opened.get("/sessions")["sessions"] == []
+
+
 def test_what_a_turn_modified_and_one_file_of_it(opened: Api, project: Path) -> None:
     session = worked(opened, project)
     found = opened.get(f"/sessions/{session}/modified")["files"]

@@ -155,19 +155,6 @@ def test_f_ya_1_all_sessions_are_cleared_over_the_websocket_when_asked_twice(
     assert not os.path.exists(index) or b"walrus" not in Path(index).read_bytes()
 
 
-def test_f_ya_1_all_sessions_are_cleared_over_http_when_asked_twice(
-    opened: Api, project: Path
-) -> None:
-    for _ in range(2):
-        opened.post("/sessions", {}, 201)
-    told = opened.post("/sessions/clear")
-    assert (told["cleared"], told["sessions"]) == (False, 2)
-    assert opened.post("/sessions/clear", {"confirm": "no"}, 409) == "would_lose_work"
-    done = opened.post("/sessions/clear", {"confirm": told["confirm"]})
-    assert done == {"cleared": True, "sessions": 2, "entries": 0, "confirm": None}
-    assert opened.get("/sessions")["sessions"] == []
-
-
 def test_f_ya_1_all_sessions_are_cleared_by_lines_and_commands_when_asked_twice(
     server: Server, workspace: Workspace, project: Path
 ) -> None:

@@ -8,6 +8,7 @@ import type {
   Approved,
   Checkpoint,
   Checkpoints,
+  Cleared,
   Conversation,
   Discarded,
   Entry,
@@ -90,6 +91,8 @@ export const api = {
     patch<Session>("/projects/{project}/sessions/{session}", { project, session }, body),
   deleteSession: (project: string, session: string) =>
     remove<Session>("/projects/{project}/sessions/{session}", { project, session }),
+  clearSessions: (project: string, body: { confirm?: string | null }) =>
+    post<Cleared>("/projects/{project}/sessions/clear", { project }, body),
   entries: (project: string, session: string, query: Given) =>
     get<EntryPage>("/projects/{project}/sessions/{session}/entries", { project, session }, query),
   conversation: (project: string, session: string, query: Given) =>

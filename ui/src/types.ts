@@ -93,6 +93,14 @@ export interface Branch {
   active: boolean;
 }
 
+/** Without `cleared`, what would go, and the word that has it go. */
+export interface Cleared {
+  cleared: boolean;
+  sessions: number;
+  entries: number;
+  confirm: string | null;
+}
+
 export interface Tree {
   branches: Branch[];
   leaf: string | null;

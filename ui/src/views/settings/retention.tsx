@@ -5,6 +5,7 @@ import { api, type SettingsRow } from "../../api";
 import { Dialog } from "../../parts/dialog";
 import { complain, say } from "../../state";
 import { count, figure, size } from "../../words";
+import { ClearSessions } from "./clear";
 import { Progress, useJob } from "./jobs";
 import { Rows, type Settings } from "./values";
 
@@ -14,7 +15,8 @@ interface Forgotten {
 }
 
 export function Retention({ project, settings }: { project: string; settings: Settings }) {
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState<"forget" | "clear" | null>(null);
+  const close = () => setAsking(null);
   const rules = settings.data ? rulesOf(settings.data) : [];
   return (
     <section class="panel" id="forgetting">
@@ -30,14 +32,21 @@ export function Retention({ project, settings }: { project: string; settings: Se
           type="button"
           class="button danger"
           disabled={!rules.length}
-          onClick={() => setAsking(true)}
+          onClick={() => setAsking("forget")}
         >
           Forget now…
         </button>
       </div>
-      {asking && settings.data && (
-        <Forget project={project} rules={settings.data} close={() => setAsking(false)} />
+      <div class="panel-foot">
+        <span class="faint">All sessions of this project, with their checkpoints.</span>
+        <button type="button" class="button danger" onClick={() => setAsking("clear")}>
+          Delete all sessions…
+        </button>
+      </div>
+      {asking === "forget" && settings.data && (
+        <Forget project={project} rules={settings.data} close={close} />
       )}
+      {asking === "clear" && <ClearSessions project={project} close={close} />}
     </section>
   );
 }
