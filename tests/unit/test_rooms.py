@@ -1,8 +1,8 @@
 """The direction of imports between the rooms, read from the source of every module.
 
-    errors, version, sqlite_readonly <- core <- store, journal, worktree, importers, exporters
-        <- workspace <- agent <- the public API (`mulligan` itself) <- protocols, server
-        <- cli <- __main__
+    errors, version, clock, sqlite_readonly <- core
+        <- store, journal, worktree, importers, exporters <- workspace <- agent
+        <- the public API (`mulligan` itself) <- protocols, server <- cli <- __main__
 
 A room may import itself and what is to the left of it; rooms between the same arrows do not know
 each other. Every import statement counts, wherever it stands: inside a function, or under
@@ -22,7 +22,7 @@ SOURCES = Path(__file__).parents[2] / "src"
 
 API = "mulligan"
 LEVELS = [
-    {"errors", "version", "sqlite_readonly"},
+    {"errors", "version", "clock", "sqlite_readonly"},
     {"core"},
     {"store", "journal", "worktree", "importers", "exporters"},
     {"workspace"},

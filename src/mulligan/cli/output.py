@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mulligan.clock import now_ns
 from mulligan.core.coverage import Coverage, raw, text
 from mulligan.core.invisible import escape_invisible
 from mulligan.core.times import nanoseconds
@@ -197,7 +198,7 @@ class Progress:
 
 def ago(moment: str) -> str:
     """A time as people say it."""
-    seconds = max(0.0, (time.time_ns() - nanoseconds(moment)) / 1e9)
+    seconds = max(0.0, (now_ns() - nanoseconds(moment)) / 1e9)
     for limit, size, unit in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
         if seconds < limit:
             return f"{int(seconds // size)} {unit} ago"

@@ -10,6 +10,8 @@ SECOND = 1_000_000_000
 FIRST, LAST = -62_135_596_800, 253_402_300_799
 """The seconds that years of four digits have."""
 
+CLOCK_STEP_NS = 60 * SECOND
+
 DAYS_BEFORE = 719_468
 """From the first of March of the year 0 to the epoch."""
 IN_400_YEARS = 146_097
@@ -32,12 +34,33 @@ def nanoseconds(text: str) -> int:
     return _as_written_anywhere(text) if found is None else found
 
 
+def stamp_after(previous: str | None, now: int) -> str:
+    """As `just_after`, but for a `previous` time that only a wrong clock can have given.
+
+    A clock that is set right goes back by a little; by more than `CLOCK_STEP_NS`, and it was wrong
+    before or is now, and no later time must follow from an earlier one.
+    """
+    if previous is not None and _is_wrong(previous, now):
+        return rfc3339(now)
+    return just_after(previous, now)
+
+
+def not_before(previous: str, now: int) -> str:
+    """The later of `previous` and `now`; `now` if only a wrong clock can have given the other."""
+    text = rfc3339(now)
+    return previous if text < previous and not _is_wrong(previous, now) else text
+
+
 def just_after(previous: str | None, now: int) -> str:
     """`now`, or the millisecond after `previous` if the clock has not moved past it."""
     text = rfc3339(now)
     if previous is None or text > previous:
         return text
     return rfc3339(nanoseconds(previous) + 1_000_000)
+
+
+def _is_wrong(previous: str, now: int) -> bool:
+    return nanoseconds(previous) - now > CLOCK_STEP_NS
 
 
 def _as_written_here(text: str) -> int | None:

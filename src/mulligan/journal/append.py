@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import apsw
 
 from mulligan.core.entries import CALL_STATES, ENDED, LEAF, TOOL_CALL, TYPES, NewEntry
-from mulligan.core.times import just_after, nanoseconds
+from mulligan.core.times import just_after, nanoseconds, rfc3339
 from mulligan.errors import NotFound, UsageError
+from mulligan.journal.sessions import LATER
 
 MOVED_NANOSECONDS = 1_000_000_000
 LONGEST = 64 << 20
@@ -61,6 +62,7 @@ class Appender:
         self.seq: int = newest[0] if newest else 0
         self.last_time: str | None = newest[1] if newest else None
         self.leaf = self._place(leaf) if leaf is not None else None
+        self._touched: str | None = None  # by the clock, where it is not the entry's time
         self._tips: dict[int, int] = {}
         self.names: dict[str, str] = {}
 
@@ -106,8 +108,8 @@ class Appender:
         """Writes down where the session stands now."""
         leaf = self.leaf.seq if self.leaf else None
         self._db.execute(
-            "UPDATE sessions SET leaf = ?, updated_at = max(updated_at, ?) WHERE number = ?",
-            (leaf, self.last_time or "", self._session),
+            f"UPDATE sessions SET leaf = ?, updated_at = {LATER} WHERE number = ?",
+            (leaf, self._touched or self.last_time or "", self._session),
         )
 
     def stand_at(self, id: str | None) -> None:
@@ -133,16 +135,18 @@ class Appender:
     def _moment(self, entry: NewEntry) -> tuple[str, dict[str, Any] | None]:
         """The time, moved just past the one before if need be; by much, and it is written down."""
         if entry.created_at is None:
-            return just_after(self.last_time, self._now()), entry.data
+            now = self._now()
+            moment, given = just_after(self.last_time, now), rfc3339(now)
+            self._touched = given
+            return moment, _with_own_time(entry.data, moment, given)
+        self._touched = None
         try:
             moment = just_after(self.last_time, nanoseconds(entry.created_at))
         except (ValueError, OverflowError) as problem:
             raise UsageError(f"{entry.created_at!r} is not a time.") from problem
         if moment >= LATEST:
             raise UsageError(f"{entry.created_at} is further off than any time that is kept.")
-        if nanoseconds(moment) - nanoseconds(entry.created_at) < MOVED_NANOSECONDS:
-            return moment, entry.data
-        return moment, (entry.data or {}) | {"at": entry.created_at}
+        return moment, _with_own_time(entry.data, moment, entry.created_at)
 
     def _insert(self, sql: str, values: tuple[Any, ...]) -> None:
         try:
@@ -313,6 +317,13 @@ def _dump(data: dict[str, Any]) -> str:
         return json.dumps(data, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as problem:
         raise UsageError(f"The data of an entry must be JSON: {problem}.") from problem
+
+
+def _with_own_time(data: dict[str, Any] | None, moment: str, given: str) -> dict[str, Any] | None:
+    """The data, with the time that was given if the entry's was moved by much."""
+    if nanoseconds(moment) - nanoseconds(given) < MOVED_NANOSECONDS:
+        return data
+    return (data or {}) | {"at": given}
 
 
 def _clean(content: str) -> str:

@@ -59,7 +59,7 @@ def insert(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
 def insert_at_its_time(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
     """Adds a checkpoint of the past before those that are later, inside the caller's transaction.
 
-    Nobody keeps a `seq`: the later ones move up by one.
+    The later ones move up by one, and with them what is counted from their positions.
     """
     sql = "SELECT seq FROM checkpoints WHERE created_at > ? ORDER BY seq LIMIT 1"
     row = db.execute(sql, (checkpoint.created_at,)).fetchone()
@@ -72,6 +72,7 @@ def insert_at_its_time(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
     insert(db, checkpoint)
     db.execute("UPDATE checkpoints SET seq = ? WHERE id = ?", (later, checkpoint.id))
     db.execute("UPDATE checkpoints SET seq = 1 - seq WHERE seq < 0")
+    db.execute("UPDATE forced SET since = since + 1 WHERE since >= ?", (later,))
 
 
 def latest(db: Database) -> CheckpointRow | None:
@@ -86,13 +87,19 @@ def last_made(db: Database) -> CheckpointRow | None:
     return _one(db.row(sql, IMPORTED))
 
 
-def first_after(db: Database, moment: str) -> CheckpointRow | None:
-    """The first of the whole project that was made here after a moment."""
+def position(db: Database, id: str) -> int:
+    """Where a checkpoint stands in the order in which all were made; 0 if it is gone."""
+    row = db.row("SELECT seq FROM checkpoints WHERE id = ?", id)
+    return int(row[0]) if row else 0
+
+
+def first_after(db: Database, place: int) -> CheckpointRow | None:
+    """The first of the whole project that was made here after the one at a position."""
     sql = f"""
-        SELECT {COLUMNS} FROM checkpoints WHERE created_at > ? AND kind NOT IN {PARTIAL}
+        SELECT {COLUMNS} FROM checkpoints WHERE seq > ? AND kind NOT IN {PARTIAL}
         ORDER BY seq LIMIT 1
     """
-    return _one(db.row(sql, moment))
+    return _one(db.row(sql, place))
 
 
 def last_taken(db: Database, back: int = 0) -> CheckpointRow | None:

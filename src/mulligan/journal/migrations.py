@@ -173,7 +173,7 @@ JOURNAL = (
     END;
     """,
     """
-    ALTER TABLE forced ADD COLUMN since TEXT;
-    UPDATE forced SET since = (SELECT coalesce(max(created_at), '') FROM checkpoints);
+    ALTER TABLE forced ADD COLUMN since INTEGER;
+    UPDATE forced SET since = (SELECT coalesce(max(seq), 0) FROM checkpoints);
     """,
 )

@@ -18,6 +18,10 @@ COLUMNS = (
 )
 LEAF = "(SELECT e.id FROM entries e WHERE e.number = (sessions.number << 32) | sessions.leaf)"
 SELECT = f"SELECT {COLUMNS}, {LEAF} FROM sessions"
+LATER = (
+    "max(iif(updated_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+60 seconds'), '', updated_at), ?)"
+)
+"""A time that is not before the one that is there, unless that is a wrong clock's."""
 CHANGEABLE = frozenset(COLUMNS.split(", ")) - {"number", "id", "created_at"}
 
 
@@ -62,7 +66,7 @@ def update(db: apsw.Connection, number: int, values: Mapping[str, Any]) -> None:
     """Changes some columns of a session. Times only ever go forward."""
     given = _stored(values)
     sets = ", ".join(
-        f"{name} = max({name}, ?)" if name == "updated_at" else f"{name} = ?" for name in given
+        f"{name} = {LATER}" if name == "updated_at" else f"{name} = ?" for name in given
     )
     db.execute(f"UPDATE sessions SET {sets} WHERE number = ?", (*given.values(), number))
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar
 import anyio
 import anyio.to_thread
 
+from mulligan.clock import now_ns
 from mulligan.core.coverage import text
 from mulligan.core.times import rfc3339
 from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
@@ -73,7 +74,7 @@ class Hub:
         """`default_project` is whose sessions are meant where nobody says."""
         self.default_project = default_project
         self.home = home
-        self.started_at = rfc3339(time.time_ns())
+        self.started_at = rfc3339(now_ns())
         self.jobs = Jobs(self._tell_of_job)
         self.used_at = time.monotonic()
         self.clients = 0

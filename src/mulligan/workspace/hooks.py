@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from typing import TYPE_CHECKING, Any
 
+from mulligan.clock import now_ns
 from mulligan.core.coverage import words
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
@@ -199,7 +199,7 @@ def _was_just_said(workspace: Workspace, session: SessionRow, text: str) -> bool
     )
     if found is None or found[0] != USER_INPUT or found[1] != words(text):
         return False
-    return time.time_ns() - nanoseconds(found[2]) < SAME_SECONDS * 1_000_000_000
+    return now_ns() - nanoseconds(found[2]) < SAME_SECONDS * 1_000_000_000
 
 
 def _end_the_dead(workspace: Workspace, session: SessionRow) -> None:
@@ -279,7 +279,7 @@ def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> To
         entry, begun = found
         took = told.duration
         if took is None and told.agent in MEASURED:
-            took = round(max(0.0, (time.time_ns() - nanoseconds(begun)) / 1e6))
+            took = round(max(0.0, (now_ns() - nanoseconds(begun)) / 1e6))
         with workspace.journal.writing() as db:
             append.end_call(
                 db, session.number, entry, status=SUCCESS if told.ok else ERROR, duration=took

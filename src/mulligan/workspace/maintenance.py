@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import apsw
 
-from mulligan.core.times import nanoseconds
+from mulligan.clock import now_ns
+from mulligan.core.times import CLOCK_STEP_NS, nanoseconds
 from mulligan.core.undo_order import next_redo, next_undo
 from mulligan.errors import Corrupt, MulliganError, UsageError
 from mulligan.journal import checkpoints, operations, sessions, views
@@ -121,8 +122,7 @@ def forget(
         if keep_last is not None:
             chosen |= _older_than_the_last(rows, max(1, keep_last))
         if older_than is not None:
-            limit = time.time_ns() - int(older_than * 1e9)
-            chosen |= {row.id for row in rows if nanoseconds(row.created_at) < limit}
+            chosen |= _older(rows, older_than)
         if max_bytes is not None:
             chosen |= _over_budget(workspace, max_bytes)
         dropped = [row.id for row in reversed(rows) if row.id in chosen and row.id not in keep]
@@ -160,6 +160,32 @@ def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[str]:
     return {row.id for row in rows[taken[count - 1] + 1 :]} if len(taken) >= count else set()
 
 
+def _older(rows: list[CheckpointRow], seconds: float) -> set[str]:
+    """Find the checkpoints that are older than so many seconds, whatever a wrong clock said.
+
+    A time before that of an earlier checkpoint, or one that is still to come, is a wrong clock's:
+    the first counts as the earlier one's, the second as that of the next checkpoint.
+    """
+    now = now_ns()
+    limit = now - int(seconds * 1e9)
+    earliest: dict[str, int] = {}
+    newest = None
+    for row in reversed(rows):
+        stamp = nanoseconds(row.created_at)
+        if row.kind == checkpoints.IMPORTED or stamp > now:
+            earliest[row.id] = stamp
+        else:
+            newest = earliest[row.id] = stamp if newest is None else max(stamp, newest)
+    found, following = set(), now
+    for row in rows:
+        taken = earliest[row.id]
+        if row.kind != checkpoints.IMPORTED:
+            taken = following = taken if taken <= now else following
+        if taken < limit:
+            found.add(row.id)
+    return found
+
+
 def doctor(workspace: Workspace) -> list[Finding]:
     """Looks for what usually goes wrong; reads, and changes nothing."""
     return list(_findings(workspace))
@@ -186,7 +212,9 @@ def _journal_problems(workspace: Workspace) -> list[str]:
     rows = checkpoints.newest_first(workspace.journal)
     # Of an imported one another program's clock said when it was.
     times = [row.created_at for row in rows if row.kind not in checkpoints.PARTIAL]
-    if times != sorted(times, reverse=True):
+    stamps = [nanoseconds(each) for each in reversed(times)]
+    # A clock that was far off and set right goes back by more than that.
+    if any(0 < was - now <= CLOCK_STEP_NS for was, now in pairwise(stamps)):
         problems.append("checkpoints are not in the order of time")
     return problems
 

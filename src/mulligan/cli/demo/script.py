@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mulligan.cli.demo.files import DATES, FILES, SQLITE
+from mulligan.clock import now_s
 from mulligan.core.entries import ASSISTANT_OUTPUT, SUCCESS, TOOL_CALL, USER_INPUT, NewEntry
 from mulligan.core.times import rfc3339
 
@@ -301,7 +302,7 @@ def _last_week(workspace: Workspace) -> None:
          (("Read", 8), ("WebSearch", 3120), ("Read", 15))),
     )  # fmt: skip
     for days, name, model, question, title, answer, tools in stories:
-        moment = time.time() - days * DAY
+        moment = now_s() - days * DAY
         entries = [NewEntry(USER_INPUT, question, created_at=_at(moment))]
         for number, (tool, taken) in enumerate(tools, 1):
             failed = tool == "Bash" and number == 2

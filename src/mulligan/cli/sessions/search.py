@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -13,6 +12,7 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.maintenance.forget import UNITS
 from mulligan.cli.output import Output, Progress, ago, brief, plural, said, shown
+from mulligan.clock import now_ns
 from mulligan.core.entries import TYPES
 from mulligan.core.times import rfc3339
 from mulligan.errors import UsageError
@@ -110,7 +110,7 @@ def moment(text: str | None) -> str | None:
     try:
         if text[-1:].lower() in UNITS and text[:-1].replace(".", "", 1).isdecimal():
             seconds = float(text[:-1]) * UNITS[text[-1:].lower()]
-            return rfc3339(time.time_ns() - int(seconds * 1e9))
+            return rfc3339(now_ns() - int(seconds * 1e9))
         given = datetime.fromisoformat(text).astimezone()
         return rfc3339(int(given.timestamp() * 1000) * 1_000_000)
     except (ValueError, OverflowError, OSError):

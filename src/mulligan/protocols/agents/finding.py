@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from mulligan.clock import now_s
 from mulligan.errors import UsageError
 from mulligan.protocols.agents import AGENTS, agent, codex_trust, plugin_files
 from mulligan.protocols.agents.installing import (
@@ -188,9 +189,7 @@ def _without_trust(place: Place, path: str, mulligan: Mulligan) -> str | None:
 
 
 def _late_problems(home: str) -> Iterator[Finding]:
-    late = [
-        line for line in _noted(home) if float(line.get("at") or 0) > time.time() - LATE_SECONDS
-    ]
+    late = [line for line in _noted(home) if float(line.get("at") or 0) > now_s() - LATE_SECONDS]
     if not late:
         return
     for line in late[-SHOWN:]:

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 
+from mulligan.clock import now_s
 from mulligan.core.hook_kinds import PROMPT
 from mulligan.protocols.hooks.translate import AGENTS, PLUGINS, answer, refusal, translated
 from mulligan.workspace.home_path import home_directory
@@ -225,7 +226,7 @@ def _note(agent: str, happening: Payload | None, problem: BaseException) -> None
         if os.path.exists(path) and os.path.getsize(path) > KEPT:
             os.replace(path, path + ".1")
         line = {
-            "at": time.time(),
+            "at": now_s(),
             "agent": agent,
             "kind": happening["kind"] if happening else None,
             "directory": happening["directory"] if happening else None,

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from mulligan.clock import now_ns
 from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, NotFound, UsageError
 from mulligan.server.errors_json import (
     MESSAGE_LIMIT,
@@ -222,7 +223,7 @@ class Connection:
         await self._send(found | ({"payload": payload} if error is None else {"error": error}))
 
     async def _send(self, content: dict[str, Any]) -> None:
-        data = encoded(content | {"timestamp": time.time_ns() // 1_000_000}).decode("ascii")
+        data = encoded(content | {"timestamp": now_ns() // 1_000_000}).decode("ascii")
         async with self._sending:
             if self._socket.client_state is not WebSocketState.CONNECTED:
                 raise WebSocketDisconnect(GOING_AWAY)

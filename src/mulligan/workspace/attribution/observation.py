@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mulligan.core.times import just_after
+from mulligan.clock import now_ns
+from mulligan.core.times import not_before
 from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.views import View
@@ -127,7 +127,7 @@ class Observation:
         return number
 
     def moment(self, after: CheckpointRow) -> str:
-        return max(after.created_at, just_after(None, time.time_ns()))
+        return not_before(after.created_at, now_ns())
 
 
 @contextmanager

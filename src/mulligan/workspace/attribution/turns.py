@@ -258,7 +258,8 @@ def bring_into_view(workspace: Workspace, paths: Collection[bytes]) -> None:
             # First what is new and in scope: that is the work of whoever is at work.
             there = _out_of_view(workspace, there, new, _note(workspace))
         latest = checkpoints.latest(workspace.journal)
-        force(workspace, new, since=latest.created_at if latest is not None else "")
+        since = checkpoints.position(workspace.journal, latest.id) if latest is not None else 0
+        force(workspace, new, since=since)
         if there and live:
             _note(workspace, came_into_view=there)
 

@@ -41,17 +41,21 @@ class Then:
         self._first_view = cache(self._find_first_view)
 
     @cached_property
-    def _forced(self) -> list[tuple[bytes, str | None]]:
-        """The paths that are asked for by name today, and since when."""
+    def _place(self) -> int:
+        """Its position among all checkpoints: times may be a wrong clock's."""
+        return checkpoints.position(self._workspace.journal, self._target.id)
+
+    @cached_property
+    def _forced(self) -> list[tuple[bytes, int | None]]:
+        """The paths that are asked for by name today, and since which position."""
         sql = "SELECT path, since FROM forced ORDER BY since"
-        rows: list[tuple[bytes, str | None]] = self._workspace.journal.rows(sql)
+        rows: list[tuple[bytes, int | None]] = self._workspace.journal.rows(sql)
         return rows
 
     @cached_property
-    def _later(self) -> list[tuple[bytes, str]]:
+    def _later(self) -> list[tuple[bytes, int]]:
         """Those of them that were asked for later than this."""
-        moment = self._target.created_at
-        return [(path, since) for path, since in self._forced if since and since >= moment]
+        return [(path, since) for path, since in self._forced if since and since >= self._place]
 
     def is_asked_for_now(self, path: bytes) -> bool:
         return any(within(path, each) for each, _since in self._forced)
@@ -95,12 +99,12 @@ class Then:
         """The first look at a path that was asked for later than this; not if it had been asked
         for before with a folder above it."""
         above = [since for each, since in self._forced if within(path, each)]
-        if not above or any(since is None or since < self._target.created_at for since in above):
+        if not above or any(since is None or since < self._place for since in above):
             return None
         return self._first_view(min(since for since in above if since is not None))
 
-    def _find_first_view(self, moment: str) -> tuple[bytes, Coverage]:
-        row = checkpoints.first_after(self._workspace.journal, moment)
+    def _find_first_view(self, place: int) -> tuple[bytes, Coverage]:
+        row = checkpoints.first_after(self._workspace.journal, place)
         if row is None:
             return self._now.tree, self._now.coverage
         return row.tree, coverage(self._workspace, row)

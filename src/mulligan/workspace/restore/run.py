@@ -13,15 +13,15 @@ project (`recover`). Bytes that match neither side are somebody's, and stay.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from mulligan.clock import now_ns
 from mulligan.core.coverage import Coverage, text
-from mulligan.core.times import just_after
+from mulligan.core.times import stamp_after
 from mulligan.core.tree import FILE, Change
 from mulligan.core.undo_order import Step, next_redo, next_undo
 from mulligan.errors import (
@@ -215,7 +215,7 @@ def perform(
             number = operations.plan(
                 db,
                 kind=wish.kind,
-                created_at=just_after(safety.created_at, time.time_ns()),
+                created_at=stamp_after(safety.created_at, now_ns()),
                 before=safety.id,
                 plan_tree=move.tree,
                 plan_guarded=move.guarded,

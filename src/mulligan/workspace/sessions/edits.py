@@ -7,9 +7,9 @@ ignore rule would leave it out.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
+from mulligan.clock import now_ns
 from mulligan.core.coverage import legible, raw, text
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.entries import FILE_EDIT, NewEntry
@@ -153,7 +153,7 @@ def _enter(
     *,
     is_open: bool,
 ) -> None:
-    moment = rfc3339(time.time_ns())
+    moment = rfc3339(now_ns())
     with workspace.journal.writing() as db:
         db.executemany(
             "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?, ?)",

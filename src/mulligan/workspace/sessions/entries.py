@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from mulligan.clock import now_ns
 from mulligan.core.entries import COMPACT_MARKER, TYPES, NewEntry
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import append, checkpoints, entries, sessions
@@ -48,7 +48,7 @@ def put(workspace: Workspace, session: int, new: Iterable[NewEntry]) -> tuple[in
 
 def appending(db: apsw.Connection, session: int, *, lenient: bool = False) -> Appender:
     """An appender with the clock and the ids that all of them use."""
-    return Appender(db, session, new_id=taking.new_id, now=time.time_ns, lenient=lenient)
+    return Appender(db, session, new_id=taking.new_id, now=now_ns, lenient=lenient)
 
 
 def end_call(

@@ -7,11 +7,11 @@ in a session is rewritten by moving: only its leaf moves, and what was left stay
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from mulligan.clock import now_ns
 from mulligan.core.entries import (
     BRANCH_SUMMARY,
     STEP_SNAPSHOT,
@@ -268,4 +268,4 @@ def _entry(workspace: Workspace, owner: SessionRow, seq: int | None) -> EntryRow
 
 
 def _now() -> str:
-    return just_after(None, time.time_ns())
+    return just_after(None, now_ns())

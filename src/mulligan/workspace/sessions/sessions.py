@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from mulligan.clock import now_ns
 from mulligan.core.coverage import words
 from mulligan.core.entries import STATUSES
 from mulligan.core.times import just_after
@@ -101,7 +101,7 @@ def change(
     given = _checked(values) | runs(process)
     row = sessions.resolve(workspace.journal, name)
     with workspace.journal.writing() as db:
-        sessions.update(db, row.number, given | {"updated_at": just_after(None, time.time_ns())})
+        sessions.update(db, row.number, given | {"updated_at": just_after(None, now_ns())})
     return result(workspace, row_of(workspace, row.number))
 
 
@@ -178,7 +178,7 @@ def row_of(workspace: Workspace, number: int) -> SessionRow:
 
 
 def _insert(db: apsw.Connection, id: str, values: dict[str, Any]) -> int:
-    return sessions.insert(db, id, just_after(None, time.time_ns()), values)
+    return sessions.insert(db, id, just_after(None, now_ns()), values)
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import apsw
 
+from mulligan.clock import now_ns
 from mulligan.core import tree
 from mulligan.core.coverage import Coverage, text, words
-from mulligan.core.times import just_after
+from mulligan.core.times import stamp_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
 from mulligan.journal import checkpoints, operations, sessions
@@ -82,7 +82,7 @@ def add(
         complete=seen.coverage.complete,
         kind=kind,
         message=message,
-        created_at=just_after(before.created_at if before else None, time.time_ns()),
+        created_at=stamp_after(before.created_at if before else None, now_ns()),
         files=seen.files,
         bytes=seen.bytes,
         session=session,
@@ -98,11 +98,11 @@ def new_id() -> str:
     return "".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH))
 
 
-def force(workspace: Workspace, include: Iterable[bytes], since: str | None = None) -> None:
+def force(workspace: Workspace, include: Iterable[bytes], since: int | None = None) -> None:
     """From now on these paths are kept even where an ignore rule leaves them out.
 
-    `since` is the time of the last checkpoint that knows nothing of them, if they may have been
-    there before.
+    `since` is the position of the last checkpoint that knows nothing of them, if they may have
+    been there before.
     """
     new = [(path, since) for path in include if path]
     if new:

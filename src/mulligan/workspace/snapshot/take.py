@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
+from mulligan.clock import now_s
 from mulligan.core.coverage import Coverage
 from mulligan.core.tree import Entry, Tree
 from mulligan.journal import checkpoints
@@ -158,7 +158,7 @@ def _look(
             watcher.add_many([path for path, _node in cache.root.walk()])
         scan.full()
         cache.token = token
-        cache.full_at = time.time()
+        cache.full_at = now_s()
     root = cache.root
     assert root is not None
 
@@ -214,7 +214,7 @@ def _look_at_changes(
     if asked is None or cache.token is None:
         return False
     # By the clock on the wall, for the last full look may have been another process's.
-    if not 0 <= time.time() - cache.full_at <= FULL_EVERY_SECONDS:
+    if not 0 <= now_s() - cache.full_at <= FULL_EVERY_SECONDS:
         return False
     seen = asked(cache.token)
     if seen.lost or not scan.at(seen.paths):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from typing import Any
 
 import apsw
 
+from mulligan.clock import now_ns
 from mulligan.core.coverage import text
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
@@ -62,7 +62,7 @@ class Target:
         self._journal, self.project, self._source = journal, project, source
         self._agent = agent
         self.session, self.claimed = record.id, claimed
-        self._now = rfc3339(time.time_ns())
+        self._now = rfc3339(now_ns())
         self.entries = 0
         self.problems: list[Problem] = []
         self._said: dict[str, list[str]] | None = None

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple
 
+from mulligan.clock import now_ns
 from mulligan.core import coverage, tree
 from mulligan.core.times import rfc3339
 from mulligan.core.tree import EMPTY, EMPTY_ID, IMPOSSIBLE, Entry, Tree
@@ -81,7 +81,7 @@ class Snapshots:
                     complete=covered.complete,
                     kind=IMPORTED,
                     message=coverage.words(snapshot.message),
-                    created_at=min(rfc3339(time.time_ns()), snapshot.created_at or "9999"),
+                    created_at=min(rfc3339(now_ns()), snapshot.created_at or "9999"),
                     files=totals[0],
                     bytes=totals[1],
                     session=session.id,

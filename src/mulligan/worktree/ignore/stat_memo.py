@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from typing import Generic, TypeVar
+
+from mulligan.clock import now_s
 
 T = TypeVar("T")
 Path = str | bytes
@@ -45,7 +46,7 @@ class Remembered(Generic[T]):
         if known is not None and all(_is_still(path, was) for path, was in known[0].items()):
             return known[1]
         stamps: dict[Path, Stamp] = {}
-        begun = time.time()
+        begun = now_s()
         token = _log.set(stamps)
         try:
             answer = find()

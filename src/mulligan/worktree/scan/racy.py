@@ -17,6 +17,8 @@ import os
 import sys
 import time
 
+from mulligan.clock import LAST_NS, now_ns
+
 UNKNOWN_CLOCK = 50_000_000
 """Nanoseconds that a clock which cannot be asked may be behind."""
 WHOLE_SECONDS = 2_000_000_000
@@ -40,8 +42,11 @@ def settled(device: int) -> int:
     """A moment. What changed before it, and is read from now on, cannot change again and carry
     the same time."""
     if _TICK and os.major(device):
-        return time.clock_gettime_ns(_STAMPING) - _TICK
-    return time.time_ns() - UNKNOWN_CLOCK
+        try:
+            return time.clock_gettime_ns(_STAMPING) - _TICK
+        except OverflowError:  # a clock beyond the year 2262
+            return LAST_NS
+    return now_ns() - UNKNOWN_CLOCK
 
 
 def is_racy(changed: int, before: int) -> bool:
