@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from contextlib import suppress
 from html import escape
 
+from mulligan.clock import now_s
 from mulligan.server.access import CODE_SECONDS
 
 FOLDER = "open"
@@ -45,6 +45,6 @@ def delete_page_files(home: str, *, older_than: float = 0.0) -> None:
     ):
         for row in rows:
             with suppress(OSError):
-                age = time.time() - row.stat(follow_symlinks=False).st_mtime
+                age = now_s() - row.stat(follow_symlinks=False).st_mtime
                 if not older_than or age > older_than:
                     os.unlink(row.path)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from typing import TYPE_CHECKING, Final
 
+from mulligan.clock import now_ns
 from mulligan.core.entries import STATUSES
 from mulligan.core.times import nanoseconds
 
@@ -61,7 +61,7 @@ def is_dead(row: SessionRow) -> bool:
     """
     if row.process is None or row.status == STATUSES[-1] or not is_gone(row.process):
         return False
-    silent = time.time_ns() - nanoseconds(row.updated_at)
+    silent = now_ns() - nanoseconds(row.updated_at)
     return not is_client(row.process) or silent > CLIENT_SILENT_SECONDS * 1_000_000_000
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import time
 from collections.abc import Iterable
 from typing import Any
 
+from mulligan.clock import now_ns
 from mulligan.core.coverage import raw
 from mulligan.core.entries import SYSTEM_MESSAGE, NewEntry
 from mulligan.core.times import nanoseconds
@@ -77,7 +77,7 @@ def delete_old(workspace: Workspace, older_than: str | int, session: str | None)
         limit = older_than * 1_000_000 if isinstance(older_than, int) else nanoseconds(older_than)
     except (ValueError, OverflowError):
         raise InvalidPayload("`olderThan` is a time, as 2026-11-15T12:00:00Z.") from None
-    age = max(0.0, (time.time_ns() - limit) / 1e9)
+    age = max(0.0, (now_ns() - limit) / 1e9)
     return len(workspace.forget(older_than=age, session=session).forgotten)
 
 

@@ -5,13 +5,13 @@ They are partial: restoring one writes the files that it holds and deletes nothi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from mulligan.clock import now_ns
 from mulligan.core import coverage
 from mulligan.core.coverage import text, words
-from mulligan.core.times import just_after
+from mulligan.core.times import stamp_after
 from mulligan.core.tree import EMPTY, EMPTY_ID, IMPOSSIBLE, Entry, file_entry, parents
 from mulligan.errors import UsageError
 from mulligan.journal import checkpoints, sessions
@@ -75,7 +75,7 @@ def record(
         complete=False,
         kind=FILES,
         message=words(message),
-        created_at=just_after(last.created_at if last else None, time.time_ns()),
+        created_at=stamp_after(last.created_at if last else None, now_ns()),
         files=len(held),
         bytes=sum(entry.size for entry in held.values()),
         session=session,
