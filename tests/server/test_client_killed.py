@@ -67,7 +67,7 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def port(mulligan_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr(registry, "LIVENESS_SECONDS", 0.05)
+    monkeypatch.setattr(registry, "CHECK_EVERY_SECONDS", 0.05)
     monkeypatch.setattr(processes, "CLIENT_SILENT_SECONDS", 0)
     with serving_here(mulligan_home) as port:
         yield port

@@ -36,6 +36,7 @@ _CANONICAL = re.compile(
     rb"(?:[fld] (?:0|[1-7][0-7]{0,3}) (?:0|[1-9][0-9]*) (?:0|[1-9][0-9]*) [0-9a-f]{64} [^/\0]+\0)*+"
 )
 SMALL = 1 << 16
+TREE_OVERHEAD_BYTES = 500
 _TOTALS = re.compile(rb"[fld] [0-7]+ ([0-9]+) ([0-9]+) [^\0]+\0")
 
 
@@ -102,6 +103,12 @@ class Tree:
                 sum(int(size) for _files, size in found),
             )
         return self._totals
+
+    @property
+    def footprint(self) -> int:
+        """Bytes of memory that this holds, at most: often it shares them with its predecessor."""
+        before = 0 if self._before is None else len(self._before[0])
+        return TREE_OVERHEAD_BYTES + len(self.data) + before
 
     def get(self, name: bytes) -> Entry | None:
         if len(self.data) < SMALL and b" " + name + b"\0" not in self.data:

@@ -42,7 +42,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         hub.start()
-        checking = asyncio.create_task(hub.stop_dead_sessions())
+        checking = asyncio.create_task(hub.check_projects())
         try:
             yield
         finally:

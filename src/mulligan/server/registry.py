@@ -28,6 +28,7 @@ from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.server.background import Job, Jobs, Work
 from mulligan.server.feed import Event, Feed, Subscription
+from mulligan.server.memory import return_freed_memory
 from mulligan.workspace.project import Project, find_project, is_imported, known_projects, register
 from mulligan.workspace.results.files import Progress
 from mulligan.workspace.results.review import PendingStats
@@ -39,7 +40,8 @@ Answer = TypeVar("Answer")
 THREADS = 48
 THREADS_A_PROJECT = 8
 THREADS_OF_THE_FEED = 4
-LIVENESS_SECONDS = 5.0
+CHECK_EVERY_SECONDS = 5.0
+MEMORY_SECONDS = 60.0
 WAIT = 20.0
 QUIET = 0.1
 LOOK_EVERY = 0.5
@@ -197,13 +199,13 @@ class Hub:
                 # The loop is closed: nobody is there any more.
                 return
 
-    async def stop_dead_sessions(self) -> None:
-        """Stop sessions whose process is gone, every few seconds, until cancelled."""
+    async def check_projects(self) -> None:
+        """Every few seconds: stop dead sessions, free the memory of unused projects."""
         while True:
-            await asyncio.sleep(LIVENESS_SECONDS)
+            await asyncio.sleep(CHECK_EVERY_SECONDS)
             for each in list(self._open.values()):
                 try:
-                    await self.call(stop_the_dead, each.workspace)
+                    await self.call(each.check)
                 except (MulliganError, OSError):
                     # Busy, or not to be written to: `current_status` tells the truth regardless.
                     continue
@@ -246,7 +248,10 @@ class Hub:
 
     def _opened(self, project: str) -> _Open:
         found = self._open.get(project)
-        return found if found is not None else self._open_one(self._known(project))
+        if found is None:
+            return self._open_one(self._known(project))
+        found.used_at = time.monotonic()
+        return found
 
     def _open_one(self, project: Project) -> _Open:
         """Opens a project once, however many ask; the others need not wait for it."""
@@ -328,6 +333,7 @@ class _Open:
         self._hub = hub
         there = os.path.isdir(project.root) and not is_imported(project)
         self.workspace = open_project(project, hub, watch=watch and there)
+        self.used_at: float | None = time.monotonic()
         self._watching: Watching | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -337,6 +343,14 @@ class _Open:
         if self.workspace.watcher is not None:
             self._thread = threading.Thread(target=self._follow, daemon=True)
             self._thread.start()
+
+    def check(self) -> None:
+        """Stop sessions whose process is gone; free memory if unused for `MEMORY_SECONDS`."""
+        if self.used_at is not None and time.monotonic() - self.used_at > MEMORY_SECONDS:
+            self.used_at = None
+            self.workspace.drop_memory()
+            return_freed_memory()
+        stop_the_dead(self.workspace)
 
     def stop(self) -> None:
         """Asks the thread to end; `close` waits for it."""

@@ -21,6 +21,7 @@ from mulligan.errors import Busy, MulliganError, UsageError
 from mulligan.server.access import Access
 from mulligan.server.app import create_app
 from mulligan.server.errors_json import HEADER_LIMIT, MESSAGE_LIMIT
+from mulligan.server.memory import use_one_arena
 from mulligan.server.page_files import delete_page_files
 from mulligan.server.protocol import Connection
 from mulligan.server.registry import Hub
@@ -67,6 +68,7 @@ def serve(
     unless `token_file` keeps it. Raises `Busy` if the home has a server.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
+    use_one_arena()
     with ExitStack() as stack:
         stack.enter_context(_alone(home))
         hub = Hub(home, watch=watch, default_project=project)

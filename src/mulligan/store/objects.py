@@ -31,7 +31,8 @@ from mulligan.store.packs import (
 from mulligan.store.verified_cache import Soundness
 
 DELTA_DEPTH = 8
-KEPT_OBJECT, KEPT_BYTES = 64 << 10, 16 << 20
+KEPT_OBJECT, MAX_CACHE_BYTES = 64 << 10, 8 << 20
+OBJECT_OVERHEAD_BYTES = 200
 
 
 class Store:
@@ -215,10 +216,10 @@ class Store:
         if len(content) > KEPT_OBJECT or id in self._kept:
             return
         with self._lock:
-            if self._kept_bytes > KEPT_BYTES:
+            if self._kept_bytes > MAX_CACHE_BYTES:
                 self.forget_kept()
             self._kept[id] = content
-            self._kept_bytes += len(content)
+            self._kept_bytes += len(content) + OBJECT_OVERHEAD_BYTES
 
     def forget_kept(self) -> None:
         """From now on everything is read from the disk again."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mulligan.worktree.watch.inotify import Watcher
     from mulligan.worktree.watch.remote import RemoteWatcher
 
-TREES_KEPT_BYTES = 32 << 20
+MAX_TREE_CACHE_BYTES = 16 << 20
 FINDERS_KEPT = 4
 PAIRS_KEPT, PAIR_KEPT = 8, 5_000
 SAVE_SECONDS = 5.0
@@ -313,11 +313,19 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
 
     def remember(self, id: bytes, made: Tree) -> None:
         """Keeps a tree that will soon be asked for."""
-        if self._trees_bytes > TREES_KEPT_BYTES:
+        if self._trees_bytes > MAX_TREE_CACHE_BYTES:
             self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
             self._trees_bytes = 0
         self._trees[id] = made
-        self._trees_bytes += len(made.data)
+        self._trees_bytes += made.footprint
+
+    def drop_memory(self) -> None:
+        """Free what is only in memory to save reading it again."""
+        self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
+        self._trees_bytes = 0
+        self._finders.clear()
+        self._differences.clear()
+        self.store.forget_kept()
 
     def keep_at_hand(self, id: bytes) -> None:
         """Spares the store from reading a tree that is kept here."""

@@ -1,0 +1,71 @@
+"""What is kept in memory to save reading has a bound, and is freed when a project is unused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan import Workspace
+from mulligan.server import registry
+from mulligan.server.registry import Hub
+from mulligan.store import objects
+from mulligan.workspace import workspace as workspaces
+
+LIMIT = 50_000
+
+
+@pytest.fixture
+def workspace(mulligan_home: Path, project: Path) -> Iterator[Workspace]:
+    with mulligan.open(project) as opened:
+        yield opened
+
+
+def test_the_caches_of_a_project_stay_within_their_bounds(
+    project: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspaces, "MAX_TREE_CACHE_BYTES", LIMIT)
+    monkeypatch.setattr(objects, "MAX_CACHE_BYTES", LIMIT)
+    # The trees are so small that their objects weigh more than their bytes.
+    for number in range(600):
+        (project / f"{number}").mkdir()
+        (project / f"{number}" / "f").write_text(f"{number}\n")
+    largest = 200_000
+    for number in range(5):
+        (project / f"{number}" / "f").write_text("changed\n")
+        workspace.checkpoint(f"{number}")
+        trees, contents = workspace._trees, workspace.store._kept
+        held = sum(
+            sys.getsizeof(id) + sys.getsizeof(each) + sys.getsizeof(each.data)
+            for id, each in trees.items()
+        )
+        assert held <= LIMIT + largest
+        assert len(trees) < 600
+        assert sum(map(sys.getsizeof, (*contents, *contents.values()))) <= LIMIT + largest
+
+
+def test_the_memory_of_a_project_is_freed_when_it_is_unused(
+    mulligan_home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "a").mkdir()
+    (project / "a" / "f").write_text("one\n")
+    hub = Hub(str(mulligan_home), watch=False)
+    opened = hub.opened_at(str(project))
+    try:
+        first = opened.workspace.checkpoint("first")
+        opened.check()
+        assert len(opened.workspace._trees) > 1
+        monkeypatch.setattr(registry, "MEMORY_SECONDS", -1.0)
+        opened.check()
+        assert len(opened.workspace._trees) == 1
+        assert not opened.workspace.store._kept
+        # Nothing is lost by it.
+        (project / "a" / "f").write_text("two\n")
+        opened.workspace.checkpoint("second")
+        opened.workspace.restore(first.id)
+        assert (project / "a" / "f").read_text() == "one\n"
+    finally:
+        opened.close()
