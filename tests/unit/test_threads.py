@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -64,6 +65,7 @@ def test_what_no_thread_has_begun_is_done_by_whoever_waits(
     monkeypatch: pytest.MonkeyPatch, start: Callable[..., int]
 ) -> None:
     monkeypatch.setattr(background, "start_new_thread", start)
+    monkeypatch.setattr(background, "_starting", set())
     by: list[int] = []
     work = Beside(lambda: by.append(threading.get_ident()))
     work.start()
@@ -141,3 +143,28 @@ def test_work_that_fails_is_over_and_says_so(monkeypatch: pytest.MonkeyPatch) ->
     while not said:
         threading.Event().wait(0.01)
     assert said == [MemoryError]
+
+
+LATE = """
+import os, time
+from mulligan.worktree.fs import background
+
+start = background.start_new_thread
+
+def late(function, arguments):
+    def run():
+        time.sleep(0.2)
+        os.write(1, b"begun")
+        function(*arguments)
+    return start(run, ())
+
+background.start_new_thread = late
+work = background.Beside(lambda: None)
+work.start()
+work.wait()
+"""
+
+
+def test_a_process_does_not_end_before_its_threads_have_begun() -> None:
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, check=True)
+    assert done.stdout == b"begun"

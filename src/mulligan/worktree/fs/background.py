@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
+import time
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import get_ident
 
 WORKERS = min(4, os.cpu_count() or 1)
 SOON = 0.0005  # seconds
+BEGIN_TIMEOUT_S = 5.0
 
 
 @contextmanager
@@ -22,6 +25,20 @@ def quick_turns() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(interval)
+
+
+_starting: set[Beside] = set()
+"""Those whose thread was asked for and has not begun."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_starting.clear)
+
+
+@atexit.register
+def _let_all_begin() -> None:
+    """Wait for the threads that have not begun: CPython before 3.11.6 crashes if one does later."""
+    until = time.monotonic() + BEGIN_TIMEOUT_S
+    while _starting and time.monotonic() < until:
+        time.sleep(SOON)
 
 
 class Beside:
@@ -46,8 +63,13 @@ class Beside:
         return self._is_over
 
     def start(self) -> None:
-        with suppress(RuntimeError):
-            start_new_thread(self._do, ())
+        _starting.add(self)
+        try:
+            start_new_thread(self._begin, ())
+        except BaseException as problem:
+            _starting.discard(self)
+            if not isinstance(problem, RuntimeError):
+                raise
 
     def wait(self) -> None:
         """Returns when it is over, and not before: nothing must go on behind the caller's back.
@@ -64,6 +86,10 @@ class Beside:
                 problem = each
         if problem is not None:
             raise problem
+
+    def _begin(self) -> None:
+        _starting.discard(self)
+        self._do()
 
     def _do(self) -> bool:
         """`False` if it is another's to do."""
