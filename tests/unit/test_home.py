@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,6 +115,16 @@ def test_everything_a_user_has_is_refused_as_a_project(mulligan_home: Path, path
         find_project(given, str(mulligan_home))
     expected = Path(os.path.realpath(given))
     assert root_of(Path(given), mulligan_home, allow_any_root=True) == expected
+
+
+def test_a_project_that_may_not_be_listed_has_no_identity_and_is_found(
+    project: Path, mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Any, *given: Any, **named: Any) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert root_of(project, mulligan_home) == project
 
 
 def test_a_link_to_a_home_directory_is_refused_too(tmp_path: Path, mulligan_home: Path) -> None:

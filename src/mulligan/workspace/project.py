@@ -225,7 +225,10 @@ def _identity(root: bytes) -> list[int] | None:
         return [status.st_dev, status.st_ino, int(born * 1e6)]
     if not sys.platform.startswith("linux"):
         return None
-    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return None
     try:
         answer = fcntl.ioctl(fd, GET_GENERATION, bytes(8))
     except OSError:
