@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,12 @@ _QUICK = tuple(phase for phase in Phase if phase not in (Phase.shrink, Phase.exp
 settings.register_profile("ci", _PATIENT, derandomize=True, phases=_QUICK)
 settings.register_profile("long", _PATIENT, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# What a shell lets its background jobs ignore (`nohup`, `&`), the programs under test would too.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        is_int = _number == signal.SIGINT
+        signal.signal(_number, signal.default_int_handler if is_int else signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
