@@ -83,6 +83,11 @@ class Unsupported(MulliganError):
     code = "unsupported"
 
 
+NO_MEMORY = (
+    "There is not enough memory for this. Nothing is lost; free some memory, or raise the limit "
+    "of this process (`ulimit -v`), and try again."
+)
+"""What to say of a `MemoryError`, wherever it was raised."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says when there is no space: none on the disk, or none left for this user."""
 CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)

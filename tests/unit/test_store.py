@@ -17,6 +17,7 @@ import pytest
 from mulligan.errors import Corrupt, MissingObject
 from mulligan.store import index as indexing
 from mulligan.store import writer as writing
+from mulligan.store import zstd
 from mulligan.store.gc import collect
 from mulligan.store.objects import DELTA_DEPTH, Store
 from mulligan.store.packs import CHUNKS, DELTA, RAW, frame_head
@@ -717,3 +718,46 @@ def test_no_more_is_remembered_than_there_is_room_for(
     for _ in range(2):
         assert known(store, *ids) == set(ids)
     assert all(len(store.get(id)) == 90 for id in ids)
+
+
+LITTLE_MEMORY = """
+import resource
+from mulligan.store import zstd
+
+frame = zstd.Compressor(19).compress(bytes(range(256)) * 40_000)
+compressors = [zstd.Compressor(19) for _ in range(4)]
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (1 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+for work in (lambda: zstd.decompress(frame), *(
+    lambda each=each: each.compress(b"x" * 500_000) for each in compressors
+)):
+    try:
+        work()
+    except MemoryError:
+        print("no memory")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and RLIMIT_AS")
+def test_a_lack_of_memory_is_told_apart_from_damage() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LITTLE_MEMORY], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["no memory"] * 5
+
+
+def test_with_too_little_memory_nothing_is_taken_for_damaged(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, b"a line\n" * 1000)
+
+    class NoMemory:
+        def __init__(self, **_given: object) -> None: ...
+
+        def decompress(self, _frame: bytes) -> bytes:
+            raise zstd.ZstdError("Unable to decompress: Allocation error : not enough memory")
+
+    monkeypatch.setattr(zstd, "ZstdDecompressor", NoMemory)
+    with pytest.raises(MemoryError):
+        verify(store, [])

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from mulligan.cli import output
-from mulligan.errors import MulliganError
+from mulligan.errors import NO_MEMORY, MulliganError
 from mulligan.version import __version__
 
 SECTIONS = {
@@ -173,7 +173,10 @@ class Group(click.Group):
             message = f"This needs more than is installed: `pip install 'mulligan[{missing}]'`."
             output.error("unsupported", message, as_json=as_json)
             sys.exit(output.exit_status("unsupported"))
-        except (OSError, RecursionError, MemoryError) as problem:
+        except MemoryError:
+            output.error("failed", NO_MEMORY, as_json=as_json)
+            sys.exit(1)
+        except (OSError, RecursionError) as problem:
             output.error("failed", f"{problem}" or type(problem).__name__, as_json=as_json)
             sys.exit(1)
         sys.exit(code if isinstance(code, int) else 0)

@@ -153,6 +153,8 @@ class Database:
                 f"{self.path} cannot be read as a database ({problem}). Nothing was changed; "
                 "keep the file, and put a copy from a backup in its place."
             ) from problem
+        except apsw.NoMemError as problem:
+            raise MemoryError(str(problem)) from problem
         except sqlite_readonly.FAILURES as problem:
             raise self._failed(problem) from problem
 

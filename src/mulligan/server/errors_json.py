@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from mulligan.errors import MulliganError, UsageError
+from mulligan.errors import NO_MEMORY, MulliganError, UsageError
 
 BODY_LIMIT = 32 << 20
 MESSAGE_LIMIT = 64 << 20
@@ -157,6 +157,8 @@ def as_error(problem: BaseException) -> tuple[int, dict[str, Any]]:
     if isinstance(problem, apsw.ConstraintError):
         message = "Something of that name is there already, or what it refers to is not."
         return 400, error_body("usage", message)
+    if isinstance(problem, MemoryError):
+        return 500, error_body("failed", NO_MEMORY)
     if isinstance(problem, OSError):
         return 500, error_body("failed", str(problem))
     return 500, error_body("failed", "Something went wrong here; the server's log says what.")

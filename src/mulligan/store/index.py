@@ -198,6 +198,8 @@ class PackIndex:
             raise Corrupt(
                 f"{self._path} is damaged; `mulligan verify --repair` makes it again."
             ) from problem
+        except apsw.NoMemError as problem:
+            raise MemoryError(str(problem)) from problem
         except sqlite_readonly.FAILURES as problem:
             raise self._failed(problem) from problem
 

@@ -185,13 +185,12 @@ class Store:
         payload = self.payload(record)
         try:
             if record.encoding == ZSTD:
-                content = zstd.ZstdDecompressor().decompress(payload)
+                content = zstd.decompress(payload)
             elif record.encoding == DELTA:
                 if record.base is None or depth > 4 * DELTA_DEPTH:
                     raise Corrupt(f"Object {record.id.hex()} has no end to its deltas.")
                 base = self.content(self._record(record.base), depth + 1)
-                prefix = zstd.ZstdDict(base, is_raw=True).as_prefix
-                content = zstd.ZstdDecompressor(zstd_dict=prefix).decompress(payload)
+                content = zstd.decompress(payload, base)
             else:
                 content = payload
         except zstd.ZstdError as problem:

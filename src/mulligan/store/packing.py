@@ -15,9 +15,9 @@ class Packer:
     """
 
     def __init__(self) -> None:
-        self._compressor = zstd.ZstdCompressor(LEVEL)
+        self._compressor = zstd.Compressor(LEVEL)
 
     def pack(self, content: bytes) -> tuple[int, bytes]:
         """The encoding, and the payload."""
-        payload: bytes = self._compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
+        payload = self._compressor.compress(content)
         return (ZSTD, payload) if len(payload) < len(content) else (RAW, content)

@@ -250,12 +250,10 @@ class Writer:
         ):
             return None
         try:
-            prefix = zstd.ZstdDict(self.store.content(base), is_raw=True).as_prefix
+            compressor = zstd.Compressor(LEVEL, self.store.content(base))
         except Corrupt:
             return None
-        compressor = zstd.ZstdCompressor(LEVEL, zstd_dict=prefix)
-        payload: bytes = compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
-        return payload, base.id, base.depth + 1
+        return compressor.compress(content), base.id, base.depth + 1
 
     def _earlier_chunks(self, base: bytes | None) -> list[tuple[bytes, int]]:
         record = self._find(base) if base is not None else None
