@@ -116,6 +116,7 @@ def test_approving_and_resetting_a_session(served: Served, open_tab: Callable[..
     dialog.get_by_role("button", name="Reset the files").click()
     expect(tab.get_by_text("Back at what was approved.")).to_be_visible()
     assert not (served.root / "kettle/dates.py").exists()
+    expect(tab.get_by_role("button", name="Approve")).to_be_hidden()
     tab.get_by_role("button", name="Undo", exact=True).click()
     expect(tab.get_by_role("button", name="Approve")).to_be_visible()
     assert (served.root / "kettle/dates.py").exists()
