@@ -15,10 +15,12 @@ import "./style/settings.css";
 import * as picking from "./diff/picking";
 import * as keys from "./keys";
 import * as live from "./live";
+import * as invisible from "./parts/invisible";
 import * as router from "./router";
 import { App } from "./shell/app";
 import * as state from "./state";
 
+invisible.start();
 router.start();
 keys.start();
 picking.start();

@@ -14,6 +14,7 @@ const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 
 export function ago(moment: string, now = Date.now()): string {
   const seconds = Math.max(0, (now - Date.parse(moment)) / 1000);
+  if (Number.isNaN(seconds)) return moment;
   if (seconds < 10) return "just now";
   const [, size, unit] = UNITS.find(([limit]) => seconds < limit)!;
   // Days are those of the calendar: what is listed under a date is as many days ago.
@@ -22,11 +23,17 @@ export function ago(moment: string, now = Date.now()): string {
 }
 
 export function when(moment: string): string {
-  return exact.format(new Date(moment));
+  return formatted(exact, moment);
 }
 
 export function time(moment: string): string {
-  return clock.format(new Date(moment));
+  return formatted(clock, moment);
+}
+
+/** A moment that is no date stays as it is; `format` alone would throw. */
+function formatted(format: Intl.DateTimeFormat, moment: string): string {
+  const at = Date.parse(moment);
+  return Number.isNaN(at) ? moment : format.format(at);
 }
 
 export function day(moment: string): string {

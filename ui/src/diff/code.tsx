@@ -1,6 +1,7 @@
 /** Code in a message, or a file on its own. */
 
 import { useMemo } from "preact/hooks";
+import { marked } from "../parts/invisible";
 import { colouring } from "./colours";
 import type { Token } from "./syntax";
 import type { Span } from "./words";
@@ -40,11 +41,11 @@ interface Piece extends Token {
 }
 
 function shown(token: Piece, key: number) {
-  if (!token.kind && !token.changed && !token.blank) return token.text;
+  if (!token.kind && !token.changed && !token.blank) return marked(token.text, true);
   const names = [token.kind && `t-${token.kind}`, token.changed && "changed"].filter(Boolean);
   return (
     <span key={key} class={names.join(" ")}>
-      {token.blank ? token.text.split(/(\t)/).map(blanks) : token.text}
+      {token.blank ? token.text.split(/(\t)/).map(blanks) : marked(token.text, true)}
     </span>
   );
 }
@@ -54,7 +55,7 @@ function blanks(text: string, key: number) {
   if (!text) return null;
   return (
     <span key={key} class={text === "\t" ? "tab" : "spaces"}>
-      {text}
+      {marked(text, true)}
     </span>
   );
 }

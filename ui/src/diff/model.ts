@@ -5,6 +5,7 @@
  * there yet: their place is kept, so that nothing moves when they come.
  */
 
+import { markColumns } from "../parts/invisible";
 import type { Row } from "../parts/virtual";
 import { Differences, type Span } from "./words";
 
@@ -109,6 +110,8 @@ const CONTEXT = 3;
 /** A gap as small as this hides less than it costs. */
 const FEW = 3;
 const LONGEST = 2000;
+/** Columns of a wide mark, such as `U+E0061…×20`. */
+const MARK_COLUMNS = 12;
 /** Columns that saying it takes. */
 const END_COLUMNS = { "": 0, none: 20, return: 2 };
 
@@ -213,7 +216,10 @@ function line(
 ): Line {
   const bare = bareOf(text);
   const shown = bare.length > LONGEST ? bare.slice(0, LONGEST) : bare;
-  const rows = Math.max(1, Math.ceil((width(shown) + END_COLUMNS[end]) / shape.columns));
+  const marks = markColumns(shown);
+  // A mark is not broken: where it does not fit, the rest of its row stays empty.
+  const columns = shape.columns - (marks ? MARK_COLUMNS : 0);
+  const rows = Math.max(1, Math.ceil((width(shown) + marks + END_COLUMNS[end]) / columns));
   const cut = bare.length - shown.length;
   return new Line(file, hunk, sign, old, number, at, shown, rows * LINE, cut, end, differences);
 }

@@ -1,22 +1,27 @@
 /**
  * Markdown as agents write it. Everything becomes elements by our own hand: what looks like HTML
  * stays text, and links lead only to the web.
+ *
+ * Anybody may have written the text, so every step is linear in its length, and quotes and lists
+ * nest at most `MAX_DEPTH` deep: what is deeper is text. No pattern here can match one piece of
+ * text in two ways.
  */
 
 import type { ComponentChild, ComponentChildren } from "preact";
 import { Code } from "../diff/code";
+import { MAX_DEPTH, parseInline, type Inline } from "./inline";
 
 export function Markdown({ text }: { text: string }) {
-  return <div class="prose">{blocks(text.replace(/\r\n?/g, "\n").split("\n"))}</div>;
+  return <div class="prose">{blocks(text.replace(/\r\n?/g, "\n").split("\n"), 0)}</div>;
 }
 
 const FENCE = /^(\s*)(```+|~~~+)\s*([\w+#.-]*)/;
-const HEADING = /^(#{1,6})\s+(.*?)\s*#*$/;
-const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
-const RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
-const TABLE_RULE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const HEADING = /^(#{1,6})\s/;
+const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?=\s)/;
+const RULES = new Set(["-", "*", "_"]);
+const TABLE_CELL = /^:?-+:?$/;
 
-function blocks(lines: string[]): ComponentChild[] {
+function blocks(lines: string[], depth: number): ComponentChild[] {
   const found: ComponentChild[] = [];
   let at = 0;
   while (at < lines.length) {
@@ -26,8 +31,7 @@ function blocks(lines: string[]): ComponentChild[] {
     if (!line.trim()) {
       at++;
     } else if (fence) {
-      const end = lines.findIndex((each, i) => i > at && each.trim().startsWith(fence[2]!));
-      const until = end < 0 ? lines.length : end;
+      const until = first(lines, at + 1, (each) => each.trimStart().startsWith(fence[2]!));
       const body = lines
         .slice(at + 1, until)
         .map((each) => each.slice(indent(each, fence[1]!.length)));
@@ -36,21 +40,21 @@ function blocks(lines: string[]): ComponentChild[] {
     } else if (heading) {
       // The page's own headings come first; those of a message begin below them.
       const Tag = `h${Math.min(6, heading[1]!.length + 2)}` as "h3";
-      found.push(<Tag key={at}>{inline(heading[2]!)}</Tag>);
+      found.push(<Tag key={at}>{inline(headingText(line.slice(heading[1]!.length)))}</Tag>);
       at++;
-    } else if (RULE.test(line)) {
+    } else if (isRule(line)) {
       found.push(<hr key={at} />);
       at++;
-    } else if (ITEM.test(line)) {
+    } else if (depth < MAX_DEPTH && ITEM.test(line)) {
       const until = endOfList(lines, at);
-      found.push(<List key={at} lines={lines.slice(at, until)} />);
+      found.push(list(lines.slice(at, until), depth + 1, at));
       at = until;
-    } else if (line.startsWith(">")) {
+    } else if (depth < MAX_DEPTH && line.startsWith(">")) {
       const until = first(lines, at, (each) => !each.startsWith(">"));
       const inside = lines.slice(at, until).map((each) => each.replace(/^>\s?/, ""));
-      found.push(<blockquote key={at}>{blocks(inside)}</blockquote>);
+      found.push(<blockquote key={at}>{blocks(inside, depth + 1)}</blockquote>);
       at = until;
-    } else if (line.includes("|") && TABLE_RULE.test(lines[at + 1] ?? "x")) {
+    } else if (line.includes("|") && isTableRule(lines[at + 1] ?? "")) {
       const until = first(lines, at, (each) => !each.includes("|"));
       found.push(<Table key={at} lines={lines.slice(at, until)} />);
       at = until;
@@ -63,21 +67,43 @@ function blocks(lines: string[]): ComponentChild[] {
   return found;
 }
 
-function List({ lines }: { lines: string[] }) {
+function list(lines: string[], depth: number, key: number): ComponentChild {
   const [, lead, mark] = ITEM.exec(lines[0]!)!;
   const items: string[][] = [];
   for (const line of lines) {
     const item = ITEM.exec(line);
-    if (item && item[1]!.length <= lead!.length) items.push([item[3]!]);
+    if (item && item[1]!.length <= lead!.length) items.push([line.slice(item[0].length).trimStart()]);
     else items.at(-1)!.push(line.slice(indent(line, lead!.length + mark!.length + 1)));
   }
   const inside = items.map((item, each) => {
-    const parts = blocks(item);
-    const only = item.length === 1 ? inline(item[0]!) : parts;
+    const only = item.length === 1 && !starts(item[0]!) ? inline(item[0]!) : blocks(item, depth);
     return <li key={each}>{only}</li>;
   });
   const start = parseInt(mark!, 10);
-  return Number.isNaN(start) ? <ul>{inside}</ul> : <ol start={start}>{inside}</ol>;
+  return Number.isNaN(start) ? (
+    <ul key={key}>{inside}</ul>
+  ) : (
+    <ol key={key} start={start}>
+      {inside}
+    </ol>
+  );
+}
+
+/** Without the number signs that may end a heading. */
+function headingText(line: string): string {
+  const text = line.trim();
+  let end = text.length;
+  while (text[end - 1] === "#") end--;
+  return text.slice(0, end).trimEnd();
+}
+
+function isRule(line: string): boolean {
+  const marks = line.replace(/\s/g, "");
+  return marks.length > 2 && RULES.has(marks[0]!) && !marks.replaceAll(marks[0]!, "");
+}
+
+function isTableRule(line: string): boolean {
+  return line.includes("-") && cells(line).every((cell) => TABLE_CELL.test(cell));
 }
 
 function Table({ lines }: { lines: string[] }) {
@@ -106,35 +132,25 @@ function Table({ lines }: { lines: string[] }) {
   );
 }
 
-const INLINE =
-  /(`+)([\s\S]*?[^`])\1(?!`)|\*\*([\s\S]+?)\*\*|__([\s\S]+?)__|(?<![\w*])\*(?!\s)([\s\S]+?)(?<!\s)\*(?!\w)|(?<![\w_])_(?!\s)([\s\S]+?)(?<!\s)_(?!\w)|~~([\s\S]+?)~~|\[([^\]]+)\]\(([^)\s]+)(?:\s+"[^"]*")?\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?'"])|\\([\\`*_{}[\]()#+.!|~-])/g;
-
 function inline(text: string): ComponentChildren {
-  const found: ComponentChild[] = [];
-  let at = 0;
-  for (const match of text.matchAll(INLINE)) {
-    if (match.index > at) found.push(text.slice(at, match.index));
-    at = match.index + match[0].length;
-    const key = match.index;
-    const [, ticks, code, strong, strong2, weak, weak2, struck, label, link, bare, escaped] = match;
-    if (ticks) found.push(<code key={key}>{code!.replace(/^ (.*) $/s, "$1")}</code>);
-    else if (strong ?? strong2)
-      found.push(<strong key={key}>{inline((strong ?? strong2)!)}</strong>);
-    else if (weak ?? weak2) found.push(<em key={key}>{inline((weak ?? weak2)!)}</em>);
-    else if (struck) found.push(<s key={key}>{inline(struck)}</s>);
-    else if (label) found.push(<Anchor key={key} to={link!} text={label} />);
-    else if (bare) found.push(<Anchor key={key} to={bare} text={bare} />);
-    else found.push(escaped);
-  }
-  if (at < text.length) found.push(text.slice(at));
-  return found;
+  return parseInline(text).map((part, key) => drawn(part, key, false));
 }
 
-function Anchor({ to, text }: { to: string; text: string }) {
-  if (!/^https?:\/\//i.test(to)) return <span title={to}>{inline(text)}</span>;
+function drawn(part: Inline, key: number, inLink: boolean): ComponentChild {
+  if (typeof part === "string") return part;
+  const linked = inLink || part.tag === "a";
+  const children = part.children.map((each, at) => drawn(each, at, linked));
+  const Tag = part.tag;
+  if (Tag !== "a") return <Tag key={key}>{children}</Tag>;
+  if (inLink || !/^https?:\/\//i.test(part.to!))
+    return (
+      <span key={key} title={part.to}>
+        {children}
+      </span>
+    );
   return (
-    <a href={to} target="_blank" rel="noopener noreferrer">
-      {text}
+    <a key={key} href={part.to} title={part.to} target="_blank" rel="noopener noreferrer">
+      {children}
     </a>
   );
 }

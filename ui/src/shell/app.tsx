@@ -7,7 +7,9 @@ import { Help } from "./help";
 import { Rail } from "./rail";
 import { Toasts } from "./toasts";
 import { helpShown, useKeys } from "../keys";
-import { Empty } from "../parts/small";
+import { Guard } from "../parts/guard";
+import { escaped } from "../parts/invisible";
+import { Empty, Trouble } from "../parts/small";
 import { go, place, to } from "../router";
 import { project, undoLatest } from "../state";
 import Home from "../views/home";
@@ -37,7 +39,8 @@ export function App() {
   const View = views[view] ?? Lost;
   useEffect(() => {
     const name = project.value?.name;
-    document.title = `${TITLES[view] ?? "Mulligan"}${name ? ` · ${name}` : ""} · Mulligan`;
+    const of = name ? ` · ${escaped(name)}` : "";
+    document.title = `${TITLES[view] ?? "Mulligan"}${of} · Mulligan`;
   }, [view, project.value?.name]);
   useKeys("Everywhere", [
     { key: "/", does: "search", run: search },
@@ -66,12 +69,19 @@ export function App() {
       <Rail />
       <main id="main" class="main" tabIndex={-1}>
         <Connection />
-        <View />
+        <Guard key={view} fallback={undrawn}>
+          <View />
+        </Guard>
       </main>
       <Toasts />
       {helpShown.value && <Help />}
     </>
   );
+}
+
+function undrawn(problem: Error, retry: () => void) {
+  const said = new Error(`This view could not be drawn: ${problem.message}`);
+  return <Trouble problem={said} retry={retry} />;
 }
 
 function search(): void {

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Entry, TurnStatus } from "../../api";
 import { DiffBlock } from "../../diff/block";
+import { Guard } from "../../parts/guard";
 import { Icon } from "../../parts/icons";
 import { Markdown } from "../../parts/markdown";
 import { Counts, Letter, Moment, Path } from "../../parts/small";
@@ -30,12 +31,26 @@ export function EntryView({ entry, act }: { entry: Entry; act: Act }) {
   if (entry.is_compacted) classes.push("is-compacted");
   return (
     <li data-key={entry.entry} class={classes.join(" ")}>
-      {content(entry, act)}
+      <Guard fallback={() => <Undrawn entry={entry} />}>
+        <Content entry={entry} act={act} />
+      </Guard>
     </li>
   );
 }
 
-function content(entry: Entry, act: Act): ComponentChildren {
+function Undrawn({ entry }: { entry: Entry }) {
+  return (
+    <div class="trouble">
+      <Icon name="warning" />
+      <div>
+        <p>This entry could not be drawn. Its text, as it is stored:</p>
+        <Output text={typeof entry.content === "string" ? entry.content : ""} />
+      </div>
+    </div>
+  );
+}
+
+function Content({ entry, act }: { entry: Entry; act: Act }) {
   switch (entry.type) {
     case "user_input":
       return <Asked entry={entry} act={act} />;

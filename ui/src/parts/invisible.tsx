@@ -1,0 +1,153 @@
+/**
+ * Marks characters that a reader cannot see, in everything that the page draws.
+ *
+ * The hook sees every element before it is drawn, so no view can forget to ask. A mark shows the
+ * code point and keeps the character itself, which is still there when the text is copied.
+ */
+
+import { Fragment, options, type ComponentChild, type VNode } from "preact";
+import { BLANK, HIDDEN, PICTOGRAPHS, type Ranges } from "../invisible-ranges";
+
+interface Segment {
+  text: string;
+  /** What stands in the place of hidden characters. */
+  label?: string;
+  title?: string;
+}
+
+const PLAIN = /^[\t\n -~]*$/;
+const MAX_LISTED = 12;
+const ATTRIBUTES = ["title", "aria-label", "placeholder"];
+/** Elements that hold text alone; what they hold is escaped. */
+const TEXT_ONLY = new Set(["option", "text", "title"]);
+const NEVER = new Set(["textarea", "script", "style"]);
+
+const hidden = classOf(HIDDEN);
+const blank = classOf(BLANK);
+const one = `[${classOf(PICTOGRAPHS)}][\\u{fe0f}\\u{1f3fb}-\\u{1f3ff}]?`;
+const emoji = `[#*0-9]\\u{fe0f}\\u{20e3}|${one}(?:\\u{200d}${one})*`;
+/** A carriage return that ends a line is as usual. */
+const run = `(?:(?!\\r\\n)[${hidden}])+`;
+const IN_CODE = new RegExp(`(${run})|([${blank}]+)`, "gu");
+const IN_PROSE = new RegExp(`${emoji}|(${run})`, "gu");
+const HIDDEN_RUN = new RegExp(run, "gu");
+
+function classOf(ranges: Ranges): string {
+  return ranges
+    .map(([first, last]) => `\\u{${first.toString(16)}}-\\u{${last.toString(16)}}`)
+    .join("");
+}
+
+/** Text for an element, with marks; code also marks its odd blanks, prose keeps its emoji. */
+export function marked(text: string, code: boolean): ComponentChild {
+  if (PLAIN.test(text)) return text;
+  const found = segments(text, code);
+  if (found.length === 1 && !found[0]!.title) return text;
+  return found.map((each, key) => {
+    if (!each.title) return each.text;
+    return (
+      <span
+        key={key}
+        class={each.label ? "invisible" : "invisible-blank"}
+        data-label={each.label}
+        title={each.title}
+      >
+        {each.text}
+      </span>
+    );
+  });
+}
+
+/** Text for a place that takes no elements, such as a tooltip. */
+export function escaped(text: string): string {
+  if (PLAIN.test(text)) return text;
+  return segments(text, false)
+    .map((each) => (each.label ? `[${each.label}]` : each.text))
+    .join("");
+}
+
+/** How many columns the marks of a line of code take, beyond its characters. */
+export function markColumns(text: string): number {
+  if (PLAIN.test(text)) return 0;
+  let columns = 0;
+  for (const [run] of text.matchAll(HIDDEN_RUN)) columns += labelOf(run).length + 1;
+  return columns;
+}
+
+function segments(text: string, code: boolean): Segment[] {
+  const found: Segment[] = [];
+  let at = 0;
+  for (const match of text.matchAll(code ? IN_CODE : IN_PROSE)) {
+    const [, run, blanks] = match;
+    if (!run && !blanks) continue;
+    if (match.index > at) found.push({ text: text.slice(at, match.index) });
+    if (run) found.push({ text: run, label: labelOf(run), title: titleOf(run) });
+    else found.push({ text: blanks!, title: titleOf(blanks!) });
+    at = match.index + match[0].length;
+  }
+  if (at < text.length) found.push({ text: text.slice(at) });
+  return found;
+}
+
+function labelOf(run: string): string {
+  const [first, ...rest] = run;
+  return rest.length ? `${nameOf(first!)}…×${rest.length + 1}` : nameOf(first!);
+}
+
+function titleOf(run: string): string {
+  const all = [...run];
+  const listed = all.slice(0, MAX_LISTED).map((each) => `${nameOf(each)} ${kindOf(each)}`);
+  return listed.join(", ") + (all.length > MAX_LISTED ? `, and ${all.length - MAX_LISTED} more` : "");
+}
+
+function nameOf(character: string): string {
+  return `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+function kindOf(character: string): string {
+  const code = character.codePointAt(0)!;
+  for (const table of [HIDDEN, BLANK])
+    for (const [first, last, what] of table) if (first <= code && code <= last) return what;
+  return "";
+}
+
+export function start(): void {
+  const before = options.vnode;
+  options.vnode = (vnode) => {
+    if (typeof vnode.type === "string") onElement(vnode as VNode<Props>, vnode.type);
+    else if (vnode.type === Fragment) onChildren(vnode.props as Props, (text) => marked(text, false));
+    before?.(vnode);
+  };
+}
+
+type Props = Record<string, unknown>;
+type Mark = (text: string) => ComponentChild;
+
+function onElement({ props }: VNode<Props>, type: string): void {
+  const names = String(props.class ?? "");
+  // The marks themselves hold what they mark.
+  if (NEVER.has(type) || names.startsWith("invisible")) return;
+  for (const name of ATTRIBUTES) {
+    const value = props[name];
+    if (isOdd(value)) props[name] = escaped(value);
+  }
+  const code = type === "pre" || type === "code" || names.startsWith("path");
+  onChildren(props, TEXT_ONLY.has(type) ? escaped : (text) => marked(text, code));
+}
+
+function onChildren(props: Props, mark: Mark): void {
+  if (holdsOdd(props.children)) props.children = withMarks(props.children, mark);
+}
+
+function withMarks(children: unknown, mark: Mark): unknown {
+  if (isOdd(children)) return mark(children);
+  return Array.isArray(children) ? children.map((each) => withMarks(each, mark)) : children;
+}
+
+function holdsOdd(children: unknown): boolean {
+  return Array.isArray(children) ? children.some(holdsOdd) : isOdd(children);
+}
+
+function isOdd(value: unknown): value is string {
+  return typeof value === "string" && !PLAIN.test(value);
+}
