@@ -129,6 +129,8 @@ def test_jsonl_can_be_read_back_without_loss(workspace: Workspace, tmp_path: Pat
     again, *copied = map(json.loads, exported(workspace, copy, "jsonl").splitlines())
     assert copied == lines
     own = {"session", "status", "created_at", "updated_at"}
+    # What may be done without asking is the user's to say, not a file's.
+    own |= {"auto_approve_commands", "auto_approve_sensitive_edits"}
     assert {name: value for name, value in again.items() if name not in own} == {
         name: value for name, value in head.items() if name not in own
     }

@@ -29,7 +29,6 @@ mulligan export @ -o session.md                a document to read
 mulligan export 7f3k --format html -o session.html
 mulligan export @ --format git --repo ../history
 mulligan export @ --format git --repo . --prefix parser
-git -C ../history log main..session_2          what is not approved yet
 """,
 )
 @click.argument("session", shell_complete=session_names)

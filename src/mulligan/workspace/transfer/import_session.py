@@ -276,10 +276,13 @@ class Target:
             "mode": record.mode,
             "directory": record.directory,
             "forked_from": record.forked_from,
-            "updated_at": record.updated_at and min(record.updated_at, self._now),
+            "updated_at": record.updated_at,
         }
         known = {name: clean(value) for name, value in given.items() if value}
         row = sessions.by_id(self._journal, record.id)
+        if known.get("updated_at", "") > self._now:
+            # A wrong clock's: the session was changed by now, and not again with each reading.
+            known["updated_at"] = self._now if row is None else row.updated_at
         if row is None:
             values = known | {"agent": self._agent, "status": "stopped"}
             values["source"] = clean(self._source.path)
