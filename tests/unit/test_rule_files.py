@@ -322,6 +322,10 @@ def wrong(path: Path) -> None:
     path.write_text("[checkpoints]\nmax_file_size = 'big'\n")
 
 
+def dotted(path: Path) -> None:
+    path.write_text(".".join("a" * 30_000) + " = 1\n")
+
+
 def digits(path: Path) -> None:
     path.write_text("a = " + "1" * 5000)
 
@@ -333,13 +337,13 @@ def folder(path: Path) -> None:
 @pytest.mark.parametrize("name", [TOML, IGNORE])
 @pytest.mark.parametrize(
     "make",
-    [fifo, link, large, folder, unlike_text, nested, wrong, digits],
+    [fifo, link, large, folder, unlike_text, nested, wrong, digits, dotted],
     ids=lambda m: m.__name__,
 )
 def test_a_broken_rule_file_is_reported_and_passed_over(
     name: str, make: Callable[[Path], None], project: Path
 ) -> None:
-    if name == IGNORE and make in (unlike_text, nested, wrong, digits):
+    if name == IGNORE and make in (unlike_text, nested, wrong, digits, dotted):
         pytest.skip("any text is an ignore file")
     write(project, BEFORE)
     with mulligan.open(project) as workspace:
@@ -380,3 +384,37 @@ def test_a_pipe_in_the_place_of_a_file_is_left_and_the_rest_comes_back_unverifie
         (project / name).unlink()
         assert workspace.restore(turn.checkpoint).verified
         assert covered(project) == BEFORE
+
+
+def test_dots_in_comments_and_in_values_are_fine(project: Path, mulligan_home: Path) -> None:
+    (project / TOML).write_text(f"  # {'.' * 500}\n[review]\nkeep_on_commit = false # ...\n")
+    assert not read_settings(str(mulligan_home), str(project).encode()).keep_on_commit
+
+
+def test_ignore_files_that_hide_what_git_tracks_go_with_the_turn_that_wrote_them(
+    project: Path,
+) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    write(project, BEFORE)
+    subprocess.run(["git", "add", "."], cwd=project, check=True)
+    with mulligan.open(project) as workspace:
+        session = workspace.new_session(agent="one").id
+        workspace.begin_turn(session, "go")
+        written = {"d/.gitignore": "*\n", "d/f/.gitignore": "*\n"}
+        write(project, written)
+        work(project)
+        workspace.end_turn(session)
+        workspace.undo()
+        assert covered(project) == BEFORE
+        assert not any((project / each).exists() for each in written)
+
+
+def test_a_restore_deletes_nothing_that_only_a_broken_ignore_file_asked_for(project: Path) -> None:
+    write(project, {"a": "a", IGNORE: "!dist/\n" + "#" * (2 << 20)})
+    with mulligan.open(project) as workspace:
+        taken = workspace.checkpoint()
+        write(project, {IGNORE: "!dist/\n", "dist/new": "1"})
+        assert "dist/new" in paths_now(workspace)
+        done = workspace.restore(taken.id)
+        assert [each.path for each in done.skipped] == ["dist/new"]
+        assert (project / "dist/new").read_text() == "1"

@@ -46,6 +46,7 @@ SET = "settings.toml"
 PROJECT_FILE = b".mulligan.toml"
 PROJECT_FILE_MAX_BYTES = 64 << 10
 REASON_MAX_LENGTH = 300
+LINE_MAX_DOTS = 64
 LIMITS = {
     "max_file_size": "file_bytes",
     "guard": "guard",
@@ -335,6 +336,10 @@ def _read(path: str) -> dict[str, Any]:
 def _parsed(content: bytes) -> dict[str, Any]:
     import tomllib
 
+    # tomllib takes quadratic time for a key of many parts, and a key lies within one line.
+    for line in content.splitlines():
+        if line.count(b".") > LINE_MAX_DOTS and not line.lstrip().startswith(b"#"):
+            raise UsageError(f"has a line with more than {LINE_MAX_DOTS} dots")
     try:
         return tomllib.loads(content.decode())
     except RecursionError as problem:

@@ -35,7 +35,7 @@ class Then:
         self._target = target
         self._now = now
         self._covered = coverage(workspace, target)
-        self._passed_over = {each.path for each in self._covered.passed_over}
+        self._passed_over = {each.path: each.broken for each in self._covered.passed_over}
         self.guarded = workspace.finder(target.guarded)
         self._rules_in = cache(self._find_rules)
         self._first_view = cache(self._find_first_view)
@@ -140,8 +140,9 @@ class Then:
             if (folder := self._folder(root, directory)) is not None
         ]
         mulliganignore = self._content(folders, MULLIGANIGNORE)
-        if mulliganignore is not None and tree.join(directory, MULLIGANIGNORE) in self._passed_over:
-            mulliganignore = without_excludes(mulliganignore)
+        broken = self._passed_over.get(tree.join(directory, MULLIGANIGNORE))
+        if mulliganignore is not None and broken is not None:
+            mulliganignore = None if broken else without_excludes(mulliganignore)
         return self._content(folders, b".gitignore"), mulliganignore
 
     def _folder(self, root: bytes, directory: bytes) -> bytes | None:

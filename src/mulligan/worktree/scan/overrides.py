@@ -39,10 +39,10 @@ class Wanted:
     def names_in(self, directory: bytes) -> frozenset[bytes]:
         """The names that count in a directory that is out of scope itself.
 
-        Beside a forced path these are the ignore files too: what hides it must not stay behind.
+        Above a wanted path these are the ignore files too: what hides it must not stay behind.
         """
-        names = self.above.get(directory, frozenset())
-        return names | IGNORE_FILES if directory in self._above_forced else names
+        names = self.above.get(directory)
+        return frozenset() if names is None else names | IGNORE_FILES
 
     def overrule(self, path: bytes, reason: Reason, whole: bool) -> Reason:
         """What counts for a path of which the ignore rules say this; `whole`: all of its folder."""
