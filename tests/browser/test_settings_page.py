@@ -51,6 +51,23 @@ def test_what_the_project_itself_says_cannot_be_set_here(
     expect(row.get_by_role("switch")).to_be_disabled()
 
 
+def test_what_the_project_weakens_is_shown_and_counts_only_once_accepted(
+    served: Served, open_tab: Callable[..., Any]
+) -> None:
+    (served.root / ".mulligan.toml").write_text("[checkpoints]\nguard = false\n")
+    (served.root / ".mulliganignore").mkdir()
+    tab = settings(served, open_tab)
+    panel = tab.locator("#trust")
+    expect(panel).to_contain_text("is not an ordinary file")
+    expect(panel).to_contain_text("Not accepted. Weakens: guard")
+    expect(tab.get_by_label("Guard small ignored files")).to_be_checked()
+    panel.get_by_role("button", name="Accept", exact=True).click()
+    expect(panel).to_contain_text("Accepted. Weakens: guard")
+    expect(tab.get_by_label("Guard small ignored files")).not_to_be_checked()
+    panel.get_by_role("button", name="Take all acceptance back").click()
+    expect(tab.get_by_label("Guard small ignored files")).to_be_checked()
+
+
 def test_rules_forget_nothing_until_they_are_asked_to(
     served: Served, open_tab: Callable[..., Any]
 ) -> None:

@@ -52,3 +52,26 @@ def test_sizes_are_told_of_one_project_and_of_all(api: Api, opened: Api) -> None
     all_of_them = api.get("/sizes")
     assert one["sizes"]["project"] in [each["project"] for each in all_of_them["projects"]]
     assert all_of_them["free"] > 0
+
+
+def test_the_projects_own_rules_are_listed_accepted_as_read_and_revoked(
+    opened: Api, project: Path
+) -> None:
+    assert opened.get("/trust") == {"files": []}
+    (project / ".mulligan.toml").write_text("[checkpoints]\nguard = false\n")
+    (project / ".mulliganignore").write_text("data\n")
+    settings, ignore = opened.get("/trust")["files"]
+    assert (settings["path"], settings["weakens"]) == (".mulligan.toml", ["guard"])
+    assert (ignore["weakens"], ignore["accepted"]) == (["data"], False)
+    assert opened.get("/settings")["guard"] is True
+    read = {each: settings[each] for each in ("path", "sha256")}
+    assert opened.post("/trust", read)["files"][0]["accepted"] is True
+    assert opened.post("/trust", read)["files"][0]["accepted"] is True
+    assert opened.get("/settings")["guard"] is False
+    (project / ".mulliganignore").write_text("*\n")
+    read = {each: ignore[each] for each in ("path", "sha256")}
+    assert opened.post("/trust", read, 409) == "would_lose_work"
+    assert opened.post("/trust", read | {"path": "../x"}, 404) == "not_found"
+    assert opened.post("/trust", read | {"path": "a.txt"}, 404) == "not_found"
+    assert not any(each["accepted"] for each in opened.delete("/trust")["files"])
+    assert opened.get("/settings")["guard"] is True

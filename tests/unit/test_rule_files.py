@@ -278,6 +278,16 @@ def test_what_the_user_has_mulligan_write_is_accepted_at_once(project: Path) -> 
         assert paths_now(workspace) == {IGNORE, "a"}
 
 
+def test_a_line_added_through_mulligan_does_not_accept_the_lines_of_others(project: Path) -> None:
+    write(project, {"a": "a", "dist/x": "x", IGNORE: "*\n"})
+    with mulligan.open(project) as workspace:
+        workspace.checkpoint()
+        write_excludes(workspace, "*\n!dist/\n", excludes(workspace).version)
+        assert paths_now(workspace) == {IGNORE, "a", "dist/x"}
+        write_excludes(workspace, "a\n", excludes(workspace).version)
+        assert paths_now(workspace) == {IGNORE}
+
+
 def test_a_restore_knows_what_was_passed_over_when_the_checkpoint_was_taken(project: Path) -> None:
     write(project, {"a": "a", IGNORE: "new\n"})
     with mulligan.open(project) as workspace:

@@ -30,6 +30,7 @@ import type {
   Review,
   Round,
   RoundStatus,
+  RuleFiles,
   Session,
   Sessions,
   SettingsRow,
@@ -185,6 +186,10 @@ export const api = {
   excludes: (project: string) => get<Excludes>("/projects/{project}/excludes", { project }),
   writeExcludes: (project: string, body: { text: string; version: string | null }) =>
     put<RestoreResult>("/projects/{project}/excludes", { project }, body),
+  trusted: (project: string) => get<RuleFiles>("/projects/{project}/trust", { project }),
+  trust: (project: string, body: { path: string; sha256: string }) =>
+    post<RuleFiles>("/projects/{project}/trust", { project }, body),
+  distrust: (project: string) => remove<RuleFiles>("/projects/{project}/trust", { project }),
   sizes: () => get<HomeSizes>("/sizes"),
   projectSizes: (project: string) => get<ProjectSizes>("/projects/{project}/sizes", { project }),
   verify: (project: string, body: { repair?: boolean }) =>

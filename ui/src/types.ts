@@ -374,6 +374,20 @@ export interface SettingsRow {
   origins: Record<string, string>;
 }
 
+/** A rule file of the project that weakens something, or is broken. */
+export interface ProjectRuleFile {
+  path: string;
+  accepted: boolean;
+  weakens: string[];
+  problem: string | null;
+  content: string;
+  sha256: string | null;
+}
+
+export interface RuleFiles {
+  files: ProjectRuleFile[];
+}
+
 export interface DefaultExclude {
   pattern: string;
   note: string;

@@ -25,7 +25,7 @@ from mulligan.workspace.snapshot.checkpoints import coverage, read_disk
 from mulligan.worktree.ignore.ruleset import Rules
 from mulligan.worktree.ignore.scope import DEFAULT_EXCLUDES, Reason
 from mulligan.worktree.scan import stat_cache
-from mulligan.worktree.scan.rule_files import MULLIGANIGNORE
+from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, is_accepted, leaves_out
 from mulligan.worktree.scan.tree_builder import WHY
 
 if TYPE_CHECKING:
@@ -110,24 +110,33 @@ def write_excludes(workspace: Workspace, wanted: str, version: str | None) -> Re
     """
     new = raw(wanted)
     with workspace.locked():
-        if _version(_content(workspace)) != version:
+        present = _content(workspace)
+        if _version(present) != version:
             raise WouldLoseWork(
                 f"{text(FILE)} was changed meanwhile, and was left as it is; look at it again."
             )
         # What the user has Mulligan write is accepted; before it is written, so that it counts.
-        accept(workspace.project.directory, {FILE: new})
+        if not _carries_on(workspace, present or b"", new):
+            accept(workspace.project.directory, {FILE: new})
         with Writer(workspace.store) as writer:
             id = writer.put(new)
             writer.commit()
 
         def wishing(now: Observation) -> Wish:
-            present = find(now.seen.tree, FILE, workspace.load)
-            mode = present.mode if present is not None else NEW_MODE
+            entry = find(now.seen.tree, FILE, workspace.load)
+            mode = entry.mode if entry is not None else NEW_MODE
             entry = file_entry(FILE, mode, len(new), id) if new else None
             wish = Wish("excludes", None, {FILE: entry}, {}, {})
             return settled(workspace, now.seen, wish)
 
         return perform(workspace, wishing)
+
+
+def _carries_on(workspace: Workspace, present: bytes, new: bytes) -> bool:
+    """Whether the new file keeps patterns that leave paths out and that nobody has accepted."""
+    if is_accepted(FILE, present, workspace.rule_files.accepted):
+        return False
+    return not set(leaves_out(present)).isdisjoint(leaves_out(new))
 
 
 def _content(workspace: Workspace) -> bytes | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core.coverage import legible, raw, text
 from mulligan.core.tree import join
-from mulligan.errors import Corrupt, NotFound, UsageError
+from mulligan.errors import Corrupt, NotFound, UsageError, WouldLoseWork
 from mulligan.journal import checkpoints
 from mulligan.workspace import accepted as acceptance
 from mulligan.workspace.results.files import plain
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 class ProjectRuleFile(NamedTuple):
     """`weakens` are the settings that it would weaken, or the patterns that leave paths out.
 
-    `problem` says why a file is not fit to be read; such a file has no effect.
+    `problem` says why a file is not fit to be read; such a file has no effect. `sha256` is that of
+    the content, and null without one.
     """
 
     path: str
@@ -45,6 +47,7 @@ class ProjectRuleFile(NamedTuple):
     weakens: tuple[str, ...]
     problem: str | None
     content: str
+    sha256: str | None
 
     @property
     def can_be_accepted(self) -> bool:
@@ -74,6 +77,15 @@ def accept(workspace: Workspace, shown: Collection[ProjectRuleFile]) -> tuple[st
     }
     acceptance.accept(workspace.project.directory, files)
     return tuple(map(text, files))
+
+
+def accept_one(workspace: Workspace, path: str, sha256: str) -> None:
+    """Accepts one file; raises `WouldLoseWork` if it is no longer the one with this hash."""
+    (row,) = rule_files(workspace, [raw(path)])
+    if row.accepted and row.sha256 == sha256:
+        return
+    if row.sha256 != sha256 or not accept(workspace, [row]):
+        raise WouldLoseWork(f"{path} was changed meanwhile, and is not accepted; look at it again.")
 
 
 def revoke(workspace: Workspace) -> None:
@@ -119,8 +131,9 @@ def _row(workspace: Workspace, path: bytes, file: RuleFile) -> ProjectRuleFile |
         return None
     known = content is not None and is_accepted(path, content, workspace.rule_files.accepted)
     return ProjectRuleFile(
-        text(path), known, tuple(weakens), problem or None, legible(content or b"")
-    )
+        text(path), known, tuple(weakens), problem or None, legible(content or b""),
+        None if content is None else sha256(content).hexdigest(),
+    )  # fmt: skip
 
 
 def _candidates(workspace: Workspace) -> set[bytes]:

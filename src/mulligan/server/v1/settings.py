@@ -14,6 +14,7 @@ from mulligan.workspace.disk_usage import HomeSizes, Sizes, sizes, sizes_of
 from mulligan.workspace.excludes import Excludes, excludes, write_excludes
 from mulligan.workspace.results.files import RestoreResult
 from mulligan.workspace.settings import origins, section_of
+from mulligan.workspace.trust import ProjectRuleFile, accept_one, revoke, rule_files
 from mulligan.workspace.workspace import Workspace
 
 section = Section("settings")
@@ -59,6 +60,17 @@ class ExcludesBody(NamedTuple):
     version: Annotated[str | None, About("Of the one that was read; null if there was none.")]
 
 
+class RuleFiles(TypedDict):
+    """The rule files of a project that weaken something or are broken."""
+
+    files: list[ProjectRuleFile]
+
+
+class TrustBody(NamedTuple):
+    path: Annotated[str, About("Of the rule file, below the project's top.")]
+    sha256: Annotated[str, About("Of the content that was read.")]
+
+
 class ProjectSizes(TypedDict):
     """`objects` is how many the packs hold, `stored` the bytes that these take there."""
 
@@ -96,6 +108,23 @@ def left_out(workspace: Workspace) -> Excludes:
 @section.on("PUT", "/projects/{project}/excludes", "Write the project's `.mulliganignore`")
 def leave_out(workspace: Workspace, body: ExcludesBody) -> RestoreResult:
     return write_excludes(workspace, body.text, body.version)
+
+
+@section.get("/projects/{project}/trust", "The project's own rules, and which are accepted")
+def trusted(workspace: Workspace) -> RuleFiles:
+    return {"files": rule_files(workspace)}
+
+
+@section.post("/projects/{project}/trust", "Accept what one of the project's own files weakens")
+def trust(workspace: Workspace, body: TrustBody) -> RuleFiles:
+    accept_one(workspace, body.path, body.sha256)
+    return trusted(workspace)
+
+
+@section.on("DELETE", "/projects/{project}/trust", "Accept none of the project's own rules")
+def distrust(workspace: Workspace) -> RuleFiles:
+    revoke(workspace)
+    return trusted(workspace)
 
 
 @section.get("/projects/{project}/sizes", "How much room one project takes, and for what")

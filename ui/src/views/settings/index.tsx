@@ -8,6 +8,7 @@ import { Health } from "./health";
 import { Import } from "./importing";
 import { Retention } from "./retention";
 import { Storage } from "./storage";
+import { ProjectRules } from "./trust";
 import { useSettings, Values } from "./values";
 
 const PARTS: [string, string][] = [
@@ -15,6 +16,7 @@ const PARTS: [string, string][] = [
   ["storage", "Storage"],
   ["forgetting", "Forgetting"],
   ["checkpoints", "Checkpoints"],
+  ["trust", "Project's own rules"],
   ["excludes", "Left out"],
   ["agents", "Review and agents"],
   ["import", "Import"],
@@ -70,6 +72,7 @@ function SettingsOf({ project }: { project: string }) {
             names={["max_file_size", "guard", "guard_file_size", "guard_total_size"]}
             settings={settings}
           />
+          <ProjectRules project={project} reloadSettings={settings.reload} />
           <ExcludesPanel project={project} />
           <Values
             id="agents"

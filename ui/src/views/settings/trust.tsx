@@ -1,0 +1,126 @@
+/** The project's own rule files: what each would weaken, and the user's acceptance of it. */
+
+import { useState } from "preact/hooks";
+import { api, type ProjectRuleFile, type RuleFiles } from "../../api";
+import { Skeleton, Trouble } from "../../parts/small";
+import { useResource } from "../../resource";
+import { complain, say } from "../../state";
+
+const MAX_SHOWN = 20_000;
+
+export function ProjectRules(given: { project: string; reloadSettings: () => Promise<void> }) {
+  const { project } = given;
+  const [busy, setBusy] = useState(false);
+  const found = useResource(
+    () => api.trusted(project),
+    [project],
+    (event) => event.project === project && ["files", "operation_changed"].includes(event.kind),
+  );
+
+  async function change(request: Promise<RuleFiles>, done: string): Promise<void> {
+    setBusy(true);
+    try {
+      const now = await request;
+      found.set(() => now);
+      say(done);
+    } catch (problem) {
+      complain(problem);
+      await found.reload();
+    } finally {
+      setBusy(false);
+      await given.reloadSettings();
+    }
+  }
+
+  const files = found.data?.files ?? [];
+  return (
+    <section class="panel" id="trust">
+      <h2>Project's own rules</h2>
+      <p class="faint">
+        Agents and strangers write <code>.mulligan.toml</code> and <code>.mulliganignore</code> too.
+        What would protect less than your own settings counts only once you accept it.
+      </p>
+      {found.problem && !found.data ? (
+        <Trouble problem={found.problem} retry={() => void found.reload()} />
+      ) : !found.data ? (
+        <Skeleton lines={2} height={44} />
+      ) : files.length === 0 ? (
+        <p>Nothing in this project weakens your settings.</p>
+      ) : (
+        files.map((file) => (
+          <RuleFile
+            key={file.path}
+            file={file}
+            busy={busy}
+            accept={(sha256) =>
+              void change(api.trust(project, { path: file.path, sha256 }), `Accepted ${file.path}.`)
+            }
+          />
+        ))
+      )}
+      {files.some((file) => file.accepted) && (
+        <div class="panel-foot">
+          <span class="faint">Accepted is a file as it is now; once changed, it asks again.</span>
+          <button
+            type="button"
+            class="button"
+            disabled={busy}
+            onClick={() => void change(api.distrust(project), "Nothing is accepted any more.")}
+          >
+            Take all acceptance back
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function RuleFile(given: {
+  file: ProjectRuleFile;
+  busy: boolean;
+  accept: (sha256: string) => void;
+}) {
+  const { file } = given;
+  const { sha256 } = file;
+  const word = file.path.endsWith(".toml") ? "Weakens" : "Leaves out";
+  // What cannot be shown whole cannot be judged here.
+  const whole = file.content.length <= MAX_SHOWN;
+  return (
+    <div class="rule-file">
+      <h3>
+        <code>{file.path}</code>
+      </h3>
+      <p>
+        {file.problem ? (
+          `Without effect: ${file.problem}`
+        ) : (
+          <>
+            {file.accepted ? "Accepted. " : "Not accepted. "}
+            {word}: <code>{file.weakens.slice(0, 20).join(", ")}</code>
+            {file.weakens.length > 20 && " …"}
+          </>
+        )}
+      </p>
+      {!file.problem && whole && <pre class="code rule-text" tabIndex={0}>{file.content}</pre>}
+      {!file.problem && !file.accepted && sha256 !== null && (
+        <div class="panel-foot">
+          <span class="faint">
+            {!whole && (
+              <>
+                Too long to be shown here: <code>mulligan trust</code> shows it.
+              </>
+            )}
+          </span>
+          <button
+            type="button"
+            class="button"
+            disabled={given.busy || !whole}
+            onClick={() => given.accept(sha256)}
+          >
+            Accept
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
