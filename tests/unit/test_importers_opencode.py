@@ -6,9 +6,10 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from subprocess import PIPE, Popen, run
 from typing import Any
@@ -18,6 +19,9 @@ import pytest
 from mulligan.core.entries import NewEntry
 from mulligan.importers.opencode.reader import IMPORTER
 from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.workspace.project import known_projects
+from mulligan.workspace.transfer.import_logs import import_logs
+from mulligan.workspace.workspace import Workspace
 
 TIME = 1_794_798_231_000
 AT = "2026-11-16T03:03:51.000Z"
@@ -508,6 +512,195 @@ def test_a_view_in_the_place_of_a_table_is_not_run(tmp_path: Path) -> None:
         database.commit()
     (problem,) = IMPORTER.read(Source(str(path)))
     assert isinstance(problem, Problem)
+
+
+HOSTILE = {
+    "a view": "CREATE VIEW {0} AS SELECT 'x' AS id, 'x' AS message_id, 'x' AS session_id",
+    "an endless view": "CREATE VIEW {0} AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+    "SELECT i + 1 FROM n) SELECT i AS id, i AS session_id, i AS message_id, i AS data FROM n",
+    "a virtual table": "CREATE VIRTUAL TABLE {0} USING fts5(id, session_id, message_id, data)",
+    "computed columns": "CREATE TABLE {0} (id TEXT, data TEXT, session_id TEXT AS "
+    "(hex(zeroblob(100000000))), message_id TEXT AS (hex(zeroblob(100000000))))",
+    "an unknown collation": "CREATE TABLE {0} (id TEXT, data TEXT, session_id TEXT, "
+    "message_id TEXT, time_created)",
+    "no columns of use": "CREATE TABLE {0} (other TEXT)",
+}
+
+
+@pytest.mark.parametrize("table", ["message", "part"])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_table_that_is_something_else_is_named_for_each_session(
+    written: Written, table: str, kind: str
+) -> None:
+    for id in ("ses_1", "ses_2"):
+        written.session(id)
+        written.message("user", text("hello"), session=id)
+    written.database.execute(f"DROP TABLE {table}")
+    written.database.execute(HOSTILE[kind].format(table))
+    if kind == "computed columns":
+        written.database.execute(f"INSERT INTO {table} (id, data) VALUES ('x', '{{}}')")
+    if kind == "an unknown collation":
+        written.database.execute("PRAGMA writable_schema = ON")
+        written.database.execute(
+            "UPDATE sqlite_schema SET sql = replace(sql, 'id TEXT, data', "
+            "'id TEXT COLLATE nosuch, data') WHERE name = ?",
+            (table,),
+        )
+    found = written.read("")
+    assert [each.id for each in of(found, Session)] == ["ses_1", "ses_2"]
+    problems = of(found, Problem)
+    assert [each.reason[:13] for each in problems] == ["Session ses_1", "Session ses_2"]
+
+
+def test_a_damaged_page_costs_its_session_and_no_other(written: Written) -> None:
+    ids = [f"ses_{number}" for number in range(6)]
+    for id in ids:
+        written.session(id)
+        for _ in range(5):
+            written.message("user", text(id * 2000), session=id)
+    written.database.execute("CREATE INDEX m ON message (session_id, time_created, id)")
+    written.database.execute("CREATE INDEX p ON part (message_id, id)")
+    written.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    written.database.execute("PRAGMA journal_mode = DELETE")
+    content = bytearray(written.path.read_bytes())
+    # In the middle of the long texts: each goes on in a chain of pages, whose numbers lead astray.
+    pages = [at for at in range(0, len(content), 4096) if b"ses_3ses_3" in content[at : at + 4096]]
+    for at in pages:
+        if content[at : at + 4] != b"\0\0\0\0" and content[at] != 13:
+            content[at : at + 4] = b"\xff\xff\xff\xff"
+    written.path.write_bytes(content)
+    found = written.read("")
+    assert [each.id for each in of(found, Session)] == ids
+    (problem,) = of(found, Problem)
+    assert problem.reason.startswith("Session ses_3 cannot be read, or not to its end: ")
+    said = {entry.content[:5] for entry in entries(found)}
+    assert said >= {id for id in ids if id != "ses_3"}
+
+
+@pytest.mark.parametrize("size", [2, 3, 700])
+def test_sessions_that_work_for_each_other_in_a_circle_are_read(
+    written: Written, size: int
+) -> None:
+    for number in range(size):
+        parent = f"ses_{(number + 1) % size}"
+        written.session(f"ses_{number}", parent_id=parent)
+        written.message("user", text(f"said in {number}"), session=f"ses_{number}")
+    written.session("below", parent_id="ses_0")
+    written.message("user", text("said below"), session="below")
+    said = {f"said in {number}" for number in range(size)} | {"said below"}
+    assert {entry.content for entry in entries(written.read(""))} == said
+    folder = str(written.path.parents[1])
+    sources = list(IMPORTER.find("/nobody", {"XDG_DATA_HOME": folder}))
+    assert len(sources) == 1
+    assert {entry.content for entry in entries(list(IMPORTER.read(sources[0])))} == said
+
+
+def test_sub_agents_that_are_nested_without_end_are_read(written: Written) -> None:
+    for number in range(400):
+        parent = {"parent_id": f"ses_{number - 1}"} if number else {}
+        written.session(f"ses_{number}", **parent)
+        task = tool("task", metadata={"sessionId": f"ses_{number + 1}"})
+        written.message("assistant", text(f"said {number}"), task, session=f"ses_{number}")
+    found = written.read("ses_0")
+    said = [entry.content for entry in entries(found) if entry.content.startswith("said")]
+    assert sorted(said) == sorted(f"said {number}" for number in range(400))
+    assert any("too deep" in each.reason for each in of(found, Problem))
+
+
+ODD: list[Any] = [
+    None,
+    7,
+    -1,
+    1e308,
+    float("inf"),
+    "",
+    "\0",
+    "a\0b",
+    b"\xff\xfe",
+    2**62,
+    "x" * 3000,
+]
+
+
+@pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize("table", ["session", "message", "part"])
+def test_values_of_any_type_cost_no_other_session(
+    tmp_path: Path, written: Written, table: str, value: Any
+) -> None:
+    database = written.database
+    columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+    # Without types and keys, so that the value stays what it is.
+    database.execute(f"CREATE TABLE plain ({', '.join(columns)})")
+    database.execute(f"DROP TABLE {table}")
+    database.execute(f"ALTER TABLE plain RENAME TO {table}")
+    written.session("good")
+    written.message("user", text("good"), session="good")
+    for column in columns:
+        id = f"bad_{column}"
+        written.session(id)
+        message = written.message("user", text("bad"), session=id)
+        key = {"session": ("id", id), "message": ("id", message), "part": ("message_id", message)}
+        name, own = key[table]
+        database.execute(f"UPDATE {table} SET {column} = ? WHERE {name} = ?", (value, own))
+    folder, home = str(written.path.parents[1]), str(tmp_path / "home")
+    done = import_logs(home, "opencode", user_home="/nobody", environment={"XDG_DATA_HOME": folder})
+    assert not any("cannot be read: " in each.reason for each in done.problems), done.problems
+    with ExitStack() as stack:
+        found = [stack.enter_context(Workspace(each, home)) for each in known_projects(home)]
+        said = [
+            entry.content
+            for each in found
+            if "good" in {session.id for session in each.sessions().sessions}
+            for entry in each.transcript("good").entries
+        ]
+    assert said == ["good"], done
+
+
+def test_values_that_are_too_large_are_left_out_and_named(written: Written) -> None:
+    written.session("ses_1")
+    written.session("ses_2", title="x" * (3 << 20))
+    message = written.message("user", text("good"))
+    written.database.execute(
+        "INSERT INTO part VALUES ('huge', ?, 'ses_1', 0, zeroblob(200000000))", (message,)
+    )
+    written.message("user", text("fine"), session="ses_2")
+    found = written.read("")
+    assert {entry.content for entry in entries(found)} == {"good", "fine"}
+    (problem,) = of(found, Problem)
+    assert "huge" in problem.reason and "too much" in problem.reason
+
+
+def test_a_database_that_takes_too_long_is_given_up(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mulligan.importers.database.STEPS_MIN", 0)
+    monkeypatch.setattr("mulligan.importers.database.STEPS_PER_BYTE", 0)
+    monkeypatch.setattr("mulligan.importers.database.STEPS_AT_ONCE", 1000)
+    written.session()
+    for _ in range(100):
+        written.message("user", text("hello"))
+    (problem,) = of(written.read(), Problem)
+    assert "too long" in problem.reason
+
+
+def test_a_journal_that_names_another_file_deletes_nothing(
+    written: Written, without_wal: sqlite3.Connection, tmp_path: Path
+) -> None:
+    without_wal.execute("BEGIN")
+    without_wal.execute("UPDATE part SET data = replace(data, 'old', 'new')")
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = tmp_path / "opencode.db"
+    shutil.copyfile(written.path, path)
+    name = os.fsencode(victim)
+    end = struct.pack(">II", len(name), sum(name)) + bytes.fromhex("d9d505f920a163d7")
+    journal = Path(f"{written.path}-journal").read_bytes()
+    Path(f"{path}-journal").write_bytes(
+        journal + struct.pack(">I", (1 << 30) // 4096 + 1) + name + end
+    )
+    (problem,) = IMPORTER.read(Source(str(path)))
+    assert isinstance(problem, Problem) and "several databases" in problem.reason
+    assert victim.read_text() == "precious"
 
 
 def test_a_newer_form_is_named_instead_of_being_empty(written: Written) -> None:

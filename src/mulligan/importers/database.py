@@ -9,8 +9,9 @@ a `-shm` and a `-wal` where they are missing, and leaves them behind. So there a
 - with neither the file is all there is: it is read in place as one that does not change, and
   whether it did is looked at in the end.
 
-A database without WAL can always be read in place. Views in the file are not run, and nothing in
-it is trusted to be of its type.
+A database without WAL can always be read in place. Nothing in the file is trusted to be of its
+type, and nothing in it is run: views, triggers, virtual tables and generated columns are refused,
+values have a largest size, and a read has a largest number of steps.
 """
 
 from __future__ import annotations
@@ -30,12 +31,21 @@ import apsw
 from mulligan.importers.lines import LINE_LIMIT, open_log
 
 PATIENCE: Final = 2000  # milliseconds to wait for a lock
+NAME_LIMIT: Final = 1 << 20  # bytes of an id, a title or a path; of all others LINE_LIMIT
+STEPS_MIN: Final = 200_000_000  # of SQLite's virtual machine: some seconds
+STEPS_PER_BYTE: Final = 20
+STEPS_AT_ONCE: Final = 1_000_000
+JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 
 Value = int | float | bytes | None
 
 
 class Unreadable(Exception):
     """The database, or a part of it, cannot be read. Its text says why."""
+
+
+FAILURES: Final = (apsw.Error, UnicodeDecodeError)
+"""What apsw raises while a file is read that is damaged or made to do harm."""
 
 
 class _NotInPlace(Exception):
@@ -54,10 +64,8 @@ def opened(path: str) -> Iterator[apsw.Connection]:
         with _connected(path) as connection:
             connection.execute("BEGIN")
             yield connection
-    except apsw.Error as error:
-        raise Unreadable(_reason(error)) from error
-    except UnicodeDecodeError as error:  # apsw, on names in the schema
-        raise Unreadable("The database is damaged: a name is not UTF-8.") from error
+    except FAILURES as error:
+        raise Unreadable(reason_of(error)) from error
 
 
 def is_read_in_place(path: str) -> bool:
@@ -73,13 +81,15 @@ def rows(
     A value larger than anybody wants to read comes as None. Raises `Unreadable` if there is no
     such table, or no such column as the condition needs.
     """
+    _check_table(connection, table)
     found = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
     columns = [name for (name,) in found if name in names]
     if not columns:
-        raise Unreadable(f"There is no table {table!r} in the database.")
+        raise Unreadable(f"The table {table!r} has none of the columns that are known.")
     selected = ", ".join(
         f"CASE WHEN typeof({name}) IN ('integer', 'real') THEN {name}"
-        f" WHEN octet_length({name}) <= {LINE_LIMIT} THEN CAST({name} AS BLOB) END"
+        f" WHEN octet_length({name}) <= {LINE_LIMIT if name == 'data' else NAME_LIMIT}"
+        f" THEN CAST({name} AS BLOB) END"
         for name in columns
     )
     query = f"SELECT {selected} FROM {table} WHERE {condition}"
@@ -90,6 +100,19 @@ def rows(
 def decoded(value: Value) -> str:
     """A text as it is stored, or the empty one."""
     return value.decode(errors="replace") if isinstance(value, bytes) else ""
+
+
+def _check_table(connection: apsw.Connection, table: str) -> None:
+    """Raise `Unreadable` for anything else than a table of plain columns: it may run code."""
+    sql = "SELECT type FROM pragma_table_list(?) WHERE schema = 'main'"
+    kind = connection.execute(sql, (table,)).fetchone()
+    if kind is None:
+        raise Unreadable(f"There is no table {table!r} in the database.")
+    if kind[0] != "table":
+        raise Unreadable(f"{table!r} is a {kind[0]} in the database, and not a table.")
+    sql = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden LIMIT 1"
+    if connection.execute(sql, (table,)).fetchone() is not None:
+        raise Unreadable(f"The table {table!r} has columns that are computed.")
 
 
 @contextmanager
@@ -125,12 +148,27 @@ def _connection(path: str, mode: str) -> Iterator[apsw.Connection]:
             apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA,
         ):
             connection.config(setting, 0)
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, 2 * LINE_LIMIT)
+        connection.set_progress_handler(_Budget(_size(path)).spend, STEPS_AT_ONCE)
         connection.execute("PRAGMA query_only = ON")
         yield connection
 
 
+class _Budget:
+    """The steps that a connection may take, by the size of its file."""
+
+    def __init__(self, size: int) -> None:
+        self._left = STEPS_MIN + STEPS_PER_BYTE * size
+
+    def spend(self) -> bool:
+        """True to interrupt the query."""
+        self._left -= STEPS_AT_ONCE
+        return self._left < 0
+
+
 @contextmanager
 def _copied(path: str) -> Iterator[str]:
+    _check_journal(path + "-journal")
     with tempfile.TemporaryDirectory(prefix="mulligan-") as folder:
         copy = os.path.join(folder, "copy")
         try:
@@ -140,6 +178,19 @@ def _copied(path: str) -> Iterator[str]:
         except OSError as error:
             raise Unreadable(f"The database cannot be copied: {error.strerror}.") from error
         yield copy
+
+
+def _check_journal(path: str) -> None:
+    """Raise `Unreadable` for a transaction of several databases.
+
+    Its journal ends with the name of a file, which SQLite would delete after the rollback.
+    """
+    if _size(path) < len(JOURNAL_MAGIC):
+        return
+    with open_log(path) as file:
+        file.seek(-len(JOURNAL_MAGIC), os.SEEK_END)
+        if file.read() == JOURNAL_MAGIC:
+            raise Unreadable("A transaction over several databases was not finished.")
 
 
 def _check(path: str) -> None:
@@ -180,8 +231,13 @@ def _state(path: str) -> tuple[int, int, int]:
     return about.st_mtime_ns, about.st_size, _size(path + "-wal")
 
 
-def _reason(error: apsw.Error) -> str:
+def reason_of(error: Exception) -> str:
+    """Say why a database, or what was asked of it, cannot be read."""
     match error:
+        case UnicodeDecodeError():
+            return "The database is damaged: a name is not UTF-8."
+        case apsw.InterruptError():
+            return "The database takes too long to read; an index may be missing."
         case apsw.NotADBError():
             return "Not a SQLite database."
         case apsw.BusyError() | apsw.LockedError():

@@ -13,7 +13,16 @@ from typing import Any, Final
 
 import apsw
 
-from mulligan.importers.database import Unreadable, Value, decoded, is_read_in_place, opened, rows
+from mulligan.importers.database import (
+    FAILURES,
+    Unreadable,
+    Value,
+    decoded,
+    is_read_in_place,
+    opened,
+    reason_of,
+    rows,
+)
 from mulligan.importers.folders import files_below, files_in, given
 from mulligan.importers.lines import json_file, mapping, moment, parse, string
 from mulligan.importers.opencode.entries import Conversation, Spawned
@@ -25,6 +34,8 @@ SESSION: Final = (
     *("time_created", "time_updated"),
 )
 ROW: Final = ("id", "time_created", "data")
+LISTED: Final = ("id", "parent_id", "time_created")
+MAX_DEPTH: Final = 50  # of sub-agents that set sub-agents to work
 
 # What a session is called until somebody or some model has thought of a title.
 UNTITLED: Final = ("New session - ", "Child session - ")
@@ -50,17 +61,18 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     for path in sorted(databases):
         try:
             with opened(path) as connection:
-                names = ("id", "parent_id", "time_created")
-                found = list(rows(connection, "session", names, "TRUE"))
+                found = list(rows(connection, "session", LISTED, "TRUE"))
         except (OSError, Unreadable):
             whole.append(path)
             continue
-        known |= {decoded(row.get("id")) for row in found}
-        if is_read_in_place(path):
+        ids = {decoded(row.get("id")) for row in found}
+        known |= ids
+        if is_read_in_place(path) and "" not in ids:
+            first = _first_of_all(found)
             in_databases += [
                 (moment(row.get("time_created")) or "", path, id)
                 for row in found
-                if (id := decoded(row.get("id"))) and not _works_for_another(row, known)
+                if (id := decoded(row.get("id"))) in first
             ]
         else:
             whole.append(path)
@@ -79,15 +91,17 @@ def read(source: Source) -> Iterator[Record]:
         return
     try:
         with opened(source.path) as connection:
-            condition, values = ("id = ?", (source.part,)) if source.part else ("TRUE", ())
-            condition += " ORDER BY time_created, id"
-            found = list(rows(connection, "session", SESSION, condition, *values))
-            known = {decoded(row.get("id")) for row in found}
+            if source.part:
+                yield from _read_session(connection, source.path, source.part)
+                return
+            found = list(rows(connection, "session", LISTED, "TRUE ORDER BY time_created, id"))
+            first = _first_of_all(found)
             for row in found:
-                if not _works_for_another(row, known):
-                    yield from _read_rows(connection, source.path, row)
-            if source.part and not found:
-                yield Problem(source.path, 0, f"There is no session {source.part} any more.")
+                id = decoded(row.get("id"))
+                if not id:
+                    yield Problem(source.path, 0, "A session has no id, or one that is no text.")
+                elif id in first:
+                    yield from _read_session(connection, source.path, id)
     except Unreadable as reason:
         yield Problem(source.path, 0, str(reason))
 
@@ -95,11 +109,22 @@ def read(source: Source) -> Iterator[Record]:
 IMPORTER: Final = Importer("opencode", find, read, "~/.local/share/opencode")
 
 
-def _read_rows(connection: apsw.Connection, path: str, row: dict[str, Value]) -> Iterator[Record]:
-    id = decoded(row.get("id"))
-    if not id:
-        yield Problem(path, 0, "A session has no id.")
-        return
+def _read_session(connection: apsw.Connection, path: str, id: str) -> Iterator[Record]:
+    """One session of a database; where it is damaged, the others can still be read."""
+    try:
+        found = next(rows(connection, "session", SESSION, "id = ?", id), None)
+        if found is None:
+            yield Problem(path, 0, f"There is no session {id} any more.")
+        else:
+            yield from _read_rows(connection, path, id, found)
+    except (Unreadable, *FAILURES) as error:
+        reason = str(error) if isinstance(error, Unreadable) else reason_of(error)
+        yield Problem(path, 0, f"Session {id} cannot be read, or not to its end: {reason}")
+
+
+def _read_rows(
+    connection: apsw.Connection, path: str, id: str, row: dict[str, Value]
+) -> Iterator[Record]:
     model = mapping(_object(row.get("model")))
     session = _session(
         id,
@@ -121,10 +146,11 @@ class _Reading:
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:
         self._connection, self._path = connection, path
-        self._brought: set[str] = set()
+        self._brought: dict[str, None] = {}
+        self._depth = 0
 
     def session(self, id: str, conversation: Conversation) -> Iterator[Record]:
-        self._brought.add(id)
+        self._brought[id] = None
         by_session = "session_id = CAST(? AS TEXT) ORDER BY time_created, id"
         is_empty = True
         for message in rows(self._connection, "message", ROW, by_session, id):
@@ -140,14 +166,19 @@ class _Reading:
             yield Problem(self._path, 0, reason)
 
     def others(self, id: str, session: Session) -> Iterator[Record]:
-        """The sub-agents that no call has named."""
-        try:
-            condition = "parent_id = CAST(? AS TEXT) ORDER BY time_created, id"
-            found = list(rows(self._connection, "session", ("id",), condition, id))
-        except (Unreadable, apsw.SQLError):
-            return  # an older form, in which nothing is said of them
-        for row in found:
-            yield from self._bring(decoded(row.get("id")), Conversation(session, {}, aside=True))
+        """The sub-agents that no call has named, and those that work for them."""
+        condition = "parent_id = CAST(? AS TEXT) ORDER BY time_created, id"
+        asked: set[str] = set()
+        while above := [each for each in self._brought if each not in asked]:
+            for parent in above:
+                asked.add(parent)
+                try:
+                    found = list(rows(self._connection, "session", ("id",), condition, parent))
+                except (Unreadable, apsw.SQLError):
+                    return  # an older form, in which nothing is said of them
+                for row in found:
+                    aside = Conversation(session, {}, aside=True)
+                    yield from self._bring(decoded(row.get("id")), aside)
 
     def _message(
         self, row: dict[str, Value], info: dict[str, Any], conversation: Conversation
@@ -175,13 +206,38 @@ class _Reading:
                 yield record
 
     def _bring(self, id: str, conversation: Conversation) -> Iterator[Record]:
-        if id and id not in self._brought:
-            yield from self.session(id, conversation)
+        if not id or id in self._brought:
+            return
+        if self._depth == MAX_DEPTH:
+            # `others` comes to it, if it says whose it is.
+            reason = f"Session {id} is nested too deep to be read below its call."
+            yield Problem(self._path, 0, reason)
+            return
+        self._depth += 1
+        yield from self.session(id, conversation)
+        self._depth -= 1
 
 
-def _works_for_another(row: dict[str, Value], known: set[str]) -> bool:
-    """Whether a session is a sub-agent's, and is read with the one that it works for."""
-    return decoded(row.get("parent_id")) in known - {decoded(row.get("id"))}
+def _first_of_all(found: list[dict[str, Value]]) -> set[str]:
+    """The sessions that work for no other; those that work for each other in a circle count too.
+
+    All others are read with the one that they work for.
+    """
+    above = {decoded(row.get("id")): decoded(row.get("parent_id")) for row in found}
+    above.pop("", None)  # one without an id is nobody's parent
+    first = {id for id, parent in above.items() if parent not in above or parent == id}
+    settled = set(first)
+    for start in above:
+        way: dict[str, None] = {}
+        at = start
+        while at not in settled and at not in way:
+            way[at] = None
+            at = above[at]
+        if at in way:
+            # A circle: the session where it was entered stands for all of it.
+            first.add(at)
+        settled |= way.keys()
+    return first
 
 
 def _read_files(path: str) -> Iterator[Record]:
