@@ -211,7 +211,9 @@ def test_a_log_that_names_no_folder_does_not_cost_the_good_ones(
     for id, directory in (("a-good", str(project)), ("b-bad", cwd), ("c-good", str(project))):
         claude_log(user, id, directory)
     done = command("import", "all", "--json", cwd=project)
-    assert "Traceback" not in done.stderr and json.loads(done.stdout)
+    assert "Traceback" not in done.stderr
+    problems = json.loads(done.stdout)["imported"][0]["problems"]
+    assert bool(problems) == (cwd in ("/a\0b", "relative"))
     with mulligan.open(project) as workspace:
         assert {each.id for each in workspace.sessions().sessions} == {"a-good", "c-good"}
 

@@ -64,7 +64,13 @@ class Claims:
         around = self._around(source)
         if around is None or _is_in(directory, around) or self._is_own(source.path):
             known = record._replace(directory=claimed)
-            return Place(project_of_log(directory, self._home), known)
+            problem = None
+            if record.directory and claimed is None:
+                problem = (
+                    f"Session {record.id} says that it is about {record.directory!a}, which is no "
+                    f"path of a folder; it is kept under {directory}."
+                )
+            return Place(project_of_log(directory, self._home), known, problem)
         problem = (
             f"Session {record.id} says that it is about {record.directory}; the log lies in "
             f"{around}, and is taken as a session of that."

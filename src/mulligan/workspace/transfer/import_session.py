@@ -63,6 +63,7 @@ class Target:
         self._agent = agent
         self.session, self.claimed = record.id, claimed
         self._now = rfc3339(now_ns())
+        self._written = min(self._now, _modified(source.path) or self._now)
         self.entries = 0
         self.problems: list[Problem] = []
         self._said: dict[str, list[str]] | None = None
@@ -276,17 +277,14 @@ class Target:
             "mode": record.mode,
             "directory": record.directory,
             "forked_from": record.forked_from,
-            "updated_at": record.updated_at,
+            "updated_at": record.updated_at and self._past(record.updated_at),
         }
         known = {name: clean(value) for name, value in given.items() if value}
         row = sessions.by_id(self._journal, record.id)
-        if known.get("updated_at", "") > self._now:
-            # A wrong clock's: the session was changed by now, and not again with each reading.
-            known["updated_at"] = self._now if row is None else row.updated_at
         if row is None:
             values = known | {"agent": self._agent, "status": "stopped"}
             values["source"] = clean(self._source.path)
-            moment = min(record.created_at or self._now, self._now)
+            moment = self._past(record.created_at or self._now)
             sessions.insert(db, record.id, moment, values)
         else:
             new = {
@@ -311,14 +309,18 @@ class Target:
         )
         return bool(first) and row.title in (_title_of(first[0]), shortened(first[0]))
 
+    def _past(self, moment: str) -> str:
+        """The time, or when the log was last written if it is still to come."""
+        return moment if moment <= self._now else self._written
+
     def _fitted(self, entry: NewEntry) -> NewEntry:
         """The entry with links that lead somewhere, and paths as the project knows them.
 
-        A time that is still to come is a clock that was wrong, or a lie: it came by now.
+        A time that is still to come is a clock that was wrong, or a lie: see `_past`.
         """
         if entry.created_at is not None and entry.created_at > self._now:
             data = (entry.data or {}) | {"at": entry.created_at}
-            entry = entry._replace(created_at=self._now, data=data)
+            entry = entry._replace(created_at=self._written, data=data)
         if entry.checkpoint and checkpoints.by_id(self._journal, entry.checkpoint) is None:
             entry = entry._replace(checkpoint=None)
         if self._agent == OWN:
@@ -348,3 +350,10 @@ def _title_of(message: str) -> str:
 def clean(value: str) -> str:
     """Text that any database takes."""
     return value.encode("utf-8", "replace").decode()
+
+
+def _modified(path: str) -> str | None:
+    try:
+        return rfc3339(os.stat(path).st_mtime_ns)
+    except (OSError, ValueError):
+        return None
