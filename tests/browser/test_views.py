@@ -139,7 +139,7 @@ def test_checkpoints_are_compared_looked_into_and_opened(
     looked_at: Served, open_tab: Callable[..., Any]
 ) -> None:
     tab = open_tab(looked_at, paths(looked_at)["checkpoints"])
-    expect(tab.locator(".point")).to_have_count(16)
+    expect(tab.locator(".point")).to_have_count(17)
     expect(tab.locator(".file-head").first).to_contain_text("README.md")
     tab.locator(".compare select").select_option(index=4)
     expect(tab.locator(".file-head").first).to_be_visible()
@@ -158,12 +158,12 @@ def test_any_two_checkpoints_are_compared_with_the_keyboard(
 ) -> None:
     tab = open_tab(looked_at, paths(looked_at)["checkpoints"])
     expect(tab.locator(".file-head").first).to_contain_text("README.md")
-    for _ in range(14):
+    for _ in range(15):
         tab.keyboard.press("j")
     expect(tab.locator(".point.is-active")).to_contain_text("First checkpoint")
     tab.keyboard.press("b")
     expect(tab.get_by_text("from here", exact=True)).to_be_visible()
-    for _ in range(14):
+    for _ in range(15):
         tab.keyboard.press("k")
     points = looked_at.get(f"/projects/{looked_at.project}/checkpoints")["checkpoints"]
     ends = f"from={points[-1]['checkpoint']}&to={points[0]['checkpoint']}"
