@@ -182,3 +182,22 @@ def test_f_ya_1_all_sessions_are_cleared_when_asked_twice(
     dialog.get_by_role("button", name="Delete for good").click()
     expect(tab.get_by_text(f"Deleted {before} session")).to_be_visible()
     assert sessions() == 0
+
+
+def test_fast_typing_through_the_saved_text_loses_no_letter(
+    served: Served, open_tab: Callable[..., Any]
+) -> None:
+    (served.root / ".mulliganignore").write_text("kept/\n")
+    area = settings(served, open_tab).get_by_label(".mulliganignore")
+    expect(area).to_have_value("kept/\n")
+    area.evaluate(
+        """async area => {
+            for (const text of ["kept/", "kept/\\n", "kept/\\ns"]) {
+                area.value = text;
+                area.dispatchEvent(new Event("input", { bubbles: true }));
+                await Promise.resolve();
+            }
+            await new Promise(done => setTimeout(done, 200));
+        }"""
+    )
+    expect(area).to_have_value("kept/\ns")

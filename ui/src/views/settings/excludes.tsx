@@ -131,9 +131,12 @@ function Own({ found, write }: { found: Excludes; write: Write }) {
     setText(shown(found));
   };
   useEffect(() => {
-    // What is being typed here is not taken away; saving it says if the file has changed.
-    if (!edited) takeOver();
-  }, [found.version, edited]);
+    // What is being typed here is not taken away, nor what is typed before this effect runs; saving
+    // it says if the file has changed.
+    if (edited || found.version === base.version) return;
+    setBase(found);
+    setText((now) => (now === shown(base) ? shown(found) : now));
+  }, [found.version, base.version, edited]);
   const save = async () => {
     const wanted = base.text.includes("\r\n") ? text.replaceAll("\n", "\r\n") : text;
     if (await write(wanted, base.version)) setBase({ ...base, text: wanted });
