@@ -35,7 +35,10 @@ if hasattr(os, "register_at_fork"):
 
 @atexit.register
 def _let_all_begin() -> None:
-    """Wait for the threads that have not begun: CPython before 3.11.6 crashes if one does later."""
+    """Wait for the threads that have not begun.
+
+    One that begins while the interpreter ends crashes CPython 3.11 before 3.11.6, and 3.12.0.
+    """
     until = time.monotonic() + BEGIN_TIMEOUT_S
     while _starting and time.monotonic() < until:
         time.sleep(SOON)
