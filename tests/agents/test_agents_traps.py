@@ -65,7 +65,7 @@ def test_what_a_sub_agent_does_belongs_to_the_turn(user: User) -> None:
     assert len(entries(user, "step_snapshot")) == 1
     # What it said and called stands beside the conversation, below the call that it was sent with.
     told = user.asked("session", "show", "--full", "--all-branches")["entries"]
-    aside = [each for each in told if each["aside"]]
+    aside = [each for each in told if each["off_path"]]
     kinds = {"tool_call", "tool_result", "file_edit", "assistant_output"}
     if user.name == "gemini":
         kinds -= {"tool_call"}  # its hooks do not say whose calls they are

@@ -248,7 +248,7 @@ def test_verify_gc_forget_doctor_and_completion_answer_with_data(project: Path) 
     assert freed["removed"] == would["removed"] > 0 and freed["freed_bytes"] > 8000
     doctor = quick("doctor", "--json", project=project).json
     assert doctor["healthy"] is True
-    assert {"level", "subject", "message", "mend"} <= doctor["findings"][0].keys()
+    assert {"level", "subject", "message", "fix"} <= doctor["findings"][0].keys()
     script = quick("completion", "bash", "--json", project=project).json
     assert script["shell"] == "bash" and "mulligan" in script["script"]
 

@@ -291,7 +291,7 @@ def test_a_tree_of_many_nested_branches_and_roots_is_drawn(
             NewEntry("user_input", f"side{number}", parent=parent),
         )
         parent = entry.id
-    workspace.append(session, NewEntry("assistant_output", "sub", parent=parent, aside=True))
+    workspace.append(session, NewEntry("assistant_output", "sub", parent=parent, off_path=True))
     text = "\n".join(quick("tree", "--full", project=project).lines)
     assert all(f"m{n} " in text and f"side{n} " in text for n in range(300))
     assert "1 record of a sub-agent" in text

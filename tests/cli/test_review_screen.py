@@ -18,7 +18,7 @@ from screen import Screen, running
 import mulligan
 from mulligan.cli.review import position
 from mulligan.cli.review.colours import STYLES, highlight, language_of
-from mulligan.cli.review.page import Sight, rows
+from mulligan.cli.review.page import ScreenState, rows
 from mulligan.cli.review.text import Span, clipped, marked, safe, width, width_of
 from mulligan.workspace.results.review import PendingFile, PendingHunk, Review
 from run import quick, write
@@ -607,7 +607,7 @@ def test_every_row_fits_at_every_size(
     )
     place = position.first(Review(files))._replace(at=at)
     names = {"s": "agent 标题"} if at % 2 else {}
-    sight = Sight(
+    sight = ScreenState(
         "プロジェクト", place, "agent 标题", lines, needle="x", helping=helping, names=names
     )
     found = rows(sight, columns, height, colours=colours)

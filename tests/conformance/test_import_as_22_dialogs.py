@@ -21,7 +21,7 @@ from acts import picture, write
 
 import mulligan
 from mulligan.server.dialogs import actions, events
-from mulligan.workspace.transfer.import_logs import Imported, import_logs
+from mulligan.workspace.transfer.import_logs import ImportResult, import_logs
 
 ID = "01JDIALOG"
 LARGE = os.urandom(1_500_000)
@@ -80,7 +80,7 @@ class Dialog:
         self.say("human", content, additional_kwargs={"checkpoint": commit})
         return commit
 
-    def take(self, home: Path, **more: Any) -> Imported:
+    def take(self, home: Path, **more: Any) -> ImportResult:
         return import_logs(
             str(home), "agentsmithy", environment={"PWD": str(self.project)}, user_home="/", **more
         )

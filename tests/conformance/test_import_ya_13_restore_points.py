@@ -19,7 +19,7 @@ from acts import picture, write
 import mulligan
 from mulligan.server.websocket import actions
 from mulligan.workspace.results.files import Changes
-from mulligan.workspace.transfer.import_logs import Imported, import_logs
+from mulligan.workspace.transfer.import_logs import ImportResult, import_logs
 
 AT = "2026-01-02T10:00:0{}.000Z"
 LARGE = bytes(range(256)) * 9_000
@@ -62,7 +62,7 @@ class Legacy:
         write(path.parent, {path.name: json.dumps(about | more)})
         return path
 
-    def take(self, home: Path, **more: Any) -> Imported:
+    def take(self, home: Path, **more: Any) -> ImportResult:
         return import_logs(
             str(home), "yaai", user_home=str(self.place.parent), environment={}, **more
         )

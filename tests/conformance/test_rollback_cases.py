@@ -245,12 +245,12 @@ def test_9_rewind_go_on_and_rewind_again(story: Story) -> None:
     newer = story.turn("newest way", "echo newest > notes.txt")
     story.check(lambda: story.goto(old.step), said=dialogue("one", "old way"), files=old.files)
     story.check(lambda: story.goto(new.step), said=dialogue("one", "new way"), files=new.files)
-    springs = {branch.springs_from for branch in story.workspace.branches(story.session)}
+    springs = {branch.parent_entry for branch in story.workspace.branches(story.session)}
     assert one.step in springs
     tips = {
         branch.last.id
         for branch in story.workspace.branches(story.session)
-        if not branch.last.aside
+        if not branch.last.off_path
     }
     assert tips >= {old.step, new.step, newer.step}
 

@@ -133,7 +133,7 @@ def test_pi_4_an_unrevert_point_is_there_before_a_file_is_written(
         workspace.goto(first.entry or "", session=session)
         assert "unrevert_point" in seen
         (point,) = (e for e in everything(workspace, session) if e.type == "unrevert_point")
-        assert point.parent == left and point.aside
+        assert point.parent == left and point.off_path
         assert point.data == {
             "preRollbackTreeHash": now,
             "rolledBackToLeaf": first.entry,

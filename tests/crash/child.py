@@ -398,9 +398,9 @@ def carry_out(request) -> None:
     from mulligan.store import writer
     from mulligan.worktree.restore import apply
 
-    apply.FEW = request.get("few", apply.FEW)
-    writer.PACK_LIMIT = request.get("pack_limit", writer.PACK_LIMIT)
-    writer.BUFFER = request.get("buffer", writer.BUFFER)
+    apply.MAX_SEPARATE_SYNCS = request.get("few", apply.MAX_SEPARATE_SYNCS)
+    writer.MAX_PACK_BYTES = request.get("pack_limit", writer.MAX_PACK_BYTES)
+    writer.WRITE_BUFFER_BYTES = request.get("buffer", writer.WRITE_BUFFER_BYTES)
     recorder.report = request["report"]
     recorder.kill_at = request.get("kill_at", 0)
     recorder.active = True

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mulligan.core.diff import split_lines
 from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
-from mulligan.core.merge import Folded, Span, carried, fold, take_back, touched
+from mulligan.core.merge import MergedContent, Span, carried, merge_edits, take_back, touched
 
 # Few different lines, so that repetitions, moves and equal edits on both sides are common.
 WORDS = [b"a", b"b", b"c", b"d", b"", b"}", b"\xff", b"x\ry"]
@@ -72,7 +72,7 @@ def test_a_result_is_made_of_whole_lines_and_a_change_is_in_it_or_left(
     versions: tuple[bytes, bytes, bytes],
 ) -> None:
     base, before, after = versions
-    content, left = fold(base, before, after)
+    content, left = merge_edits(base, before, after)
     known = {line for version in versions for line in split_lines(version)}
     lines = split_lines(content)
     assert set(lines) <= known
@@ -89,10 +89,10 @@ def test_a_result_is_made_of_whole_lines_and_a_change_is_in_it_or_left(
 
 @given(contents, contents)
 def test_where_two_versions_are_equal_the_third_is_the_answer(one: bytes, other: bytes) -> None:
-    assert fold(one, other, other) == Folded(one, ())
-    assert fold(one, one, other) == Folded(other, ())
-    assert fold(one, other, one) == Folded(one, ())
-    assert take_back(one, one, other) == Folded(other, ())
+    assert merge_edits(one, other, other) == MergedContent(one, ())
+    assert merge_edits(one, one, other) == MergedContent(other, ())
+    assert merge_edits(one, other, one) == MergedContent(one, ())
+    assert take_back(one, one, other) == MergedContent(other, ())
 
 
 @given(triples)
@@ -103,7 +103,7 @@ def test_what_is_left_and_what_is_not_is_what_a_slow_model_says(
     base, before, after = versions
     assume(base not in (before, after))
     pending, edits = hunks(base, before), hunks(before, after)
-    content, left = fold(base, before, after)
+    content, left = merge_edits(base, before, after)
     free = [
         edit
         for edit in edits
@@ -152,10 +152,10 @@ def test_two_changes_apart_from_each_other_give_the_same_in_either_order(
     base, before, after = versions
     pending, edits = hunks(base, before), hunks(before, after)
     assume(not any(contact(old_span(edit), new_span(hunk)) for edit in edits for hunk in pending))
-    one = fold(base, before, after, pending=pending, edits=edits)
-    other = fold(after, before, base, pending=turned(edits), edits=turned(pending))
+    one = merge_edits(base, before, after, pending=pending, edits=edits)
+    other = merge_edits(after, before, base, pending=turned(edits), edits=turned(pending))
     assert one == other
-    assert one.left == ()
+    assert one.unplaced == ()
 
 
 class Story(NamedTuple):
@@ -217,7 +217,7 @@ def stories(draw: st.DrawFn) -> Story:
 def test_a_change_outside_of_pending_work_joins_the_base_and_leaves_the_same_work_pending(
     story: Story,
 ) -> None:
-    assert fold(story.base, story.before, story.after) == Folded(story.truth, ())
+    assert merge_edits(story.base, story.before, story.after) == MergedContent(story.truth, ())
     again = [(hunk.old_lines, hunk.new_lines) for hunk in hunks(story.truth, story.after)]
     assert again == story.pending
 
@@ -228,7 +228,7 @@ def test_taking_back_what_one_did_leaves_exactly_what_the_other_did(story: Story
     # Somebody's part from the base, and the session's from under somebody's.
     theirs = take_back(story.truth, story.after, story.before)
     mine = take_back(story.after, story.before, story.base)
-    assert theirs.left == mine.left == ()
+    assert theirs.unplaced == mine.unplaced == ()
     # Lines that both had at one place may come back in another order: nothing tells which.
     assert sorted(split_lines(theirs.content)) == sorted(split_lines(story.base))
     assert sorted(split_lines(mine.content)) == sorted(split_lines(story.truth))
@@ -249,8 +249,8 @@ def test_pending_hunks_that_somebody_undid_change_nothing(
         edits.append(hunk._replace(new_start=hunk.old_start + shift))
         shift += len(hunk.new_lines) - len(hunk.old_lines)
     assert apply_hunks(before, edits) == after
-    folded = fold(base, before, after, pending=pending, edits=edits)
-    assert folded == (Folded(base, ()) if pending else Folded(after, ()))
+    folded = merge_edits(base, before, after, pending=pending, edits=edits)
+    assert folded == (MergedContent(base, ()) if pending else MergedContent(after, ()))
 
 
 @given(contents, contents, contents)

@@ -125,7 +125,7 @@ class Sessions(RuleBasedStateMachine):
     def append_anywhere(self, who: int, at: int, kind: str, aside: bool, more: int) -> None:
         session, talk = self.pick(who)
         parent = self.pick_entry(talk, at)
-        first, rest = NewEntry(kind, parent=parent, aside=aside), [NewEntry(kind)] * more
+        first, rest = NewEntry(kind, parent=parent, off_path=aside), [NewEntry(kind)] * more
         made = self.workspace.append(session, first, *rest)
         assert made[0].parent == parent
         self.take(talk, made)
@@ -271,7 +271,8 @@ class Sessions(RuleBasedStateMachine):
         for session, talk in self.talks.items():
             page = self.workspace.transcript(session, limit=1000, include_compacted=True)
             assert [
-                Said(e.id, e.parent, e.type, e.aside, e.is_compacted, e.label) for e in page.entries
+                Said(e.id, e.parent, e.type, e.off_path, e.is_compacted, e.label)
+                for e in page.entries
             ] == list(talk.entries.values())
             assert [entry.seq for entry in page.entries] == list(range(1, len(talk.entries) + 1))
             assert all(one.created_at < two.created_at for one, two in pairwise(page.entries))
@@ -297,7 +298,7 @@ class Sessions(RuleBasedStateMachine):
                 way = talk.path(branch.last.id)
                 mine = way[way.index(branch.first.id) :]
                 assert len(mine) == branch.entries
-                assert branch.springs_from == talk.entries[branch.first.id].parent
+                assert branch.parent_entry == talk.entries[branch.first.id].parent
                 assert branch.active == (branch.first.id in active)
                 seen += mine
             assert sorted(seen) == sorted(talk.entries)
@@ -326,7 +327,7 @@ class Sessions(RuleBasedStateMachine):
 
     def take(self, talk: Talk, made: list[Entry]) -> None:
         for entry in made:
-            talk.add(Said(entry.id, entry.parent, entry.type, entry.aside))
+            talk.add(Said(entry.id, entry.parent, entry.type, entry.off_path))
 
     def new_ones(self, session: str, talk: Talk) -> list[Entry]:
         page = self.workspace.transcript(
@@ -461,7 +462,7 @@ def test_pages_of_a_path_agree_with_a_naive_walk(shared: Workspace, data: st.Dat
     for number, (at, aside, kind) in enumerate(parents):
         parent = None if at < 0 or not number else str(at % number)
         talk.add(Said(str(number), parent, kind, aside))
-        new.append(NewEntry(kind, id=str(number), parent=parent, aside=aside))
+        new.append(NewEntry(kind, id=str(number), parent=parent, off_path=aside))
     shared.append(session, *new)
     to = data.draw(st.sampled_from(list(talk.entries)))
     since, before = data.draw(st.integers(0, 32)), data.draw(st.integers(0, 32))

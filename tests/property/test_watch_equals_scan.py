@@ -88,18 +88,18 @@ class _counting:  # noqa: N801
         self.pair = pair
 
     def __enter__(self) -> None:
-        self.real = real = scanner.Scan.at
+        self.real = real = scanner.Scanner.scan_paths
         pair = self.pair
 
-        def at(self: scanner.Scan, paths: object) -> bool:
+        def at(self: scanner.Scanner, paths: object) -> bool:
             enough = real(self, paths)  # type: ignore[arg-type]
             pair.followed += enough
             return enough
 
-        scanner.Scan.at = at  # type: ignore[method-assign,assignment]
+        scanner.Scanner.scan_paths = at  # type: ignore[method-assign,assignment]
 
     def __exit__(self, *problem: object) -> None:
-        scanner.Scan.at = self.real  # type: ignore[method-assign]
+        scanner.Scanner.scan_paths = self.real  # type: ignore[method-assign]
 
 
 @pytest.fixture
@@ -488,11 +488,11 @@ def test_a_full_look_is_due_now_and_then_whoever_made_the_last_one(
 ) -> None:
     """The moment of the last full look is saved, so that it counts for other processes too."""
     from mulligan.worktree.scan import stat_cache
-    from mulligan.worktree.scan.scanner import Scan
+    from mulligan.worktree.scan.scanner import Scanner
 
     looks: list[str] = []
-    full = Scan.full
-    monkeypatch.setattr(Scan, "full", lambda scan: (looks.append("full"), full(scan))[1])
+    full = Scanner.scan_all
+    monkeypatch.setattr(Scanner, "full", lambda scan: (looks.append("full"), full(scan))[1])
     (project / "f").write_text("x")
     with mulligan.open(project, watch=True) as workspace:
         workspace.checkpoint()

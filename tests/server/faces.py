@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from mulligan.server.access import Access
 from mulligan.server.app import create_app
 from mulligan.server.protocol import Connection
-from mulligan.server.registry import Hub
+from mulligan.server.registry import Registry
 
 TOKEN = "a token of the test's own"
 SECONDS = 60
@@ -85,7 +85,7 @@ def serving_here(home: Path) -> Iterator[int]:
     """A server in this process, where its limits can be changed; gives its port."""
     listening = socket.create_server(("127.0.0.1", 0))
     access = Access(TOKEN, port=listening.getsockname()[1])
-    app = create_app(Hub(str(home)), access=access)
+    app = create_app(Registry(str(home)), access=access)
     config = uvicorn.Config(
         app, http=Connection, ws="websockets-sansio", log_level="warning",
         timeout_graceful_shutdown=5,

@@ -15,7 +15,7 @@ from serving import Server
 
 import mulligan
 from mulligan.protocols.mcp.tools import TOOLS
-from mulligan.protocols.rpc.commands import COMMANDS, Desk
+from mulligan.protocols.rpc.commands import COMMANDS, RpcSession
 from mulligan.protocols.rpc.lines import answer
 from mulligan.server.dialogs.events import TYPES
 from mulligan.server.dialogs.routes import section
@@ -118,7 +118,7 @@ def test_the_lines_in_rpc_md(project: Path) -> None:
             workspace.begin_turn(session, "Go")
             (project / "foo.ts").write_text(content)
             entries.append(workspace.end_turn(session).entry)
-        desk = Desk(lambda: workspace, session)
+        desk = RpcSession(lambda: workspace, session)
         lines = [text.replace("ENTRY", str(entries[0])) for kind, text in blocks("rpc.md")
                  if kind == "json"]  # fmt: skip
         for command, response in zip(lines[::2], lines[1::2], strict=True):

@@ -18,7 +18,7 @@ from mcp import Client, MCPError, StdioServerParameters
 import mulligan
 from mulligan.core.entries import NewEntry
 from mulligan.protocols.mcp.server import make_server
-from mulligan.protocols.mcp.tools import TOOLS, Place
+from mulligan.protocols.mcp.tools import TOOLS, LazyWorkspace
 
 READING = {
     "list_checkpoints", "status", "diff", "plan_restore", "search_sessions", "read_file_at",
@@ -233,7 +233,7 @@ def test_any_arguments_get_an_answer_or_an_error_of_the_tool(
     (project / "a.txt").write_text("first\n")
 
     async def main() -> None:
-        place = Place(lambda create: mulligan.open(project))
+        place = LazyWorkspace(lambda create: mulligan.open(project))
         try:
             async with Client(make_server(place)) as client:
                 done = await client.call_tool(name, arguments)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import mulligan
 from mulligan.core.entries import NewEntry
-from mulligan.protocols.rpc.commands import COMMANDS, Desk
+from mulligan.protocols.rpc.commands import COMMANDS, RpcSession
 from mulligan.protocols.rpc.lines import LINE_LIMIT, answer, serve
 from mulligan.workspace.workspace import Workspace
 
@@ -416,7 +416,7 @@ def test_a_line_that_never_ends_is_passed_over_and_an_unfinished_one_is_answered
 ) -> None:
     lines = io.BytesIO(b"x" * (LINE_LIMIT + 10) + b"\n" + b'{"id":"1","type":"get_state"}')
     out = io.BytesIO()
-    desk = Desk(lambda: mulligan.open(project))
+    desk = RpcSession(lambda: mulligan.open(project))
     serve(desk, lines, out)
     desk.close()
     refused, state = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -451,7 +451,7 @@ NAMES = sorted({each.name for command in COMMANDS.values() for each in command.a
 def test_any_command_gets_one_answer_and_no_crash(
     workspace: Workspace, session: str, command: str, given_: dict[str, Any]
 ) -> None:
-    desk = Desk(lambda: workspace, session)
+    desk = RpcSession(lambda: workspace, session)
     line = json.dumps({"type": command} | given_).encode()
     *events, found = answer(desk, line)
     json.dumps([*events, found])
@@ -462,7 +462,7 @@ def test_any_command_gets_one_answer_and_no_crash(
 def test_half_a_character_in_any_text_is_refused_in_words(
     workspace: Workspace, session: str, command: str
 ) -> None:
-    desk = Desk(lambda: workspace, session)
+    desk = RpcSession(lambda: workspace, session)
     for name in [each.name for each in COMMANDS[command].arguments]:
         for value in (HALF, [HALF], {HALF: HALF}):
             (found,) = answer(desk, json.dumps({"type": command, name: value}).encode())[-1:]
@@ -475,5 +475,5 @@ def test_any_bytes_get_one_answer_and_no_crash(line: bytes) -> None:
     def never() -> Workspace:
         raise AssertionError("no project is needed for what is no command")
 
-    (found,) = answer(Desk(never), line)
+    (found,) = answer(RpcSession(never), line)
     assert found["success"] is False and found["command"] == "parse"

@@ -415,7 +415,7 @@ def test_more_requests_at_once_than_it_takes_are_told_to_come_again(
     mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as it takes, each with a body that is still to come; then one more."""
-    monkeypatch.setattr(limits, "REQUESTS", 3)
+    monkeypatch.setattr(limits, "MAX_REQUESTS", 3)
     # However long it takes until all are there, none of them is cut off.
     monkeypatch.setattr(errors_json, "BODY_SECONDS", 600.0)
     monkeypatch.setattr(errors_json, "PIECE_SECONDS", 600.0)
@@ -428,7 +428,7 @@ def test_more_requests_at_once_than_it_takes_are_told_to_come_again(
             f"Authorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n\r\n"
         ).encode()
         with ExitStack() as held:
-            for _ in range(limits.REQUESTS):
+            for _ in range(limits.MAX_REQUESTS):
                 connection = socket.create_connection(("127.0.0.1", port))
                 held.enter_context(connection)
                 connection.sendall(head)
@@ -444,7 +444,7 @@ def test_more_requests_at_once_than_it_takes_are_told_to_come_again(
 def test_more_streams_at_once_than_it_takes_are_told_to_come_again(
     mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "STREAMS", 2)
+    monkeypatch.setattr(limits, "MAX_STREAMS", 2)
     headers = {"authorization": f"Bearer {TOKEN}"}
     with serving_here(mulligan_home) as port:
         url = f"http://127.0.0.1:{port}"

@@ -81,7 +81,7 @@ def test_a_checkpoint_after_a_look_ahead_is_the_one_that_a_full_look_takes(
 def test_a_file_that_is_written_all_the_time_is_read_ahead_once_between_two_verbs(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefetch, "PAUSE", 0.01)
+    monkeypatch.setattr(prefetch, "PAUSE_SECONDS", 0.01)
     save(root, "src/app.py", "two\n")
     wait_until(has(workspace, "two\n"))
     for number in range(5):
@@ -94,20 +94,20 @@ def test_a_file_that_is_written_all_the_time_is_read_ahead_once_between_two_verb
     wait_until(has(workspace, "three\n"))
 
 
-@pytest.mark.parametrize("limit", ["MOST_FILES", "MOST_BYTES"])
+@pytest.mark.parametrize("limit", ["MAX_PREFETCHED_FILES", "MAX_PREFETCHED_BYTES"])
 def test_much_at_a_time_is_left_to_the_verbs(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     monkeypatch.setattr(prefetch, limit, 0)
     looked = threading.Event()
-    is_little = prefetch.Ahead._is_little
+    is_little = prefetch.Prefetcher._is_little
 
-    def noted(self: prefetch.Ahead, paths: frozenset[bytes]) -> bool:
+    def noted(self: prefetch.Prefetcher, paths: frozenset[bytes]) -> bool:
         found = is_little(self, paths)
         looked.set()
         return found
 
-    monkeypatch.setattr(prefetch.Ahead, "_is_little", noted)
+    monkeypatch.setattr(prefetch.Prefetcher, "_is_little", noted)
     save(root, "a", "first\n")
     save(root, "b", "second\n")
     looked.wait()
@@ -128,7 +128,7 @@ def test_those_who_wait_for_changes_are_told_of_what_was_read_ahead(
 def test_a_look_ahead_that_fails_is_said_by_nobody_and_the_next_verb_works(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefetch, "PAUSE", 0.01)
+    monkeypatch.setattr(prefetch, "PAUSE_SECONDS", 0.01)
     failed = threading.Event()
 
     def fail(*given: object, **more: object) -> None:

@@ -23,7 +23,7 @@ from mulligan.worktree.fs.rename import NoExchange
 from mulligan.worktree.restore import apply as applying
 from mulligan.worktree.restore import staging_recovery
 from mulligan.worktree.restore.apply import Applied, apply
-from mulligan.worktree.restore.making import MANY
+from mulligan.worktree.restore.making import MIN_FILES
 from mulligan.worktree.restore.readback import verify
 from mulligan.worktree.restore.staging_recovery import rescue
 
@@ -68,7 +68,7 @@ def store() -> Contents:
 
 def run(project: Path, store: Contents, *changes: Change) -> Applied:
     done = apply(os.fsencode(project), TAG, changes, store.read)
-    done.settle()
+    done.wait_durable()
     return done
 
 
@@ -475,7 +475,7 @@ SAVES = [in_place, with_the_same_times, by_rename]
 
 
 @pytest.mark.parametrize("save", SAVES)
-@pytest.mark.parametrize("moment", ["may_be_like", "exchange"])
+@pytest.mark.parametrize("moment", ["could_match", "exchange"])
 @pytest.mark.parametrize("with_exchange", [True, False])
 def test_a_save_between_comparison_and_replacement_wins(
     project: Path,
@@ -489,9 +489,9 @@ def test_a_save_between_comparison_and_replacement_wins(
     path.write_bytes(b"one")
     if not with_exchange:
         hooked.refuse_exchange()
-    if moment == "may_be_like":
+    if moment == "could_match":
         # The last look before the exchange; the bytes are compared after it.
-        hooked.after("may_be_like", save(path, b"USR"))
+        hooked.after("could_match", save(path, b"USR"))
     else:
         hooked.before("exchange", save(path, b"USR"))
     done = run(project, store, Change(b"x", store.file(b"one"), store.file(b"two")))
@@ -557,7 +557,7 @@ def test_a_save_right_before_a_removal_wins(
 ) -> None:
     path = project / "x"
     path.write_bytes(b"one")
-    hooked.after("may_be_like", save(path, b"USR"))
+    hooked.after("could_match", save(path, b"USR"))
     done = run(project, store, Change(b"x", store.file(b"one"), None))
     assert list(done.skipped) == [b"x"]
     assert picture(project) == {"x": (b"USR", 0o644)}
@@ -568,7 +568,7 @@ def test_a_save_before_and_one_after_a_removal_are_both_kept(
 ) -> None:
     path = project / "x"
     path.write_bytes(b"one")
-    hooked.after("may_be_like", in_place(path, b"first save"))
+    hooked.after("could_match", in_place(path, b"first save"))
     hooked.before("move_if_free", by_rename(path, b"second save"))
     done = run(project, store, Change(b"x", store.file(b"one"), None))
     assert list(done.skipped) == [b"x"]
@@ -642,7 +642,7 @@ def test_something_else_put_in_the_place_of_a_file_wins(
         path.unlink()
         theirs(path)
 
-    hooked.after("may_be_like", swap)
+    hooked.after("could_match", swap)
     done = run(project, store, Change(b"x", store.file(b"one"), store.file(b"two")))
     assert list(done.skipped) == [b"x"]
     path.unlink() if not path.is_dir() else (path / "inside").unlink()
@@ -650,7 +650,7 @@ def test_something_else_put_in_the_place_of_a_file_wins(
 
 
 @pytest.mark.parametrize("call", [1, 2, 3, 4, 5, 6])
-@pytest.mark.parametrize("name", ["looks_like", "may_be_like", "exchange", "move_if_free"])
+@pytest.mark.parametrize("name", ["content_matches", "could_match", "exchange", "move_if_free"])
 def test_a_folder_swapped_for_a_link_leads_nowhere_outside(
     project: Path, tmp_path: Path, store: Contents, hooked: Hooked, name: str, call: int
 ) -> None:
@@ -937,7 +937,7 @@ def refuse_links(*given: Any, **named: Any) -> None:
         ("link", refuse_links),
     ],
 )
-@pytest.mark.parametrize("count", [1, 2 * MANY])
+@pytest.mark.parametrize("count", [1, 2 * MIN_FILES])
 def test_where_no_file_can_be_made_without_a_name_it_is_made_with_one(
     project: Path,
     store: Contents,
@@ -960,7 +960,7 @@ def test_where_no_file_can_be_made_without_a_name_it_is_made_with_one(
     )
 
 
-@pytest.mark.parametrize("count", [1, 2 * MANY])
+@pytest.mark.parametrize("count", [1, 2 * MIN_FILES])
 def test_what_cannot_be_read_back_as_it_should_be_never_gets_to_its_place(
     project: Path, store: Contents, count: int
 ) -> None:
@@ -1038,7 +1038,7 @@ def test_a_file_that_cannot_be_read_any_more_stays_in_its_place(
     if not with_exchange:
         hooked.refuse_exchange()
     inode = path.stat().st_ino
-    hooked.after("may_be_like", lambda: unreadable(monkeypatch, inode))
+    hooked.after("could_match", lambda: unreadable(monkeypatch, inode))
     after = None if removed else store.file(b"two")
     done = run(project, store, Change(b"x", store.file(b"one"), after))
     monkeypatch.undo()

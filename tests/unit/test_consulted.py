@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mulligan.worktree.ignore import stat_memo
-from mulligan.worktree.ignore.stat_memo import Remembered, consult
+from mulligan.worktree.ignore.stat_memo import StatMemo, depends_on
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ class Asked:
     def __init__(self, *paths: Path) -> None:
         self.count = 0
         self._paths = [os.fsencode(path) for path in paths]
-        self._remembered = Remembered[list[bytes | None]]()
+        self._remembered = StatMemo[list[bytes | None]]()
 
     def __call__(self) -> list[bytes | None]:
         return self._remembered.get("question", self._find)
 
     def _find(self) -> list[bytes | None]:
         self.count += 1
-        return [_content(consult(path)) for path in self._paths]
+        return [_content(depends_on(path)) for path in self._paths]
 
 
 def _content(path: bytes) -> bytes | None:
@@ -95,10 +95,10 @@ def test_what_was_not_there_is_read_when_it_is(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("long_ago")
 def test_a_link_is_told_from_what_it_leads_to(tmp_path: Path) -> None:
     link = tmp_path / "link"
-    remembered = Remembered[bool]()
+    remembered = StatMemo[bool]()
 
     def is_there() -> bool:
-        return remembered.get("q", lambda: os.path.lexists(consult(os.fsencode(link))))
+        return remembered.get("q", lambda: os.path.lexists(depends_on(os.fsencode(link))))
 
     assert not is_there()
     link.symlink_to("nowhere")
@@ -113,10 +113,10 @@ def test_a_link_to_another_name_of_the_same_file_is_another_link(tmp_path: Path)
     os.link(tmp_path / "a", tmp_path / "b")
     link = tmp_path / "link"
     link.symlink_to("a")
-    remembered = Remembered[str]()
+    remembered = StatMemo[str]()
 
     def where() -> str:
-        return remembered.get("q", lambda: os.fsdecode(os.path.realpath(consult(bytes(link)))))
+        return remembered.get("q", lambda: os.fsdecode(os.path.realpath(depends_on(bytes(link)))))
 
     assert where() == str(tmp_path / "a")
     time.sleep(0.02)
@@ -168,10 +168,10 @@ def test_what_a_link_leads_to_is_not_trusted_either_if_it_was_just_changed(
 def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("1")
-    remembered = Remembered[bytes | None]()
+    remembered = StatMemo[bytes | None]()
 
     def find() -> bytes | None:
-        found = _content(consult(os.fsencode(path)))
+        found = _content(depends_on(os.fsencode(path)))
         path.write_text("22")
         return found
 
@@ -180,7 +180,7 @@ def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
 
 
 def test_questions_are_told_apart_and_few_are_remembered(tmp_path: Path) -> None:
-    remembered = Remembered[int]()
+    remembered = StatMemo[int]()
     for number in [*range(100), *range(100)]:
         assert remembered.get(number, lambda number=number: number) == number  # type: ignore[misc]
-    assert len(remembered._known) <= stat_memo.MOST
+    assert len(remembered._known) <= stat_memo.MAX_MEMO_ENTRIES

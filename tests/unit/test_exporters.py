@@ -81,7 +81,7 @@ def rich(workspace: Workspace) -> str:
         call("Bash", "c1", input={"command": "ls"}, output="a.txt\n", duration=12.5),
         NewEntry("tool_result", "a.txt\n", {"call": "c1"}),
         NewEntry("file_edit", "", {"path": "caf\udce9", "operation": "modify", "diff": "@@\n"}),
-        NewEntry("assistant_output", "Sub-agent", aside=True, plan_item="p1"),
+        NewEntry("assistant_output", "Sub-agent", off_path=True, plan_item="p1"),
         NewEntry("ui_event", "", {"number": 0.1, "list": [None, True, {"deep": ["ü", "\u2028"]}]}),
     )
     turn(workspace, session, "One way ✓ with 漢字 and\r\nlines\t\u2028", {"a.txt": "2\n"})

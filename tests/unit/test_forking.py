@@ -156,7 +156,7 @@ def test_there_is_none_where_descriptors_are_few(
     alone = {"/proc/self/task": ["1"]}
     limit = resource.RLIM_INFINITY
     if spare is not None:
-        limit = len(listed("/proc/self/fd")) + fork.SPARE + spare
+        limit = len(listed("/proc/self/fd")) + fork.SPARE_DESCRIPTORS + spare
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
     monkeypatch.setattr(os, "listdir", lambda path: alone.get(path) or listed(path))
     monkeypatch.setattr(resource, "getrlimit", lambda _what: (limit, resource.RLIM_INFINITY))

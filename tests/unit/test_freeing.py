@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from mulligan.worktree.fs import deferred_unlink
-from mulligan.worktree.fs.deferred_unlink import Freeing
+from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
 
 
 def test_names_are_gone_at_once_and_descriptors_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deferred_unlink, "MOST", 5)
+    monkeypatch.setattr(deferred_unlink, "MAX_HELD_FILES", 5)
     names = [f"file {number}" for number in range(23)]
     for name in names:
         (tmp_path / name).write_text(name)
     (tmp_path / "file 3").chmod(0)
     before = open_descriptors()
     parent = os.open(tmp_path, os.O_RDONLY)
-    with Freeing() as free:
+    with DeferredUnlink() as free:
         for name in names:
             free.unlink(name.encode(), parent)
             assert not (tmp_path / name).exists()
@@ -38,7 +38,7 @@ def test_without_a_descriptor_to_spare_files_are_deleted_all_the_same(tmp_path: 
     parent = os.open(tmp_path, os.O_RDONLY)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        with Freeing() as free:
+        with DeferredUnlink() as free:
             resource.setrlimit(resource.RLIMIT_NOFILE, (parent + 1, limits[1]))
             free.unlink(b"file", parent)
     finally:
@@ -57,7 +57,7 @@ def test_a_child_does_not_wait_for_the_threads_of_its_parent(
     monkeypatch.setattr(
         deferred_unlink, "_close", lambda each: may_go_on.wait() and list(map(close, each))
     )
-    with Freeing() as free:
+    with DeferredUnlink() as free:
         free.unlink(b"file", parent)
         free.hold(parent)
     child = os.fork()
@@ -83,7 +83,7 @@ def test_no_more_are_held_than_a_process_with_few_can_spare(tmp_path: Path) -> N
     parent = os.open(tmp_path, os.O_RDONLY)
     resource.setrlimit(resource.RLIMIT_NOFILE, (100, limits[1]))
     try:
-        with Freeing() as free:
+        with DeferredUnlink() as free:
             for name in names:
                 free.unlink(name.encode(), parent)
                 os.close(os.open(tmp_path, os.O_RDONLY))

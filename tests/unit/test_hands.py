@@ -34,8 +34,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def project(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(reader, "MUCH", 1)
-    monkeypatch.setattr(reader, "WORKERS", 2)
+    monkeypatch.setattr(reader, "MIN_BYTES_FOR_WORKERS", 1)
+    monkeypatch.setattr(reader, "READ_THREADS", 2)
     monkeypatch.setattr(reader, "BATCH_FILES", 16)
     root = tmp_path / "project"
     for number in range(FILES):
@@ -54,14 +54,14 @@ def project(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 def busy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The processes that were given work."""
     found: list[int] = []
-    say = hash_workers.Hand.say
+    say = hash_workers.Worker.say
 
-    def noted(self: hash_workers.Hand, message: Any) -> None:
+    def noted(self: hash_workers.Worker, message: Any) -> None:
         if isinstance(message, list):
             found.append(self.pid)
         say(self, message)
 
-    monkeypatch.setattr(hash_workers.Hand, "say", noted)
+    monkeypatch.setattr(hash_workers.Worker, "say", noted)
     return found
 
 
@@ -93,16 +93,16 @@ def test_what_others_read_is_kept_to_the_byte_and_they_are_gone_afterwards(
     project: Path, way: str, busy: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
-    start = hash_workers.Hands._begin_one
+    start = hash_workers.HashWorkers._begin_one
     monkeypatch.setattr(
-        hash_workers.Hands, "_begin_one", lambda self: started.append(1) or start(self)
+        hash_workers.HashWorkers, "_begin_one", lambda self: started.append(1) or start(self)
     )
     tree, files = kept(project)
     assert len(set(busy)) == 2
     assert bool(started) == (way == "begun")
     assert_gone(busy)
     assert files == everything(project)
-    monkeypatch.setattr(reader, "MUCH", 1 << 40)
+    monkeypatch.setattr(reader, "MIN_BYTES_FOR_WORKERS", 1 << 40)
     monkeypatch.setattr(reader, "can_fork", lambda: False)
     monkeypatch.setenv("MULLIGAN_HOME", str(project.parent / "another home"))
     assert kept(project)[0] == tree
@@ -112,18 +112,18 @@ def test_of_a_new_project_they_read_while_the_rest_is_listed(
     project: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    give, finish = hash_workers.Hands.give, reader.Contents.finish
+    give, finish = hash_workers.HashWorkers.submit, reader.FileReader.finish
 
-    def giving(self: hash_workers.Hands, batch: Any) -> bool:
+    def giving(self: hash_workers.HashWorkers, batch: Any) -> bool:
         order.append("give")
         return give(self, batch)
 
-    def finishing(self: reader.Contents) -> Any:
+    def finishing(self: reader.FileReader) -> Any:
         order.append("finish")
         return finish(self)
 
-    monkeypatch.setattr(hash_workers.Hands, "give", giving)
-    monkeypatch.setattr(reader.Contents, "finish", finishing)
+    monkeypatch.setattr(hash_workers.HashWorkers, "give", giving)
+    monkeypatch.setattr(reader.FileReader, "finish", finishing)
     assert kept(project)[1] == everything(project)
     assert order[0] == ("give" if way == "forked" else "finish")
 
@@ -141,18 +141,18 @@ def test_any_number_of_files_comes_to_its_end(tmp_path: Path, project: Path, cou
 def test_one_that_is_killed_leaves_its_files_to_us(
     project: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
-    monkeypatch.setattr(hash_workers, "AHEAD", ahead)
-    take = hash_workers.Hands.take
+    monkeypatch.setattr(hash_workers, "QUEUE_DEPTH", ahead)
+    take = hash_workers.HashWorkers.poll
     deaths = []
 
-    def killing(self: hash_workers.Hands, *, wait: bool) -> Any:
+    def killing(self: hash_workers.HashWorkers, *, wait: bool) -> Any:
         found = take(self, wait=wait)
         if found and not deaths:
             deaths.append(self._hands[0].pid)
             os.kill(deaths[0], signal.SIGKILL)
         return found
 
-    monkeypatch.setattr(hash_workers.Hands, "take", killing)
+    monkeypatch.setattr(hash_workers.HashWorkers, "take", killing)
     assert kept(project)[1] == everything(project)
     assert_gone(deaths)
     assert deaths
@@ -161,14 +161,14 @@ def test_one_that_is_killed_leaves_its_files_to_us(
 def test_when_all_are_killed_we_read_the_rest(
     project: Path, busy: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = hash_workers.Hands.take
+    take = hash_workers.HashWorkers.poll
 
-    def killing(self: hash_workers.Hands, *, wait: bool) -> Any:
+    def killing(self: hash_workers.HashWorkers, *, wait: bool) -> Any:
         for hand in self._hands:
             os.kill(hand.pid, signal.SIGKILL)
         return take(self, wait=wait)
 
-    monkeypatch.setattr(hash_workers.Hands, "take", killing)
+    monkeypatch.setattr(hash_workers.HashWorkers, "take", killing)
     assert kept(project)[1] == everything(project)
     assert_gone(busy)
 
@@ -178,7 +178,7 @@ def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(
 ) -> None:
     if way == "begun":
         pytest.skip("to begin one needs a pipe, too")
-    take = hash_workers.Hands.take
+    take = hash_workers.HashWorkers.poll
     held: list[int] = []
     pipe = os.pipe
 
@@ -187,14 +187,14 @@ def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(
         held.append(os.dup(ends[1]))
         return ends
 
-    def killing(self: hash_workers.Hands, *, wait: bool) -> Any:
+    def killing(self: hash_workers.HashWorkers, *, wait: bool) -> Any:
         for hand in self._hands:
             os.kill(hand.pid, signal.SIGKILL)
         return take(self, wait=wait)
 
-    monkeypatch.setattr(hash_workers, "LONG", 100)
+    monkeypatch.setattr(hash_workers, "REPLY_TIMEOUT_MS", 100)
     monkeypatch.setattr(hash_workers.os, "pipe", kept_open)
-    monkeypatch.setattr(hash_workers.Hands, "take", killing)
+    monkeypatch.setattr(hash_workers.HashWorkers, "take", killing)
     try:
         assert kept(project)[1] == everything(project)
     finally:
@@ -270,8 +270,8 @@ def test_many_bytes_are_said_in_parts_and_through_narrow_pipes(
 
     for number in range(100):
         (project / f"{'long ' * 40}{number}").write_bytes(os.urandom(40_000))
-    monkeypatch.setattr(hash_workers, "PART", 1 << 16)
-    monkeypatch.setattr(hash_workers, "PIPE", 4096)
+    monkeypatch.setattr(hash_workers, "MIN_REPLY_BYTES", 1 << 16)
+    monkeypatch.setattr(hash_workers, "PIPE_BYTES", 4096)
     monkeypatch.setattr(hash_workers.os, "pipe", narrow)
     assert kept(project)[1] == everything(project)
 
@@ -353,14 +353,14 @@ def test_a_file_that_has_grown_large_meanwhile_is_read_by_us(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     growing = project / "folder 3" / "file 3"
-    give = hash_workers.Hands.give
+    give = hash_workers.HashWorkers.submit
 
-    def grow(self: hash_workers.Hands, batch: Any) -> bool:
+    def grow(self: hash_workers.HashWorkers, batch: Any) -> bool:
         if any(job.name == b"file 3" for job in batch):
             growing.write_bytes(os.urandom(2 << 20))
         return give(self, batch)
 
-    monkeypatch.setattr(hash_workers.Hands, "give", grow)
+    monkeypatch.setattr(hash_workers.HashWorkers, "give", grow)
     assert kept(project)[1] == everything(project)
 
 
@@ -377,7 +377,7 @@ def test_those_that_were_not_needed_are_sent_away(
         return pid
 
     monkeypatch.setattr(fork, "_fork", noted)
-    monkeypatch.setattr(reader, "MUCH", 1 << 40)
+    monkeypatch.setattr(reader, "MIN_BYTES_FOR_WORKERS", 1 << 40)
     monkeypatch.setattr(reader, "BATCH_FILES", 1 << 20)
     descriptors = len(os.listdir("/proc/self/fd"))
     assert kept(project)[1] == everything(project)

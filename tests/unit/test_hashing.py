@@ -10,12 +10,12 @@ from io import BytesIO
 
 import pytest
 
-from mulligan.store.stream_hash import QUEUED_PIECES, Hashing
+from mulligan.store.stream_hash import QUEUED_PIECES, HashingReader
 
 CONTENT = os.urandom(300_000)
 
 
-def read_all(source: Hashing, size: int) -> bytes:
+def read_all(source: HashingReader, size: int) -> bytes:
     pieces = []
     while piece := source.read(size):
         pieces.append(piece)
@@ -24,13 +24,13 @@ def read_all(source: Hashing, size: int) -> bytes:
 
 @pytest.mark.parametrize("size", [1_000, 70_000, 1 << 20])
 def test_the_digest_is_that_of_all_that_was_read(size: int) -> None:
-    with closing(Hashing(BytesIO(CONTENT).read)) as source:
+    with closing(HashingReader(BytesIO(CONTENT).read)) as source:
         assert read_all(source, size) == CONTENT
     assert source.digest == sha256(CONTENT).digest()
 
 
 def test_of_nothing_it_is_that_of_nothing() -> None:
-    with closing(Hashing(BytesIO(b"").read)) as source:
+    with closing(HashingReader(BytesIO(b"").read)) as source:
         assert source.read(10) == b""
     assert source.digest == sha256(b"").digest()
 
@@ -40,7 +40,7 @@ def test_without_a_thread_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    with closing(Hashing(BytesIO(CONTENT).read)) as source:
+    with closing(HashingReader(BytesIO(CONTENT).read)) as source:
         read_all(source, 1_000)
     assert source.digest == sha256(CONTENT).digest()
 
@@ -49,7 +49,7 @@ def test_a_failure_in_the_middle_leaves_no_thread_behind() -> None:
     before = threading.active_count()
 
     def fail() -> None:
-        with closing(Hashing(BytesIO(CONTENT).read)) as source:
+        with closing(HashingReader(BytesIO(CONTENT).read)) as source:
             for _ in range(3 * QUEUED_PIECES):
                 source.read(1_000)
             raise ZeroDivisionError

@@ -18,7 +18,7 @@ import pytest
 
 import mulligan
 from mulligan import Workspace
-from mulligan.core.hook_events import Happening, Told
+from mulligan.core.hook_events import HookEvent, HookReply
 from mulligan.journal import hook_events as recorded_events
 from mulligan.protocols.agents import claude_code, codex, gemini
 from mulligan.protocols.hooks import run
@@ -46,9 +46,9 @@ def workspace(project: Path) -> Iterator[Workspace]:
         assert opened.verify().problems == ()
 
 
-def tell(workspace: Workspace, kind: str, **more: Any) -> Told:
+def tell(workspace: Workspace, kind: str, **more: Any) -> HookReply:
     return happened(
-        workspace, Happening(**{"kind": kind, "directory": workspace.root} | MINE | more)
+        workspace, HookEvent(**{"kind": kind, "directory": workspace.root} | MINE | more)
     )
 
 
@@ -81,7 +81,7 @@ def test_an_event_that_is_told_twice_is_recorded_once(
     first = tell(workspace, "turn_ends", id="2")
     tell(workspace, "prompt", text="Go on.", id="3")
     # Late, when the next turn is open already: it gets the same reply, and does not end that one.
-    assert tell(workspace, "turn_ends", id="2") == first != Told()
+    assert tell(workspace, "turn_ends", id="2") == first != HookReply()
     assert said(workspace) == ["user_input Do it.", "step_snapshot ", "user_input Go on."]
     assert workspace.session("s1").status == "running"
     tell(workspace, "prompt", text="Go on.", id="4")
@@ -102,7 +102,7 @@ def test_only_the_last_events_are_kept(workspace: Workspace) -> None:
 
 def test_a_turn_that_changed_nothing_says_nothing(workspace: Workspace) -> None:
     tell(workspace, "prompt", text="Look.")
-    assert tell(workspace, "turn_ends") == Told()
+    assert tell(workspace, "turn_ends") == HookReply()
 
 
 def test_calls_are_there_as_they_happen(workspace: Workspace) -> None:
@@ -273,7 +273,7 @@ def test_paths_outside_of_the_project_are_left_alone(
     outside = (str(tmp_path / "x"), "../x", "/etc/hosts", "")
     tell(workspace, "call_begins", call="c1", tool="Write", paths=outside)
     tell(workspace, "call_ends", call="c1", tool="Write", paths=outside, ok=True)
-    assert tell(workspace, "turn_ends") == Told()
+    assert tell(workspace, "turn_ends") == HookReply()
 
 
 def test_mount_points_of_a_sandbox_are_nobodys_work(project: Path, workspace: Workspace) -> None:
@@ -308,11 +308,11 @@ def test_resume_goes_on_with_the_session(project: Path, workspace: Workspace) ->
 
 def test_what_a_sub_agent_does_belongs_to_the_turn(project: Path, workspace: Workspace) -> None:
     tell(workspace, "prompt", text="Delegate.")
-    tell(workspace, "prompt", text="Do a part.", aside=True)
-    tell(workspace, "call_begins", call="c1", tool="Bash", input={}, aside=True)
+    tell(workspace, "prompt", text="Do a part.", off_path=True)
+    tell(workspace, "call_begins", call="c1", tool="Bash", input={}, off_path=True)
     (project / "a").write_text("1\n")
-    tell(workspace, "call_ends", call="c1", tool="Bash", ok=True, aside=True)
-    tell(workspace, "turn_ends", text="Part done.", aside=True)
+    tell(workspace, "call_ends", call="c1", tool="Bash", ok=True, off_path=True)
+    tell(workspace, "turn_ends", text="Part done.", off_path=True)
     tell(workspace, "turn_ends", text="Done.")
     assert said(workspace) == [
         "user_input Delegate.", "assistant_output Done.", "step_snapshot ",
@@ -680,7 +680,7 @@ PROMPTS = {
 @pytest.mark.parametrize("agent", PROMPTS)
 def test_each_agents_prompt_becomes_the_same_happening(agent: str) -> None:
     payload = PROMPTS[agent] | {"cwd": "/p", "directory": "/p"}
-    told = Happening.from_json(translated(agent, payload, 42) or {})
+    told = HookEvent.from_json(translated(agent, payload, 42) or {})
     assert told[:5] == ("prompt", agent, "s", "/p", "p")
     assert told.process == 42
 
@@ -704,7 +704,7 @@ def test_events_that_mean_nothing_are_passed_over(agent: str, payload: dict[str,
 
 def test_fields_that_make_no_sense_do_not_cost_a_prompt() -> None:
     payload = {"kind": "prompt", "session": "s", "paths": 3, "part": None, "ok": None}
-    told = Happening.from_json(translated("opencode", payload, None) or {})
+    told = HookEvent.from_json(translated("opencode", payload, None) or {})
     assert (told.kind, told.session, told.paths, told.part) == ("prompt", "s", (), "")
 
 
@@ -757,7 +757,7 @@ def test_how_a_call_went_is_read_from_what_each_agent_says(
 
 
 def test_answers_are_in_the_words_of_each_agent() -> None:
-    told = Told("for the agent", "for the user").as_json()
+    told = HookReply("for the agent", "for the user").as_json()
     assert json.loads(answer("gemini", "BeforeAgent", told)) == {
         "hookSpecificOutput": {
             "hookEventName": "BeforeAgent",
@@ -765,7 +765,7 @@ def test_answers_are_in_the_words_of_each_agent() -> None:
         },
         "systemMessage": "for the user",
     }
-    assert answer("codex", "Stop", Told().as_json()) == ""
+    assert answer("codex", "Stop", HookReply().as_json()) == ""
     assert json.loads(answer("pi", "", told)) == told
     assert json.loads(refusal("codex", "no")) == {"decision": "block", "reason": "no"}
     assert json.loads(refusal("gemini", "no"))["decision"] == "deny"
@@ -791,7 +791,7 @@ def test_the_program_records_a_prompt_and_answers(agent: str, project: Path) -> 
     (project / "a").write_text("1\n")
     payload = PROMPTS[agent] | {"cwd": str(project), "directory": str(project)}
     done = hook(agent, payload, project)
-    assert json.loads(done.stdout or b"{}") in ({}, Told().as_json())
+    assert json.loads(done.stdout or b"{}") in ({}, HookReply().as_json())
     with mulligan.open(project) as workspace:
         (session,) = workspace.sessions().sessions
         assert (session.agent, session.status) == (agent, "running")

@@ -134,7 +134,7 @@ def test_a_folder_swapped_for_a_link_before_a_restore_leads_nowhere(
         assert workspace.verify().clean
 
 
-@pytest.mark.parametrize("name", ["looks_like", "exchange", "move_if_free"])
+@pytest.mark.parametrize("name", ["content_matches", "exchange", "move_if_free"])
 @pytest.mark.parametrize("call", [1, 2, 4, 7])
 def test_a_folder_swapped_for_a_link_in_the_middle_of_a_restore_leads_nowhere(
     project: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int

@@ -16,7 +16,7 @@ import mulligan
 from mulligan.core.entries import NewEntry
 from mulligan.errors import Ambiguous, RefusedRoot, WouldLoseWork
 from mulligan.workspace.project import find_project, is_imported, known_projects
-from mulligan.workspace.transfer.import_logs import Imported, import_logs
+from mulligan.workspace.transfer.import_logs import ImportResult, import_logs
 from mulligan.workspace.workspace import Workspace
 
 OURS = "ssh-ed25519 ours\n"
@@ -79,7 +79,7 @@ def _put(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def take(home: Path, agent: str = "claude-code", **more: Any) -> Imported:
+def take(home: Path, agent: str = "claude-code", **more: Any) -> ImportResult:
     return import_logs(str(home), agent, **more)
 
 

@@ -275,7 +275,7 @@ def test_older_sub_agents_in_the_same_file_are_aside_below_their_call(tmp_path: 
         user("r1", "a1", result("c1", "Three.")),
         user("s9", None, "Nobody asked for this.", isSidechain=True),
     )
-    assert [(entry.id, entry.parent, entry.aside) for entry in entries(found)[2:]] == [
+    assert [(entry.id, entry.parent, entry.off_path) for entry in entries(found)[2:]] == [
         ("s1", "a1", True),
         ("s2", "s1", True),
         ("r1", "a1", False),
@@ -304,7 +304,7 @@ def test_sub_agents_with_files_of_their_own_are_read_where_their_result_came(
     )
     write(agents / "agent-killed.jsonl", user("k1", None, "Wait.", **aside))
     found = records(main)
-    assert [(entry.id, entry.parent, entry.aside) for entry in entries(found)] == [
+    assert [(entry.id, entry.parent, entry.off_path) for entry in entries(found)] == [
         ("u1", None, False),
         ("a1", "u1", False),
         ("s1", "a1", True),
@@ -327,7 +327,7 @@ def test_a_sub_agent_without_its_session_is_found_and_read_alone(tmp_path: Path)
     assert list(IMPORTER.find(str(tmp_path), {})) == [Source(str(path))]
     found = records(path)
     assert found[0] == Session(SESSION, "/home/ada/shop")
-    assert [(entry.parent, entry.aside) for entry in entries(found)] == [
+    assert [(entry.parent, entry.off_path) for entry in entries(found)] == [
         (None, True),
         ("s1", True),
     ]

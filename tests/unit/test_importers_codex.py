@@ -377,12 +377,12 @@ def test_what_a_sub_agent_did_is_read_aside_below_its_call(tmp_path: Path) -> No
         )  # fmt: skip
         assert [one for one in found if isinstance(one, Problem | Compacted | Leaf)] == []
         assert {one.id for one in found if isinstance(one, Session)} == {SESSION}
-        aside = [one for one in entries(found) if one.aside]
+        aside = [one for one in entries(found) if one.off_path]
         assert [(one.type, one.content) for one in aside] == [
             (SYSTEM_MESSAGE, "Help."), (TOOL_CALL, ""), (TOOL_RESULT, "Exit code: 0\n"),
             (COMPACT_MARKER, "Short."), (ASSISTANT_OUTPUT, "Helped."),
         ]  # fmt: skip
-        main = [one for one in entries(found) if not one.aside]
+        main = [one for one in entries(found) if not one.off_path]
         assert [one.type for one in main] == [USER_INPUT, TOOL_CALL, ASSISTANT_OUTPUT]
         assert aside[0].parent == main[1].id
         assert main[2].parent == main[1].id

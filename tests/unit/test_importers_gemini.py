@@ -209,7 +209,7 @@ def test_sub_agents_are_aside_below_the_call_that_spawned_them(tmp_path: Path) -
     write(folder / "sub-2.jsonl", {"sessionId": "sub-2"}, user("k1", "Wait."))
     asked = [call("c1", "invoke_agent", agentId="sub-1")]
     found = read(tmp_path, user("u1", "Ask"), message("a1", "gemini", "", toolCalls=asked))
-    assert [(one.id, one.parent, one.aside) for one in entries(found)] == [
+    assert [(one.id, one.parent, one.off_path) for one in entries(found)] == [
         ("u1", None, False),
         ("a1:c1", "u1", False),
         ("sub-1:s1", "a1:c1", True),
@@ -224,7 +224,7 @@ def test_a_sub_agent_alone_belongs_to_the_session_of_its_folder(tmp_path: Path) 
     assert list(IMPORTER.find(str(tmp_path), {})) == [Source(str(path))]
     found = records(path)
     assert found[0] == Session(SESSION)
-    assert [(one.id, one.aside) for one in entries(found)] == [("sub-1:s1", True)]
+    assert [(one.id, one.off_path) for one in entries(found)] == [("sub-1:s1", True)]
 
 
 def test_the_older_form_of_one_object_gives_the_same_entries(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def put(repository: Path, kind: str, content: bytes) -> str:
 def test_a_tree_of_few_bytes_and_countless_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_objects, "FILES", 1000)
+    monkeypatch.setattr(git_objects, "MAX_FILES", 1000)
     below = put(tmp_path, "blob", b"x")
     mode = b"100644"
     for _level in range(6):

@@ -149,12 +149,12 @@ def test_what_sub_agents_did_is_read_aside_below_their_calls(written: Written) -
     assert len(of(records, Leaf)) == 1
     assert of(records, Compacted) == of(records, Problem) == []
     found = entries(records)
-    main = [(each.type, each.content) for each in found if not each.aside]
+    main = [(each.type, each.content) for each in found if not each.off_path]
     assert main == [
         ("user_input", "Begin."), ("tool_call", ""), ("tool_result", "ok"),
         ("assistant_output", "Done."),
     ]  # fmt: skip
-    aside = [each for each in found if each.aside]
+    aside = [each for each in found if each.off_path]
     assert [each.content for each in aside] == ["Help.", "", "Deeper.", "ok", "Helped.", "Short."]
     assert aside[0].parent == found[1].id
     assert aside[2].parent == aside[1].id
@@ -457,7 +457,7 @@ sys.stdin.read()
 def test_a_locked_database_is_named_as_locked(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mulligan.importers.database.PATIENCE", 1)
+    monkeypatch.setattr("mulligan.importers.database.BUSY_TIMEOUT_MS", 1)
     command = [sys.executable, "-c", HOLDER, str(written.path)]
     # Another process: within one, locks do not keep anybody out.
     with Popen(command, stdin=PIPE, stdout=PIPE) as holder:

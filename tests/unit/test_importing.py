@@ -28,7 +28,7 @@ from mulligan.errors import NotFound
 from mulligan.importers.records import Problem
 from mulligan.workspace.project import find_project, is_imported, known_projects
 from mulligan.workspace.search.search import search, search_everywhere
-from mulligan.workspace.transfer.import_logs import IMPORTERS, Imported, follow, import_logs
+from mulligan.workspace.transfer.import_logs import IMPORTERS, ImportResult, follow, import_logs
 
 CLAUDE = "11111111-2222-3333-4444-555555555555"
 CODEX = "01234567-89ab-7cde-8f01-23456789abcd"
@@ -172,7 +172,7 @@ class Logs:
         start = "".join(json.dumps(line) + "\n" for line in kept)
         self.path.write_text(self.text[: len(start) + characters])
 
-    def take(self, home: Path, **more: Any) -> Imported:
+    def take(self, home: Path, **more: Any) -> ImportResult:
         return import_logs(str(home), self.agent, user_home=str(self.user), environment={}, **more)
 
 
@@ -189,7 +189,7 @@ def told(project: Path, home: Path) -> list[Any]:
             page = workspace.transcript(session.id, limit=1000, include_compacted=True)
             found.append((session.id, session.agent, session.title, session.leaf, session.status))
             found += [
-                (e.seq, e.id, e.parent, e.type, e.content, e.data, e.aside, e.is_compacted)
+                (e.seq, e.id, e.parent, e.type, e.content, e.data, e.off_path, e.is_compacted)
                 for e in page.entries
             ]
         assert workspace.verify().problems == ()
@@ -340,7 +340,7 @@ def test_opencode_s_database_is_taken_and_followed(
     path = tmp_path / ".local/share/opencode/opencode.db"
     path.parent.mkdir(parents=True)
 
-    def take() -> Imported:
+    def take() -> ImportResult:
         return import_logs(str(mulligan_home), "opencode", user_home=str(tmp_path), environment={})
 
     def say(db: sqlite3.Connection, id: str, role: str, part: Any) -> None:
@@ -391,7 +391,7 @@ def test_aider_s_history_is_taken_and_followed(project: Path, mulligan_home: Pat
         "\n# aider chat started at 2026-01-03 10:00:00\n\n#### And the plums?  \n\nNone.\n\n",
     )
 
-    def take(**more: Any) -> Imported:
+    def take(**more: Any) -> ImportResult:
         return import_logs(str(mulligan_home), "aider", paths=(str(path),), **more)
 
     added = []
@@ -434,7 +434,7 @@ def test_mulligan_s_own_export_comes_back_as_it_was(
         (project / "a").write_text("1")
         workspace.append(session, NewEntry("tool_call", data={"name": "x", "status": "success"}))
         step = workspace.end_turn(session)
-        workspace.append(session, NewEntry("assistant_output", "aside", aside=True))
+        workspace.append(session, NewEntry("assistant_output", "aside", off_path=True))
         workspace.append(session, NewEntry("user_input", "elsewhere", parent=None))
         workspace.label(step.entry or "", "good", session)
         workspace.mark_compacted(session, 2)
@@ -627,7 +627,7 @@ def test_following_takes_in_what_is_added_until_told_that_it_is_enough(
     logs.write(1)
     seen: list[int] = []
 
-    def told(done: Imported) -> bool:
+    def told(done: ImportResult) -> bool:
         seen.append(done.entries)
         logs.write(min(len(seen) + 1, len(logs.lines)))
         return len(seen) < 8
@@ -696,7 +696,7 @@ def wait_until(true: Callable[[], bool], process: subprocess.Popen[str]) -> None
 def test_a_long_log_can_be_given_up_in_the_middle_and_is_taken_to_its_end_the_next_time(
     tmp_path: Path, project: Path, mulligan_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mulligan.workspace.transfer.import_logs.BATCH", 10)
+    monkeypatch.setattr("mulligan.workspace.transfer.import_logs.BATCH_RECORDS", 10)
     name, lines = claude_code(str(project))
     said = lines[0]
     log = tmp_path / Path(name).name

@@ -283,12 +283,12 @@ def test_who_closes_while_another_is_at_work_saves_nothing(
     small.check()
 
 
-def remembered(cache: stat_cache.Cache) -> bytes:
+def remembered(cache: stat_cache.StatCache) -> bytes:
     """All that a cache says of files, as one value."""
     if cache.root is None:
         return b""
     picture = sorted(
-        (path, sorted(node.files.items()), sorted(node.dirs), node.mode, node.made)
+        (path, sorted(node.files.items()), sorted(node.dirs), node.mode, node.built)
         for path, node in cache.root.walk()
     )
     return sha256(repr(picture).encode()).digest()

@@ -18,21 +18,21 @@ from mulligan.protocols.agents import AGENTS, agent, codex_trust, json_text
 from mulligan.protocols.agents.finding import agent_findings
 from mulligan.protocols.agents.installing import install, our_command, uninstall
 from mulligan.protocols.agents.resuming import resume_command
-from mulligan.protocols.agents.shape import Mulligan, Place
+from mulligan.protocols.agents.shape import HookCommand, InstallScope
 
 COMMAND_HOOKS = ("claude-code", "codex", "gemini")
-OURS = Mulligan((sys.executable, "-m", "mulligan"))
+OURS = HookCommand((sys.executable, "-m", "mulligan"))
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> InstallScope:
     """A user without any of the agents on the path."""
-    return Place(str(tmp_path), {"PATH": "/nowhere"})
+    return InstallScope(str(tmp_path), {"PATH": "/nowhere"})
 
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_uninstall_leaves_nothing_where_nothing_was(
-    name: str, place: Place, mulligan_home: Path
+    name: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     before = sorted(Path(place.home).rglob("*"))
 
@@ -59,7 +59,7 @@ def test_uninstall_leaves_nothing_where_nothing_was(
 )
 @pytest.mark.parametrize("name", COMMAND_HOOKS)
 def test_uninstall_leaves_every_byte_as_it_was(
-    name: str, before: str, place: Place, mulligan_home: Path
+    name: str, before: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     path = written(agent(name).file(place), before)
 
@@ -75,7 +75,7 @@ def test_uninstall_leaves_every_byte_as_it_was(
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_install_twice_changes_nothing_the_second_time(
-    name: str, place: Place, mulligan_home: Path
+    name: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     installed(name, place, mulligan_home)
     path = Path(agent(name).file(place))
@@ -88,7 +88,7 @@ def test_install_twice_changes_nothing_the_second_time(
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_preview_writes_nothing(name: str, place: Place, mulligan_home: Path) -> None:
+def test_preview_writes_nothing(name: str, place: InstallScope, mulligan_home: Path) -> None:
     shown = install(agent(name), place, OURS, str(mulligan_home), preview=True)
 
     assert shown.changes and shown.changes[0].after
@@ -98,7 +98,7 @@ def test_preview_writes_nothing(name: str, place: Place, mulligan_home: Path) ->
 
 @pytest.mark.parametrize("name", COMMAND_HOOKS)
 def test_what_others_wrote_stays_in_its_order_and_before_ours(
-    name: str, place: Place, mulligan_home: Path
+    name: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     event = next(iter(agent_events(name)))
     other = {"type": "command", "command": "their-hook"}
@@ -116,7 +116,7 @@ def test_what_others_wrote_stays_in_its_order_and_before_ours(
 
 @pytest.mark.parametrize("name", COMMAND_HOOKS)
 def test_uninstall_keeps_what_was_changed_since(
-    name: str, place: Place, mulligan_home: Path
+    name: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     path = written(agent(name).file(place), '{"model": "opus"}\n')
     installed(name, place, mulligan_home)
@@ -138,7 +138,7 @@ def test_uninstall_keeps_what_was_changed_since(
 
 @pytest.mark.parametrize("name", COMMAND_HOOKS)
 def test_a_hook_that_somebody_put_beside_ours_stays(
-    name: str, place: Place, mulligan_home: Path
+    name: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     installed(name, place, mulligan_home)
     path = Path(agent(name).file(place))
@@ -155,7 +155,7 @@ def test_a_hook_that_somebody_put_beside_ours_stays(
 
 @pytest.mark.parametrize("name", COMMAND_HOOKS)
 def test_another_place_of_the_program_replaces_the_command_where_it_stands(
-    name: str, place: Place, mulligan_home: Path
+    name: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     installed(name, place, mulligan_home)
     path = Path(agent(name).file(place))
@@ -165,7 +165,7 @@ def test_another_place_of_the_program_replaces_the_command_where_it_stands(
     changed["hooks"][event].append(theirs)
     path.write_text(json.dumps(changed, indent=2))
 
-    install(agent(name), place, Mulligan(("/else where/mulligan",)), str(mulligan_home),
+    install(agent(name), place, HookCommand(("/else where/mulligan",)), str(mulligan_home),
             preview=False)  # fmt: skip
 
     after = json.loads(path.read_text())["hooks"][event]
@@ -176,7 +176,7 @@ def test_another_place_of_the_program_replaces_the_command_where_it_stands(
 @pytest.mark.parametrize("content", ["[]", "{", '{"hooks": 3}', "no json", '{"hooks": []}'])
 @pytest.mark.parametrize("name", COMMAND_HOOKS)
 def test_a_file_that_makes_no_sense_is_left_alone(
-    name: str, content: str, place: Place, mulligan_home: Path
+    name: str, content: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     path = written(agent(name).file(place), content)
 
@@ -188,7 +188,7 @@ def test_a_file_that_makes_no_sense_is_left_alone(
 
 @pytest.mark.parametrize("name", ["opencode", "pi"])
 def test_a_plugin_of_somebody_else_is_left_alone(
-    name: str, place: Place, mulligan_home: Path
+    name: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     path = written(agent(name).file(place), "export default () => {};\n")
 
@@ -199,7 +199,7 @@ def test_a_plugin_of_somebody_else_is_left_alone(
     assert path.read_text() == "export default () => {};\n"
 
 
-def test_a_link_to_the_settings_stays_a_link(place: Place, mulligan_home: Path) -> None:
+def test_a_link_to_the_settings_stays_a_link(place: InstallScope, mulligan_home: Path) -> None:
     real = written(str(Path(place.home) / "dotfiles/settings.json"), "{}\n")
     path = Path(agent("claude-code").file(place))
     path.parent.mkdir()
@@ -217,7 +217,7 @@ def test_a_link_to_the_settings_stays_a_link(place: Place, mulligan_home: Path) 
 
 
 def test_a_project_is_not_installed_for_twice(
-    place: Place, project: Path, mulligan_home: Path
+    place: InstallScope, project: Path, mulligan_home: Path
 ) -> None:
     installed("claude-code", place, mulligan_home)
     there = place._replace(project=str(project))
@@ -229,7 +229,7 @@ def test_a_project_is_not_installed_for_twice(
     assert not list(project.iterdir())
 
 
-def test_times_are_in_the_unit_of_each_agent(place: Place, mulligan_home: Path) -> None:
+def test_times_are_in_the_unit_of_each_agent(place: InstallScope, mulligan_home: Path) -> None:
     times = {}
     for name in COMMAND_HOOKS:
         installed(name, place, mulligan_home)
@@ -248,7 +248,7 @@ def test_times_are_in_the_unit_of_each_agent(place: Place, mulligan_home: Path) 
     "program", ["/nowhere/mulligan", "/etc/passwd", "{bad}", "{dies}", "{usage}"]
 )
 def test_no_command_can_fail_whatever_became_of_the_program(
-    name: str, program: str, strict: bool, place: Place, mulligan_home: Path, tmp_path: Path
+    name: str, program: str, strict: bool, place: InstallScope, mulligan_home: Path, tmp_path: Path
 ) -> None:
     """But for the prompt, where the user asked to be stopped."""
     programs = {
@@ -259,7 +259,7 @@ def test_no_command_can_fail_whatever_became_of_the_program(
     if program in programs:
         body, program = programs[program], str(tmp_path / "it's a mulligan")
         written(program, body).chmod(0o755)
-    ours = Mulligan((program,), strict)
+    ours = HookCommand((program,), strict)
     install(agent(name), place, ours, str(mulligan_home), preview=False)
     hooks = json.loads(Path(agent(name).file(place)).read_text())["hooks"]
 
@@ -294,9 +294,9 @@ def test_nothing_in_a_project_is_taken_for_a_part_of_the_hook(
 
 @pytest.mark.parametrize("name", ["opencode", "pi"])
 def test_plugins_are_javascript_that_node_can_read(
-    name: str, place: Place, mulligan_home: Path, tmp_path: Path
+    name: str, place: InstallScope, mulligan_home: Path, tmp_path: Path
 ) -> None:
-    odd = Mulligan(('/it\'s "odd"\\/mulligan', "-m"))
+    odd = HookCommand(('/it\'s "odd"\\/mulligan', "-m"))
     install(agent(name), place, odd, str(mulligan_home), preview=False)
     text = Path(agent(name).file(place)).read_text()
     module = written(str(tmp_path / "plugin.mjs"), text)
@@ -309,11 +309,11 @@ def test_plugins_are_javascript_that_node_can_read(
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_doctor_proves_with_a_dry_run_that_it_works(
-    name: str, place: Place, mulligan_home: Path
+    name: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     assert not list(agent_findings(str(mulligan_home), place))
 
-    install(agent(name), place, Mulligan(our_command()), str(mulligan_home), preview=False)
+    install(agent(name), place, HookCommand(our_command()), str(mulligan_home), preview=False)
     (found,) = agent_findings(str(mulligan_home), place)
 
     assert (found.level, found.subject) == ("ok", agent(name).title)
@@ -322,22 +322,22 @@ def test_doctor_proves_with_a_dry_run_that_it_works(
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_doctor_notices_a_program_that_is_gone(
-    name: str, place: Place, mulligan_home: Path
+    name: str, place: InstallScope, mulligan_home: Path
 ) -> None:
-    gone = Mulligan(("/nowhere/mulligan",))
+    gone = HookCommand(("/nowhere/mulligan",))
     install(agent(name), place, gone, str(mulligan_home), preview=False)
 
     (found,) = agent_findings(str(mulligan_home), place)
 
     assert found.level == "problem"
-    assert found.mend == f"run `mulligan install {name}`"
+    assert found.fix == f"run `mulligan install {name}`"
 
 
 @pytest.mark.parametrize("kind", ["look-alike", "altered", "beside ours"])
 @pytest.mark.parametrize("for_project", [True, False])
 @pytest.mark.parametrize("name", AGENTS)
 def test_doctor_runs_no_command_that_a_file_names(
-    name: str, for_project: bool, kind: str, place: Place, project: Path, mulligan_home: Path
+    name: str, for_project: bool, kind: str, place: InstallScope, project: Path, mulligan_home: Path
 ) -> None:
     """Such a file comes with a clone: whatever it calls itself, only our own program runs."""
     where = place._replace(project=str(project))
@@ -346,7 +346,7 @@ def test_doctor_runs_no_command_that_a_file_names(
     evil = f"touch '{ran}'; : mulligan hook {name}"
     program = written(str(project / "bin/mulligan"), f"#!/bin/sh\n{evil}\n")
     program.chmod(0o755)
-    ours = Mulligan(our_command() if kind == "beside ours" else (str(program),))
+    ours = HookCommand(our_command() if kind == "beside ours" else (str(program),))
     install(agent(name), at, ours, str(mulligan_home), preview=False)
     path = Path(agent(name).file(at))
     if name in COMMAND_HOOKS:
@@ -368,7 +368,7 @@ def test_doctor_runs_no_command_that_a_file_names(
 
 
 def test_doctor_stops_at_nothing_that_a_project_puts_in_its_way(
-    place: Place, project: Path, mulligan_home: Path
+    place: InstallScope, project: Path, mulligan_home: Path
 ) -> None:
     where = place._replace(project=str(project))
     paths = [Path(agent(name).file(where)) for name in AGENTS]
@@ -392,7 +392,7 @@ def test_doctor_stops_at_nothing_that_a_project_puts_in_its_way(
 @pytest.mark.parametrize("linked", ["file", "folder"])
 @pytest.mark.parametrize("name", AGENTS)
 def test_nothing_is_written_through_a_link_of_a_project(
-    name: str, linked: str, place: Place, project: Path, mulligan_home: Path, tmp_path: Path
+    name: str, linked: str, place: InstallScope, project: Path, mulligan_home: Path, tmp_path: Path
 ) -> None:
     there = place._replace(project=str(project))
     path = Path(agent(name).file(there))
@@ -422,7 +422,7 @@ def test_nothing_is_written_through_a_link_of_a_project(
 @pytest.mark.parametrize("content", ["{}", "[]", "null", "", "\n", "{ }\n", '{"hooks": {}}', "0"])
 @pytest.mark.parametrize("name", AGENTS)
 def test_uninstall_leaves_alone_what_was_never_ours(
-    name: str, content: str, place: Place, mulligan_home: Path
+    name: str, content: str, place: InstallScope, mulligan_home: Path
 ) -> None:
     path = written(agent(name).file(place), content)
     config = written(str(Path(place.home) / ".codex/config.toml"), content)
@@ -435,7 +435,7 @@ def test_uninstall_leaves_alone_what_was_never_ours(
 
 
 def test_codex_is_asked_to_trust_our_own_commands_and_no_look_alike(
-    place: Place, project: Path, mulligan_home: Path, tmp_path: Path
+    place: InstallScope, project: Path, mulligan_home: Path, tmp_path: Path
 ) -> None:
     there = place._replace(project=str(project), environment={"PATH": str(tmp_path / "bin")})
     evil = "sh -c evil # mulligan hook codex"
@@ -477,7 +477,7 @@ for line in sys.stdin:
 
 
 def test_doctor_tells_of_an_agent_that_is_found_and_not_protected(
-    place: Place, mulligan_home: Path
+    place: InstallScope, mulligan_home: Path
 ) -> None:
     os.makedirs(agent("pi").folder(place))
 
@@ -487,7 +487,7 @@ def test_doctor_tells_of_an_agent_that_is_found_and_not_protected(
 
 
 def test_doctor_tells_what_hooks_could_not_record_of_late(
-    place: Place, mulligan_home: Path, project: Path
+    place: InstallScope, mulligan_home: Path, project: Path
 ) -> None:
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "p"}
     mulligan_home.mkdir()
@@ -505,10 +505,10 @@ def test_doctor_tells_what_hooks_could_not_record_of_late(
 
 
 def test_doctor_notices_that_events_are_told_twice(
-    place: Place, project: Path, mulligan_home: Path
+    place: InstallScope, project: Path, mulligan_home: Path
 ) -> None:
     there = place._replace(project=str(project))
-    ours = Mulligan(our_command())
+    ours = HookCommand(our_command())
     install(agent("pi"), there, ours, str(mulligan_home), preview=False)
     install(agent("pi"), place, ours, str(mulligan_home), preview=False)
 
@@ -519,7 +519,7 @@ def test_doctor_notices_that_events_are_told_twice(
 
 
 def test_gemini_hooks_of_a_project_need_trust_in_its_folder(
-    place: Place, project: Path, mulligan_home: Path
+    place: InstallScope, project: Path, mulligan_home: Path
 ) -> None:
     there = place._replace(project=str(project))
     done = install(agent("gemini"), there, OURS, str(mulligan_home), preview=False)
@@ -535,7 +535,7 @@ def test_gemini_hooks_of_a_project_need_trust_in_its_folder(
 
 
 def test_codex_without_its_program_says_what_is_left_to_do(
-    place: Place, mulligan_home: Path
+    place: InstallScope, mulligan_home: Path
 ) -> None:
     done = install(agent("codex"), place, OURS, str(mulligan_home), preview=False)
 
@@ -588,11 +588,11 @@ def test_goto_says_how_the_conversation_goes_on(
     assert (f"`{command}`" in said) == (command is not None)
 
 
-def installed(name: str, place: Place, home: Path) -> None:
+def installed(name: str, place: InstallScope, home: Path) -> None:
     install(agent(name), place, OURS, str(home), preview=False)
 
 
-def taken_back(name: str, place: Place, home: Path) -> None:
+def taken_back(name: str, place: InstallScope, home: Path) -> None:
     uninstall(agent(name), place, str(home), preview=False)
 
 

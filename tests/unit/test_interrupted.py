@@ -21,10 +21,10 @@ from mulligan.store.index import PackIndex
 from mulligan.store.writer import Writer
 from mulligan.workspace.restore import run
 from mulligan.worktree.fs import leases, rename
-from mulligan.worktree.fs.deferred_unlink import Freeing
+from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
 from mulligan.worktree.fs.safe_paths import Directories
 from mulligan.worktree.restore import apply, displaced, staging_recovery
-from mulligan.worktree.restore.displaced import Rubbish
+from mulligan.worktree.restore.displaced import DisplacedFiles
 from mulligan.worktree.restore.staging_area import Slot
 from mulligan.worktree.scan import stat_cache
 from mulligan.worktree.watch.inotify import Watcher
@@ -229,7 +229,7 @@ def test_an_interrupted_restore_whose_plan_is_damaged_keeps_nobody_waiting(
         workspace.restore(changed)
     half = read(project)
     with monkeypatch.context() as patch:
-        patch.setattr("mulligan.workspace.restore.recover.between", damaged)
+        patch.setattr("mulligan.workspace.restore.recover.plan_between", damaged)
         with mulligan.open(project) as workspace:
             [given_up] = workspace.recovered
             assert given_up.state == "abandoned"
@@ -479,12 +479,12 @@ def test_a_write_in_the_moment_of_the_rename_is_noticed(
         monkeypatch.setattr(displaced.os, "fstat", coarse)
         # Nor does it have leases, which would keep a program from writing to it.
         monkeypatch.setattr(leases, "HAS_LEASES", False)
-        with Freeing() as freeing:
-            heap = Rubbish(freeing)
+        with DeferredUnlink() as freeing:
+            heap = DisplacedFiles(freeing)
             change = Change(b"f", before, None)
-            assert heap.take(change, Slot(parent, b"r0")) is None
+            assert heap.accept(change, Slot(parent, b"r0")) is None
             (project / "r0").write_bytes(b"it is new")
-            assert [each.change for each in heap.drop()] == [change]
+            assert [each.change for each in heap.delete_all()] == [change]
     finally:
         monkeypatch.undo()
         os.close(parent)

@@ -23,9 +23,9 @@ from mulligan.journal import operations
 from mulligan.store.packs import Record, pack_name
 from mulligan.store.writer import Writer
 from mulligan.workspace.restore import finish, run
-from mulligan.workspace.restore.run import complete
+from mulligan.workspace.restore.run import finish_operation
 from mulligan.worktree.fs import deferred_unlink, sync
-from mulligan.worktree.fs.sync import Syncing
+from mulligan.worktree.fs.sync import BackgroundSync
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_a_disk_that_is_full_once_the_files_are_changed_is_told_of_as_that(
         context.setattr(run, "complete", full)
         with pytest.raises(OutOfSpace, match="The files are changed"):
             workspace.restore(first.id)
-    assert run.complete is complete
+    assert run.finish_operation is finish_operation
     assert workspace.undo().restored == ("src/app.py",)
     assert (root / "src" / "app.py").read_text() == "two\n"
 
@@ -303,9 +303,9 @@ def test_a_restore_is_marked_only_once_its_files_are_there_for_good(
     for number in range(count):
         (root / f"d{number}" / "x").write_text("two, longer\n")
     happened: list[str] = []
-    sync_all, fsync, finish = Syncing._sync, os.fsync, operations.finish
+    sync_all, fsync, finish = BackgroundSync._sync, os.fsync, operations.finish
 
-    def syncing(self: Syncing) -> None:
+    def syncing(self: BackgroundSync) -> None:
         time.sleep(0.05)
         sync_all(self)
         if self._descriptors:
@@ -320,7 +320,7 @@ def test_a_restore_is_marked_only_once_its_files_are_there_for_good(
         happened.append("marked")
         finish(*given, **more)
 
-    monkeypatch.setattr(Syncing, "_sync", syncing)
+    monkeypatch.setattr(BackgroundSync, "_sync", syncing)
     monkeypatch.setattr(os, "fsync", syncing_one)
     monkeypatch.setattr(operations, "finish", marking)
     assert workspace.restore(target).verified

@@ -16,10 +16,10 @@ import pytest
 
 from mulligan.core.tree import Change, file_entry, link_entry
 from mulligan.worktree.fs import background
-from mulligan.worktree.fs.background import Beside
+from mulligan.worktree.fs.background import BackgroundTask
 from mulligan.worktree.fs.safe_paths import Directories
 from mulligan.worktree.restore import making
-from mulligan.worktree.restore.making import MANY, Made, made_for
+from mulligan.worktree.restore.making import MIN_FILES, UnnamedFile, made_for
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no such files here")
 
@@ -56,12 +56,12 @@ def _awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever takes the files begins when the thread has made one."""
     make, has_made = making._made, threading.Event()
 
-    def noted(*given: Any) -> Made | None:
+    def noted(*given: Any) -> UnnamedFile | None:
         found = make(*given)
         has_made.set()
         return found
 
-    class Awaited(Beside):
+    class Awaited(BackgroundTask):
         def start(self) -> None:
             # A caller that has nothing else to do could be faster than the thread.
             super().start()
@@ -72,12 +72,12 @@ def _awaited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_awaited")
-@pytest.mark.parametrize("count", [0, 1, MANY - 1, MANY, 20 * MANY])
+@pytest.mark.parametrize("count", [0, 1, MIN_FILES - 1, MIN_FILES, 20 * MIN_FILES])
 def test_each_comes_once_and_many_come_with_a_file(root: Path, count: int) -> None:
     wanted = changes(count)
     came, files = drained(root, wanted)
     assert sorted(came) == sorted(wanted)
-    assert files == 0 if count < MANY else 0 < files <= count
+    assert files == 0 if count < MIN_FILES else 0 < files <= count
 
 
 @pytest.mark.usefixtures("_awaited")
@@ -95,7 +95,7 @@ def test_the_file_is_made_in_the_folder_that_it_is_for(
 
     monkeypatch.setattr(os, "open", watched)
     files = 0
-    for change, made in made_for(os.fsencode(root), changes(3 * MANY)):
+    for change, made in made_for(os.fsencode(root), changes(3 * MIN_FILES)):
         if made is not None:
             assert folders[made.fd] == (root / os.fsdecode(change.path)).parent.stat().st_ino
             os.close(made.fd)
@@ -105,15 +105,15 @@ def test_the_file_is_made_in_the_folder_that_it_is_for(
 
 def test_links_and_what_has_no_folder_yet_come_without_one(root: Path) -> None:
     link = link_entry(b"", 1, b"\0" * 32)
-    wanted = [Change(each.path, None, link) for each in changes(MANY)]
-    wanted += [Change(b"new/" + each.path, None, each.after) for each in changes(MANY)]
+    wanted = [Change(each.path, None, link) for each in changes(MIN_FILES)]
+    wanted += [Change(b"new/" + each.path, None, each.after) for each in changes(MIN_FILES)]
     came, files = drained(root, wanted)
     assert sorted(came) == sorted(wanted)
     assert files == 0
 
 
 def test_who_stops_early_leaves_nothing_open(root: Path) -> None:
-    with closing(made_for(os.fsencode(root), changes(10 * MANY))) as each:
+    with closing(made_for(os.fsencode(root), changes(10 * MIN_FILES))) as each:
         for number, (_change, made) in enumerate(each):
             if made is not None:
                 os.close(made.fd)
@@ -129,7 +129,7 @@ def test_an_interrupt_at_the_end_waits_for_the_thread(
     may_go_on, begun = threading.Event(), threading.Event()
     make = making._made
 
-    class Interrupted(Beside):
+    class Interrupted(BackgroundTask):
         def _do(self) -> bool:
             if threading.current_thread() is threading.main_thread():
                 for interrupt in interrupts:
@@ -137,14 +137,14 @@ def test_an_interrupt_at_the_end_waits_for_the_thread(
                 may_go_on.set()
             return super()._do()
 
-    def held_up(directories: Directories, change: Change) -> Made | None:
+    def held_up(directories: Directories, change: Change) -> UnnamedFile | None:
         begun.set()
         may_go_on.wait()
         return make(directories, change)
 
     monkeypatch.setattr(making, "Beside", Interrupted)
     monkeypatch.setattr(making, "_made", held_up)
-    each = made_for(os.fsencode(root), changes(100 * MANY))
+    each = made_for(os.fsencode(root), changes(100 * MIN_FILES))
     _change, made = next(each)
     if made is not None:
         os.close(made.fd)
@@ -156,8 +156,10 @@ def test_an_interrupt_at_the_end_waits_for_the_thread(
 def test_no_more_wait_than_may_be_open(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = len(os.listdir("/proc/self/fd"))
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (8 * making.PART, limits[1]))
-    with closing(made_for(os.fsencode(root), changes(5 * MANY))) as each:
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda _: (8 * making.MAX_SHARE_OF_FILE_LIMIT, limits[1])
+    )
+    with closing(made_for(os.fsencode(root), changes(5 * MIN_FILES))) as each:
         _change, made = next(each)
         time.sleep(0.1)
         # Those that wait, one that was given away, and the folders on the way.
@@ -173,7 +175,7 @@ def test_without_a_thread_each_comes_all_the_same(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(background, "start_new_thread", refuse)
-    wanted = changes(2 * MANY)
+    wanted = changes(2 * MIN_FILES)
     came, files = drained(root, wanted)
     assert sorted(came) == sorted(wanted)
     assert files == 0
@@ -182,14 +184,14 @@ def test_without_a_thread_each_comes_all_the_same(
 def test_an_interrupt_while_the_thread_begins_ends_it(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Interrupted(Beside):
+    class Interrupted(BackgroundTask):
         def start(self) -> None:
             super().start()
             raise KeyboardInterrupt
 
     monkeypatch.setattr(making, "Beside", Interrupted)
     with pytest.raises(KeyboardInterrupt):
-        next(made_for(os.fsencode(root), changes(10 * MANY)))
+        next(made_for(os.fsencode(root), changes(10 * MIN_FILES)))
 
 
 def test_what_a_broken_thread_leaves_is_done_without_it(
@@ -200,7 +202,7 @@ def test_what_a_broken_thread_leaves_is_done_without_it(
 
     monkeypatch.setattr(making, "_made", fail)
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
-    wanted = changes(2 * MANY)
+    wanted = changes(2 * MIN_FILES)
     came, files = drained(root, wanted)
     assert sorted(came) == sorted(wanted)
     assert files == 0
@@ -212,22 +214,22 @@ def test_what_the_thread_made_as_its_last_comes_too(
     make = making._made
     begun = threading.Event()
 
-    def slowly(*given: Any) -> making.Made | None:
+    def slowly(*given: Any) -> making.UnnamedFile | None:
         begun.set()
         time.sleep(0.05)
         return make(*given)
 
-    class AskedWhenItEnds(Beside):
+    class AskedWhenItEnds(BackgroundTask):
         @property
         def is_over(self) -> bool:
             # It ends between being asked for what it has made, and for whether it is still there.
             self.wait()
             return True
 
-    monkeypatch.setattr(making, "AHEAD", 10 * MANY)
+    monkeypatch.setattr(making, "MAX_FILES_AHEAD", 10 * MIN_FILES)
     monkeypatch.setattr(making, "_made", slowly)
     monkeypatch.setattr(making, "Beside", AskedWhenItEnds)
-    wanted = changes(MANY)
+    wanted = changes(MIN_FILES)
     came = []
     for change, made in made_for(os.fsencode(root), wanted):
         begun.wait()

@@ -12,7 +12,7 @@ import random
 import pytest
 
 from mulligan.core.hunks import Hunk, hunks
-from mulligan.core.merge import Folded, Span, carried, fold, take_back, touched
+from mulligan.core.merge import MergedContent, Span, carried, merge_edits, take_back, touched
 
 
 def content(letters: str) -> bytes:
@@ -30,9 +30,9 @@ def hunk(old_start: int, old: str, new_start: int, new: str) -> Hunk:
 
 def check(base: bytes, before: bytes, after: bytes, wanted: bytes, left: list[Hunk]) -> None:
     """The result, and the same one for whoever has the hunks at hand."""
-    folded = fold(base, before, after)
-    assert folded == Folded(wanted, tuple(left))
-    ready = fold(
+    folded = merge_edits(base, before, after)
+    assert folded == MergedContent(wanted, tuple(left))
+    ready = merge_edits(
         base, before, after, pending=hunks(base, before), edits=tuple(hunks(before, after))
     )
     assert ready == folded
@@ -204,9 +204,9 @@ def test_two_lines_never_become_one(base: bytes, before: bytes, after: bytes) ->
 @pytest.mark.parametrize("data", [b"", b"a", b"a\n", b"\n", b"\r\nb"])
 @pytest.mark.parametrize("other", [b"", b"c", b"a\nc\n"])
 def test_where_two_versions_are_equal_the_third_is_the_answer(data: bytes, other: bytes) -> None:
-    assert fold(data, data, other) == Folded(other, ())
-    assert fold(other, data, data) == Folded(other, ())
-    assert fold(data, other, data) == Folded(data, ())
+    assert merge_edits(data, data, other) == MergedContent(other, ())
+    assert merge_edits(other, data, data) == MergedContent(other, ())
+    assert merge_edits(data, other, data) == MergedContent(data, ())
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_taking_back_leaves_what_others_did_since(
     before: str, after: str, present: str, wanted: str, left: list[Hunk]
 ) -> None:
     taken = take_back(content(present), content(after), content(before))
-    assert taken == Folded(content(wanted), tuple(left))
+    assert taken == MergedContent(content(wanted), tuple(left))
 
 
 @pytest.mark.parametrize(
@@ -318,5 +318,5 @@ def test_hundreds_of_hunks_in_a_large_file_all_find_their_place() -> None:
         mine, theirs = number * 100 + chance.randrange(40), number * 100 + 50 + number % 40
         before[mine] = after[mine] = b"mine %d\n" % number
         after[theirs] = wanted[theirs] = b"theirs %d\n" % number
-    folded = fold(b"".join(base), b"".join(before), b"".join(after))
-    assert folded == Folded(b"".join(wanted), ())
+    folded = merge_edits(b"".join(base), b"".join(before), b"".join(after))
+    assert folded == MergedContent(b"".join(wanted), ())

@@ -24,10 +24,10 @@ import mulligan
 from mulligan import Workspace
 from mulligan.core.tree import Change, Entry, file_entry
 from mulligan.worktree.fs import leases
-from mulligan.worktree.fs.deferred_unlink import Freeing
+from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
 from mulligan.worktree.restore import apply as applying
 from mulligan.worktree.restore import staging_recovery
-from mulligan.worktree.restore.displaced import MEANWHILE, Rubbish
+from mulligan.worktree.restore.displaced import CHANGED_CONCURRENTLY, DisplacedFiles
 from mulligan.worktree.restore.staging_area import Slot
 
 pytestmark = pytest.mark.skipif(not leases.HAS_LEASES, reason="leases are Linux's")
@@ -217,9 +217,9 @@ def test_a_file_that_is_opened_while_it_changes_places_goes_back(
 ) -> None:
     """Between the plan and the swap, so that only the lease on what came out can tell."""
     opened = []
-    real = Rubbish.take
+    real = DisplacedFiles.accept
 
-    def take(self: Rubbish, change: Change, slot: Slot) -> str | None:
+    def take(self: DisplacedFiles, change: Change, slot: Slot) -> str | None:
         # Opened by a name of before, and written to after it was compared.
         if change.path == name.encode():
             flags = os.O_WRONLY | os.O_APPEND
@@ -230,11 +230,11 @@ def test_a_file_that_is_opened_while_it_changes_places_goes_back(
 
     if in_two_steps:
         monkeypatch.setattr(applying, "exchange", no_exchange)
-    monkeypatch.setattr(Rubbish, "take", take)
+    monkeypatch.setattr(DisplacedFiles, "take", take)
     result = workspace.restore(first)
     os.write(opened[0], b"later\n")
     os.close(opened[0])
-    expected = MEANWHILE if after else leases.reason_to_leave()
+    expected = CHANGED_CONCURRENTLY if after else leases.reason_to_leave()
     assert reasons(result) == {name: expected}
     assert (project / name).read_text() == "second\n" + "at once\n" * after + "later\n"
     assert not list(project.glob(".mulligan-tmp-*"))
@@ -258,9 +258,9 @@ def test_a_file_that_a_program_waits_to_open_when_it_would_be_deleted_goes_back(
             file.write("later\n")
 
     writer = threading.Thread(target=append)
-    real = Rubbish.drop
+    real = DisplacedFiles.delete_all
 
-    def drop(self: Rubbish) -> Any:
+    def drop(self: DisplacedFiles) -> Any:
         writer.start()
         [fd] = [each.fd for each in self._taken if each.change.path == b"changed"]
         assert fd is not None
@@ -268,7 +268,7 @@ def test_a_file_that_a_program_waits_to_open_when_it_would_be_deleted_goes_back(
             time.sleep(0.001)
         return real(self)
 
-    monkeypatch.setattr(Rubbish, "drop", drop)
+    monkeypatch.setattr(DisplacedFiles, "drop", drop)
     result = workspace.restore(first)
     is_restored.set()
     writer.join()
@@ -287,13 +287,13 @@ def test_without_room_for_its_descriptor_a_file_is_looked_at_again_before_it_is_
     for name in ("r0", "r1"):
         (project / name).write_bytes(b"one")
     parent = os.open(project, os.O_RDONLY)
-    with Freeing() as freeing:
+    with DeferredUnlink() as freeing:
         freeing.most = 0
-        rubbish = Rubbish(freeing)
+        rubbish = DisplacedFiles(freeing)
         for name in (b"r0", b"r1"):
-            assert rubbish.take(Change(name, entry(b"one"), None), Slot(parent, name)) is None
+            assert rubbish.accept(Change(name, entry(b"one"), None), Slot(parent, name)) is None
         with (project / "r0").open("a"):
-            kept = list(rubbish.drop())
+            kept = list(rubbish.delete_all())
     os.close(parent)
     assert [(each.change.path, each.reason) for each in kept] == [(b"r0", leases.reason_to_leave())]
     assert os.listdir(project) == ["r0"]

@@ -295,8 +295,8 @@ MOMENTS = [
     ("exchange", 1, False),
     ("exchange", 1, True),
     ("exchange", 2, True),
-    ("looks_like", 3, True),
-    ("looks_like", 5, False),
+    ("content_matches", 3, True),
+    ("content_matches", 5, False),
     ("move_if_free", 1, False),
     ("move_if_free", 1, True),
 ]

@@ -26,8 +26,8 @@ from mulligan.core.tree import Tree, decode, join
 from mulligan.workspace.trust import accept, rule_files
 from mulligan.worktree.scan import tree_builder
 from mulligan.worktree.scan.classify import Limits
-from mulligan.worktree.scan.scanner import Scan
-from mulligan.worktree.scan.stat_cache import Cache
+from mulligan.worktree.scan.scanner import Scanner
+from mulligan.worktree.scan.stat_cache import StatCache
 
 IS_ROOT = os.geteuid() == 0
 
@@ -264,10 +264,10 @@ class Sink:
         return decode(self.kept[id])
 
 
-def look(root: Path, sink: Sink, cache: Cache) -> dict[str, bytes]:
+def look(root: Path, sink: Sink, cache: StatCache) -> dict[str, bytes]:
     """One look; the files that it found."""
-    scan = Scan(os.fsencode(root), cache, sink, limits=Limits())
-    scan.full()
+    scan = Scanner(os.fsencode(root), cache, sink, limits=Limits())
+    scan.scan_all()
     assert cache.root is not None
     made = tree_builder.build(cache.root, sink.load, lambda data, *_: sink.put(data), 1 << 30)
     assert made.tree in sink.kept
@@ -286,7 +286,7 @@ def test_files_that_vanish_while_they_are_looked_at_fail_nothing(project: Path) 
     names = [f"d{number % 7}/file {number}" for number in range(120)]
     write(project, *names)
     (project / "link").symlink_to("d0")
-    cache = Cache()
+    cache = StatCache()
 
     def vanish() -> None:
         for number in range(0, 7, 2):
@@ -309,7 +309,7 @@ def test_files_that_become_something_else_while_they_are_looked_at_fail_nothing(
     write(project, *(f"file {number:03}" for number in range(100)), "d/x", "e/y")
     write(tmp_path, "outside/x")
     (tmp_path / "secret").write_text("not of this project")
-    cache = Cache()
+    cache = StatCache()
 
     def turn() -> None:
         for number in range(0, 100, 3):
@@ -338,7 +338,7 @@ def test_files_that_become_something_else_while_they_are_looked_at_fail_nothing(
 def test_a_file_that_is_written_while_it_is_read_is_read_again(project: Path) -> None:
     large = project / "large"
     large.write_bytes(b"a" * (1 << 21))
-    cache = Cache()
+    cache = StatCache()
 
     def edit() -> None:
         large.write_bytes(b"b" * (1 << 21))

@@ -32,7 +32,7 @@ from mulligan.errors import NotFound, UsageError
 from mulligan.journal import append, sessions
 from mulligan.journal.append import Appender
 from mulligan.workspace.search import search as searching
-from mulligan.workspace.search.search import Found, rebuild, search, search_everywhere
+from mulligan.workspace.search.search import SearchResult, rebuild, search, search_everywhere
 from mulligan.workspace.workspace import Workspace, open_workspace
 
 IDS = (f"{os.getpid()}-{number}" for number in itertools.count())
@@ -62,7 +62,7 @@ def say(text: str, **values: Any) -> NewEntry:
     return NewEntry(USER_INPUT, text, **values)
 
 
-def entries(found: Found) -> list[str]:
+def entries(found: SearchResult) -> list[str]:
     return [hit.entry for hit in found.hits]
 
 
@@ -203,7 +203,7 @@ def test_of_equals_the_newest_is_first_whichever_session_it_is_in(workspace: Wor
 def test_of_very_many_equals_the_newest_are_first_whichever_session_they_are_in(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "CHUNK", 10)
+    monkeypatch.setattr(searching, "CHUNK_ENTRIES", 10)
     numbers = [record(workspace, say("word")) for _ in range(6)]
     for turn in range(40):
         record(workspace, say("word"), session=numbers[turn * turn % 6])
@@ -533,7 +533,7 @@ def test_a_hit_names_the_nearest_checkpoint_on_its_own_path(workspace: Workspace
         say("leaf six", id="e7"),
         say("leaf seven", id="e8", parent="e1"),
         say("leaf eight", id="e9", parent="e7", checkpoint=third),
-        say("leaf nine", id="e10", parent="e7", aside=True),
+        say("leaf nine", id="e10", parent="e7", off_path=True),
         say("leaf ten", id="e11", parent=None),
     )
     record(workspace, say("leaf elsewhere", id="x1"))

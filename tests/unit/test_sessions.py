@@ -173,19 +173,19 @@ def test_a_path_through_very_many_branches_is_read_and_forked(
 
 
 def shape(branches: list[Branch]) -> list[tuple[str, str, str | None, int, bool]]:
-    return [(b.first.id, b.last.id, b.springs_from, b.entries, b.active) for b in branches]
+    return [(b.first.id, b.last.id, b.parent_entry, b.entries, b.active) for b in branches]
 
 
 def test_branches_are_the_unforked_stretches_of_the_tree(
     workspace: Workspace, session: str
 ) -> None:
     def say(id: str, parent: str | None, *, aside: bool = False) -> NewEntry:
-        return NewEntry("user_input", id=id, parent=parent, aside=aside)
+        return NewEntry("user_input", id=id, parent=parent, off_path=aside)
 
     workspace.append(session, say("a", None), say("b", "a"), say("c", "b"))
     assert shape(workspace.branches(session)) == [("a", "c", None, 3, True)]
     workspace.append(session, say("x", "b"), say("y", "x"), say("z", "c"))
-    workspace.append(session, say("s1", "z", aside=True), say("s2", "s1", aside=True))
+    workspace.append(session, say("s1", "z", off_path=True), say("s2", "s1", aside=True))
     workspace.append(session, say("d", "z"), say("r", None))
     assert shape(workspace.branches(session)) == [
         ("a", "d", None, 5, False),
@@ -201,7 +201,7 @@ def test_branches_are_the_unforked_stretches_of_the_tree(
 
 def test_an_entry_aside_does_not_move_the_leaf(workspace: Workspace, session: str) -> None:
     (main,) = workspace.append(session, NewEntry("user_input"))
-    (aside,) = workspace.append(session, NewEntry("assistant_output", aside=True))
+    (aside,) = workspace.append(session, NewEntry("assistant_output", off_path=True))
     assert aside.parent == main.id and workspace.session(session).leaf == main.id
     (then,) = workspace.append(session, NewEntry("assistant_output"))
     assert then.parent == main.id and then.branch == main.branch

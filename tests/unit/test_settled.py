@@ -12,7 +12,7 @@ import pytest
 
 import mulligan
 from mulligan.worktree.scan import racy as module
-from mulligan.worktree.scan.racy import is_racy, settled
+from mulligan.worktree.scan.racy import is_racy, racy_cutoff
 
 SECOND = 1_000_000_000
 MOMENT = 1_700_000_000 * SECOND + 123_456_789
@@ -47,7 +47,7 @@ def test_no_change_carries_a_time_from_before_things_were_settled(tmp_path: Path
     device = file.stat().st_dev
     with file.open("r+b", buffering=0) as open_file:
         for number in range(20_000):
-            moment = settled(device)
+            moment = racy_cutoff(device)
             open_file.write(b"%05d" % number)
             open_file.seek(0)
             # Asked for only now and then: systems stamp more finely what somebody has looked at.
@@ -61,17 +61,17 @@ def test_on_a_disk_of_its_own_things_are_settled_by_the_clock_that_files_are_sta
 ) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: pytest.fail("that is another clock"))
     disk = os.makedev(8, 1)
-    first = settled(disk)
-    assert 0 <= settled(disk) - first < 60 * SECOND
+    first = racy_cutoff(disk)
+    assert 0 <= racy_cutoff(disk) - first < 60 * SECOND
 
 
 def test_elsewhere_a_clock_that_cannot_be_asked_is_given_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: MOMENT)
-    assert settled(os.makedev(0, 45)) == MOMENT - module.UNKNOWN_CLOCK
+    assert racy_cutoff(os.makedev(0, 45)) == MOMENT - module.UNKNOWN_CLOCK
     monkeypatch.setattr(module, "_TICK", 0)
-    assert settled(os.makedev(8, 1)) == MOMENT - module.UNKNOWN_CLOCK
+    assert racy_cutoff(os.makedev(8, 1)) == MOMENT - module.UNKNOWN_CLOCK
 
 
 def test_a_clock_that_is_not_there_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def damage(store: Store, id: bytes) -> None:
 
 
 def damaged_among(store: Store, *ids: bytes) -> list[bytes]:
-    return store.damaged_among(ids, store.expect(ids))
+    return store.damaged_among(ids, store.prefetch(ids))
 
 
 class Reading(Store):
@@ -57,7 +57,7 @@ def store(tmp_path: Path) -> Iterator[Reading]:
 def test_what_was_just_written_is_not_read_again(store: Reading) -> None:
     first = put(store, FIRST)
     second = put(store, SECOND, base=first)
-    store.forget_kept()
+    store.clear_cache()
     store.read.clear()
     assert damaged_among(store, first, second) == []
     assert store.read == []
@@ -68,7 +68,7 @@ def test_what_was_read_once_is_not_read_again(tmp_path: Path, store: Reading) ->
     other = Reading(store.directory)
     assert damaged_among(other, first) == []
     assert other.read == [first]
-    other.forget_kept()
+    other.clear_cache()
     assert damaged_among(other, first) == []
     assert other.read == [first]
     other.close()
@@ -115,9 +115,9 @@ def test_what_is_not_listed_is_damaged(store: Reading) -> None:
 
 
 def test_only_so_much_is_remembered(store: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mulligan.store.verified_cache.MOST", 2)
+    monkeypatch.setattr("mulligan.store.verified_cache.MAX_RECORDS", 2)
     ids = [put(store, os.urandom(200)) for _ in range(7)]
-    store.forget_kept()
+    store.clear_cache()
     store.read.clear()
     assert damaged_among(store, *ids) == []
     # Not all at once: the newest, and as many as are remembered of those before them.

@@ -209,7 +209,7 @@ def test_a_writer_abandoned_by_an_error_leaves_an_empty_store_empty(
 def test_a_writer_goes_on_to_the_next_pack_when_one_is_full(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "PACK_LIMIT", 10_000)
+    monkeypatch.setattr(writing, "MAX_PACK_BYTES", 10_000)
     contents = [noise.randbytes(4000) for _ in range(9)]
     ids = put(store, *contents)
     assert len(packs(store)) > 2
@@ -343,9 +343,9 @@ def test_a_dry_run_frees_nothing(store: Store, noise: random.Random) -> None:
 def test_gc_run_twice_changes_nothing_the_second_time(store: Store, noise: random.Random) -> None:
     kept, _gone = put(store, noise.randbytes(9000), noise.randbytes(9000))
     collect(store, roots(kept))
-    before, generation = packs(store), store.index.glance().generation
+    before, generation = packs(store), store.index.summary().generation
     assert collect(store, roots(kept)).removed == 0
-    assert (packs(store), store.index.glance().generation) == (before, generation)
+    assert (packs(store), store.index.summary().generation) == (before, generation)
 
 
 def test_a_delta_can_be_read_after_its_base_was_collected(
@@ -366,7 +366,7 @@ def test_a_delta_can_be_read_after_its_base_was_collected(
 def test_a_delta_can_be_read_after_its_base_in_another_pack_was_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "PACK_LIMIT", 1000)
+    monkeypatch.setattr(writing, "MAX_PACK_BYTES", 1000)
     content = noise.randbytes(50_000)
     [base] = put(store, content)
     versions = [content + b"!" * number for number in range(1, 4)]
@@ -384,7 +384,7 @@ def test_deltas_survive_one_collection_after_another(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each time the oldest versions go; bases then lie in newer packs than their deltas."""
-    monkeypatch.setattr(writing, "PACK_LIMIT", 30_000)
+    monkeypatch.setattr(writing, "MAX_PACK_BYTES", 30_000)
     content = noise.randbytes(20_000)
     versions: dict[bytes, bytes] = {}
     base: bytes | None = None
@@ -427,39 +427,39 @@ def test_gc_frees_nothing_while_something_reachable_is_missing(
 def test_the_generation_counts_removals_and_nothing_else(
     store: Store, noise: random.Random
 ) -> None:
-    start = store.index.glance().generation
+    start = store.index.summary().generation
     kept, _gone = put(store, b"kept", noise.randbytes(9000))
     collect(store, roots(kept), dry_run=True)
-    assert store.index.glance().generation == start
+    assert store.index.summary().generation == start
     collect(store, roots(kept))
-    assert store.index.glance().generation > start
+    assert store.index.summary().generation > start
 
 
 def test_a_collection_that_is_killed_has_counted_what_it_removed(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [kept, gone] = put(store, noise.randbytes(3000), noise.randbytes(3000))
-    start = store.index.glance().generation
+    start = store.index.summary().generation
 
     class Killed(BaseException):
         pass
 
     def killed() -> None:
-        if store.index.glance().doomed:
+        if store.index.summary().pending_delete:
             raise Killed
 
     monkeypatch.setattr(store.index, "bury", killed)
     with pytest.raises(Killed):
         collect(store, roots(kept))
     assert not store.has(gone)
-    assert store.index.glance().generation != start
+    assert store.index.summary().generation != start
 
 
 def test_a_collection_that_is_killed_leaves_nothing_listed_that_cannot_be_read(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else it would be taken for stored when somebody puts it again."""
-    monkeypatch.setattr(writing, "PACK_LIMIT", 30_000)
+    monkeypatch.setattr(writing, "MAX_PACK_BYTES", 30_000)
     version = noise.randbytes(20_000)
     [base] = put(store, version)
     [delta] = put(store, changed := b"!" + version[1:], base=base)
@@ -501,7 +501,7 @@ def test_a_reader_that_knew_where_a_delta_lay_finds_it_after_its_base_was_collec
         versions.append(b"%d" % number + versions[-1][1:])
         ids += put(store, versions[-1], base=ids[-1])
     reader = Store(store.directory)
-    reader.expect(ids[-1:])
+    reader.prefetch(ids[-1:])
     collect(store, roots(ids[-1]))
     assert reader.get(ids[-1]) == versions[-1]
     assert reader.damaged(ids[-1]) == []
@@ -513,14 +513,14 @@ def test_an_index_that_was_deleted_is_not_believed_by_those_who_have_it_open(
 ) -> None:
     kept, content = noise.randbytes(3000), noise.randbytes(3000)
     ids = put(store, kept, content)
-    generation = store.index.glance().generation
+    generation = store.index.summary().generation
     for path in Path(store.directory).glob("index.sqlite*"):
         path.unlink()
     other = Store(store.directory)
     collect(other, roots(ids[0]))
     assert put(store, content) == ids[1:]
-    assert store.index.glance().generation != generation
-    other.tidy()
+    assert store.index.summary().generation != generation
+    other.repair()
     assert [other.get(id) for id in ids] == [kept, content]
     other.close()
     assert_clean(store, *ids)
@@ -545,7 +545,7 @@ def test_a_pack_that_another_has_deleted_is_let_go_of(store: Store, noise: rando
 def test_readers_go_on_while_packs_are_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "PACK_LIMIT", 200_000)
+    monkeypatch.setattr(writing, "MAX_PACK_BYTES", 200_000)
     contents = [noise.randbytes(5000) for _ in range(60)]
     large = noise.randbytes(2 * MIB)
     ids = put(store, *contents)
@@ -586,7 +586,7 @@ def test_a_reader_of_another_process_is_right_after_the_last_pack_was_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may hold packs open that are deleted by now; new ones must not be taken for them."""
-    monkeypatch.setattr(writing, "PACK_LIMIT", 3000)
+    monkeypatch.setattr(writing, "MAX_PACK_BYTES", 3000)
     reader = Store(store.directory)
     first, second, third = (noise.randbytes(4000) for _ in range(3))
     [kept] = put(store, first)
@@ -713,7 +713,7 @@ def test_what_is_listed_already_is_remembered_as_it_was_listed_first(
 def test_no_more_is_remembered_than_there_is_room_for(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "RECENT", 10)
+    monkeypatch.setattr(indexing, "CACHED_RECORDS", 10)
     ids = [id for _ in range(5) for id in put(store, *[noise.randbytes(90) for _ in range(7)])]
     for _ in range(2):
         assert known(store, *ids) == set(ids)

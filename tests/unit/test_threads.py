@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from mulligan.worktree.fs import background
-from mulligan.worktree.fs.background import SOON, Beside, quick_turns
+from mulligan.worktree.fs.background import POLL_SECONDS, BackgroundTask, short_switch_interval
 
 
 def test_turns_are_quick_for_a_while() -> None:
     interval = sys.getswitchinterval()
-    with quick_turns():
-        assert sys.getswitchinterval() == pytest.approx(SOON)
+    with short_switch_interval():
+        assert sys.getswitchinterval() == pytest.approx(POLL_SECONDS)
     assert sys.getswitchinterval() == interval
 
 
@@ -29,7 +29,7 @@ def test_work_is_done_by_another_thread_and_once() -> None:
         by.append(threading.get_ident())
         begun.set()
 
-    work = Beside(note)
+    work = BackgroundTask(note)
     work.start()
     begun.wait()
     work.wait()
@@ -47,7 +47,7 @@ def test_whoever_waits_waits_for_the_end() -> None:
         may_end.wait()
         done.append(True)
 
-    work = Beside(slow)
+    work = BackgroundTask(slow)
     work.start()
     begun.wait()
     assert not work.is_over
@@ -67,7 +67,7 @@ def test_what_no_thread_has_begun_is_done_by_whoever_waits(
     monkeypatch.setattr(background, "start_new_thread", start)
     monkeypatch.setattr(background, "_starting", set())
     by: list[int] = []
-    work = Beside(lambda: by.append(threading.get_ident()))
+    work = BackgroundTask(lambda: by.append(threading.get_ident()))
     work.start()
     assert by == []
     work.wait()
@@ -78,7 +78,7 @@ def test_a_thread_that_comes_late_finds_nothing_to_do(monkeypatch: pytest.Monkey
     late: list[Callable[[], Any]] = []
     monkeypatch.setattr(background, "start_new_thread", lambda work, _: late.append(work) or 0)
     done: list[bool] = []
-    work = Beside(lambda: done.append(True))
+    work = BackgroundTask(lambda: done.append(True))
     work.start()
     work.wait()
     thread = threading.Thread(target=late[0])
@@ -94,7 +94,7 @@ def test_an_interrupt_does_not_leave_a_thread_behind(monkeypatch: pytest.MonkeyP
         begun.set()
         end.wait()
 
-    work = Beside(slow)
+    work = BackgroundTask(slow)
     work.start()
     begun.wait()
     interrupts = iter([KeyboardInterrupt, KeyboardInterrupt])
@@ -120,7 +120,7 @@ def test_an_interrupt_of_whoever_does_it_is_raised_and_it_is_over() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    work = Beside(interrupted)
+    work = BackgroundTask(interrupted)
     with pytest.raises(KeyboardInterrupt):
         work.wait()
     assert work.is_over
@@ -136,7 +136,7 @@ def test_work_that_fails_is_over_and_says_so(monkeypatch: pytest.MonkeyPatch) ->
         begun.set()
         raise MemoryError
 
-    work = Beside(fail)
+    work = BackgroundTask(fail)
     work.start()
     begun.wait()
     work.wait()

@@ -196,7 +196,7 @@ def test_a_turn_that_was_undone_and_done_again_in_between_ends_with_all_that_it_
     workspace.discard(paths=["gone"])
     step = workspace.end_turn(session)
     assert (step.added, step.modified, step.deleted) == ((), ("a",), ())
-    workspace.undo(further=False)
+    workspace.undo(past_idle_turn=False)
     assert (project / "gone").exists()
 
 

@@ -11,7 +11,7 @@ import pytest
 import mulligan
 from mulligan import Workspace
 from mulligan.worktree.scan import scanner
-from mulligan.worktree.scan.scanner import Scan
+from mulligan.worktree.scan.scanner import Scanner
 
 
 @pytest.fixture
@@ -48,13 +48,13 @@ def workspace(root: Path) -> Iterator[Workspace]:
 def full(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Grows with each full scan."""
     found: list[bool] = []
-    original = Scan.full
+    original = Scanner.scan_all
 
-    def noted(self: Scan) -> None:
+    def noted(self: Scanner) -> None:
         found.append(True)
         original(self)
 
-    monkeypatch.setattr(scanner.Scan, "full", noted)
+    monkeypatch.setattr(scanner.Scanner, "full", noted)
     return found
 
 

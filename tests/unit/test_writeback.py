@@ -17,9 +17,9 @@ import pytest
 
 from mulligan.store.index import PackIndex
 from mulligan.store.packs import RAW, Record
-from mulligan.store.wal_checkpointer import LOG_PAGES
+from mulligan.store.wal_checkpointer import CHECKPOINT_PAGES
 
-ROWS, MANY = 40_000, 2 * LOG_PAGES
+ROWS, MANY = 40_000, 2 * CHECKPOINT_PAGES
 
 
 def records(start: int, count: int = MANY) -> list[Record]:
@@ -104,7 +104,7 @@ def test_without_a_thread_everything_is_in_the_log_and_the_next_commit_tries_aga
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         index.add(records(0), {1: 1})
-    assert log_pages(tmp_path) > LOG_PAGES
+    assert log_pages(tmp_path) > CHECKPOINT_PAGES
     assert index.count()[0] == ROWS + MANY
     index.add(records(MANY, 1), {1: 2})
     index._write_back.finish()

@@ -68,7 +68,7 @@ export interface Entry {
   model: string | null;
   checkpoint: string | null;
   is_compacted: boolean;
-  aside: boolean;
+  off_path: boolean;
   label: string | null;
   branch: number;
 }
@@ -88,7 +88,7 @@ export interface Conversation {
 export interface Branch {
   first: Entry;
   last: Entry;
-  springs_from: string | null;
+  parent_entry: string | null;
   entries: number;
   active: boolean;
 }
@@ -356,7 +356,7 @@ export interface Finding {
   level: string;
   subject: string;
   message: string;
-  mend: string | null;
+  fix: string | null;
 }
 
 export interface SettingsRow {

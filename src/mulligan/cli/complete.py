@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
-SHOWN = 200
+MAX_COMPLETIONS = 200
 Names = list[tuple[str, str]]
 """Each with what is said about it."""
 
@@ -24,7 +24,7 @@ def checkpoint_names(
     from mulligan.journal.checkpoints import NOT_TAKEN
 
     def found(workspace: Workspace) -> Names:
-        listed = workspace.log(SHOWN)
+        listed = workspace.log(MAX_COMPLETIONS)
         taken = [each for each in listed if each.kind not in NOT_TAKEN]
         names = [(f"@{place or ''}", each) for place, each in enumerate(taken[:10])]
         names += [(each.id, each) for each in listed]
@@ -39,7 +39,7 @@ def session_names(
     """The sessions whose names begin so."""
 
     def found(workspace: Workspace) -> Names:
-        listed = workspace.sessions(limit=SHOWN).sessions
+        listed = workspace.sessions(limit=MAX_COMPLETIONS).sessions
         names = [(f"@{place or ''}", each.title) for place, each in enumerate(listed[:10])]
         return names + [(each.id, each.title or each.agent) for each in listed]
 

@@ -206,7 +206,7 @@ class Command(click.Command):
         _write_examples(self.epilog or "", formatter)
 
 
-class Nested(click.Group):
+class CommandGroup(click.Group):
     """A command that has commands of its own."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mulligan.clock import now_ns
-from mulligan.core.coverage import Coverage, raw, text
+from mulligan.core.coverage import Coverage, decode_path, encode_path
 from mulligan.core.invisible import escape_invisible
 from mulligan.core.times import nanoseconds
 
@@ -220,7 +220,7 @@ def plural(number: int, word: str) -> str:
 def uncovered(coverage: Coverage, limit: int | None = None) -> list[str]:
     """A line for each path that is not covered."""
     lines = [
-        f"  not covered: {shown(text(path)) or 'everything else'} {reason}"
+        f"  not covered: {shown(decode_path(path)) or 'everything else'} {reason}"
         for path, reason in coverage.skipped[:limit]
     ]
     rest = len(coverage.skipped) - len(lines)
@@ -238,7 +238,7 @@ def _not_in_effect(coverage: Coverage, limit: int | None) -> list[str]:
     lines = []
     for path, reason, broken in told[:limit]:
         way = "" if broken else "; `mulligan trust` shows it, and accepts it"
-        lines.append(f"  not in effect: {shown(text(path))} {shown(reason)}{way}")
+        lines.append(f"  not in effect: {shown(decode_path(path))} {shown(reason)}{way}")
     rest = len(told) - len(lines)
     return [*lines, f"  … and {rest:,} more; see `mulligan trust`."] if rest else lines
 
@@ -292,7 +292,7 @@ def tame(line: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in raw(character))
+    return "".join(f"\\x{byte:02x}" for byte in encode_path(character))
 
 
 _CONTROLS = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -71,14 +71,16 @@ class Coverage(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         return {
             "complete": self.complete,
-            "skipped": [{"path": text(path), "reason": reason} for path, reason in self.skipped],
+            "skipped": [
+                {"path": decode_path(path), "reason": reason} for path, reason in self.skipped
+            ],
             "excluded": [
-                {"path": text(path), "files": files, "reason": reason}
+                {"path": decode_path(path), "files": files, "reason": reason}
                 for path, files, reason in self.excluded
             ],
             "guarded": self.guarded,
             "passed_over": [
-                {"path": text(path), "reason": reason, "broken": broken}
+                {"path": decode_path(path), "reason": reason, "broken": broken}
                 for path, reason, broken in self.passed_over
             ],
         }
@@ -102,13 +104,14 @@ def _encoded(coverage: Coverage) -> bytes:
 def _decoded(data: bytes) -> Coverage:
     found = json.loads(data)
     return Coverage(
-        tuple(Skipped(raw(each["path"]), each["reason"]) for each in found["skipped"]),
+        tuple(Skipped(encode_path(each["path"]), each["reason"]) for each in found["skipped"]),
         tuple(
-            Excluded(raw(each["path"]), each["files"], each["reason"]) for each in found["excluded"]
+            Excluded(encode_path(each["path"]), each["files"], each["reason"])
+            for each in found["excluded"]
         ),
         found.get("guarded", 0),
         tuple(
-            PassedOver(raw(each["path"]), each["reason"], each["broken"])
+            PassedOver(encode_path(each["path"]), each["reason"], each["broken"])
             for each in found.get("passed_over", ())
         ),
     )
@@ -128,12 +131,12 @@ def make(
     )
 
 
-def text(path: bytes) -> str:
+def decode_path(path: bytes) -> str:
     """A path for people and JSON; bytes that are not UTF-8 become lone surrogates."""
     return path.decode("utf-8", "surrogateescape")
 
 
-def raw(path: str) -> bytes:
+def encode_path(path: str) -> bytes:
     """The reverse of `text`; raises `UsageError` for half a character that is no byte."""
     try:
         return path.encode("utf-8", "surrogateescape")
@@ -147,15 +150,15 @@ def usable(path: str) -> str:
     """The path, if the system can have one of that name; else raises `UsageError`."""
     if "\0" in path:
         raise UsageError(f"{path!a} holds a NUL, and no path does.")
-    raw(path)
+    encode_path(path)
     return path
 
 
-def legible(content: bytes) -> str:
+def decode_lossy(content: bytes) -> str:
     """What a file holds, for JSON and for reading; bytes that are not UTF-8 become marks."""
     return content.decode("utf-8", "replace")
 
 
-def words(given: str) -> str:
+def storable(given: str) -> str:
     """What somebody said, as text that can be stored: half a character becomes a mark."""
     return given if given.isascii() else given.encode("utf-8", "replace").decode()

@@ -24,10 +24,10 @@ Range = tuple[int, int, int, int]
 Run = tuple[int, int, int]
 
 BINARY_PROBE = 8192
-WORK = 2_000_000  # steps for one difference, about half a second
-WINDOW = 256  # the most edits that one Myers window may hold
+MAX_DIFF_STEPS = 2_000_000  # steps for one difference, about half a second
+MAX_WINDOW_EDITS = 256  # the most edits that one Myers window may hold
 SECOND_LOOK = 100  # the most edits searched for when patience found three times as many
-SLIDE = 1000  # the most lines that a group is moved for readability
+MAX_SLIDE_LINES = 1000  # the most lines that a group is moved for readability
 
 
 def split_lines(data: bytes) -> list[bytes]:
@@ -192,7 +192,7 @@ def _equal_runs(a: list[int], b: list[int]) -> list[Run]:
     runs = sorted(search.runs)
     # One unique line that moved over many repeated ones misleads an anchor search.
     edits = len(a) + len(b) - 2 * sum(length for _, _, length in runs)
-    shorter = _shortest(a, b, 0, 0, min(edits // 3, SECOND_LOOK), WORK // 20)
+    shorter = _shortest(a, b, 0, 0, min(edits // 3, SECOND_LOOK), MAX_DIFF_STEPS // 20)
     if shorter.i == len(a) and shorter.j == len(b):
         return shorter.runs
     return runs
@@ -205,7 +205,7 @@ class _Search:
         self.a = a
         self.b = b
         self.runs: list[Run] = []
-        self.work = WORK + 8 * (len(a) + len(b))
+        self.work = MAX_DIFF_STEPS + 8 * (len(a) + len(b))
 
     def patience(self) -> None:
         """Splits at anchors, with a list of gaps still to do instead of recursion."""
@@ -257,7 +257,7 @@ class _Search:
         del a[len(a) - tail :], b[len(b) - tail :]
         i = j = head
         # A window of n edits costs about n * n / 2 steps and leaves at least n lines behind.
-        window = max(16, min(WINDOW, self.work // size))
+        window = max(16, min(MAX_WINDOW_EDITS, self.work // size))
         while i < len(a) and j < len(b) and self.work > 0:
             found = _shortest(a, b, i, j, window, self.work)
             self.work -= found.work
@@ -384,7 +384,7 @@ def _slide(ranges: list[Range], old: Sequence[bytes], new: Sequence[bytes]) -> l
             continue
         room_up = old_start - (done[-1][1] if done else 0)
         up = 0
-        while up < min(room_up, SLIDE) and lines[start - up - 1] == lines[end - up - 1]:
+        while up < min(room_up, MAX_SLIDE_LINES) and lines[start - up - 1] == lines[end - up - 1]:
             up += 1
         if done and up == room_up:
             before = done.pop()
@@ -392,7 +392,7 @@ def _slide(ranges: list[Range], old: Sequence[bytes], new: Sequence[bytes]) -> l
             continue
         room_down = (todo[-1][0] if todo else len(old)) - old_end
         down = 0
-        while down < min(room_down, SLIDE) and lines[start + down] == lines[end + down]:
+        while down < min(room_down, MAX_SLIDE_LINES) and lines[start + down] == lines[end + down]:
             down += 1
         if todo and down == room_down:
             after = todo.pop()

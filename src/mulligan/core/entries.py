@@ -42,7 +42,7 @@ class NewEntry(NamedTuple):
     """An entry that is about to be appended.
 
     `parent` is the id of another entry of the session, `LEAF`, or `None` for a new root. An entry
-    that is `aside` (a sub-agent's, say) does not become the leaf. Without a time it gets the
+    that is `off_path` (a sub-agent's, say) does not become the leaf. Without a time it gets the
     present one; times only ever increase within a session. `data` depends on the type:
 
     - tool_call: `name, input, output?, status, duration?` (milliseconds), and `call`, the agent's
@@ -64,4 +64,4 @@ class NewEntry(NamedTuple):
     checkpoint: str | None = None
     plan_item: str | None = None
     is_compacted: bool = False
-    aside: bool = False
+    off_path: bool = False

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, Self
 from mulligan.core.hook_kinds import KINDS
 
 
-class Happening(NamedTuple):
+class HookEvent(NamedTuple):
     """One event of an agent. What it does not say is `None`.
 
     `text` is the prompt, or the agent's last words; `input` is what a tool was given, and `paths`
-    are files that it is to write, or has written. `aside` is what a sub-agent does. `log` is where
-    the agent keeps its own account of the session, `part` the session within it if it holds
+    are files that it is to write, or has written. A sub-agent's events are `off_path`. `log` is
+    where the agent keeps its own account of the session, `part` the session within it if it holds
     several. `id` names the event, so that it is recorded once though it is told twice.
     """
 
@@ -33,7 +33,7 @@ class Happening(NamedTuple):
     part: str = ""
     process: int | None = None
     input: Any = None
-    aside: bool = False
+    off_path: bool = False
     id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Happening(NamedTuple):
         return cls(**given)
 
 
-class Told(NamedTuple):
+class HookReply(NamedTuple):
     """What there is to say after a happening: to the agent, and to its user."""
 
     to_agent: str | None = None

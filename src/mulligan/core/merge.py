@@ -24,21 +24,21 @@ from mulligan.core.hunks import Hunk, hunks
 Span = tuple[int, int]
 
 
-class Folded(NamedTuple):
+class MergedContent(NamedTuple):
     """A content with somebody's changes in it, and the changes that found no place there."""
 
     content: bytes
-    left: tuple[Hunk, ...]
+    unplaced: tuple[Hunk, ...]
 
 
-def fold(
+def merge_edits(
     base: bytes,
     before: bytes,
     after: bytes,
     *,
     pending: Sequence[Hunk] | None = None,
     edits: Sequence[Hunk] | None = None,
-) -> Folded:
+) -> MergedContent:
     """`base` with those changes from `before` to `after` that lie where `base` and `before` agree.
 
     `left` are the hunks of `hunks(before, after)` that overlap a difference of `base` and
@@ -52,9 +52,9 @@ def fold(
     `edits`. A three-way merge is `fold(ours, common, theirs)`.
     """
     if base == before:
-        return Folded(after, ())
+        return MergedContent(after, ())
     if after in (before, base):
-        return Folded(base, ())
+        return MergedContent(base, ())
     if pending is None:
         pending = hunks(base, before)
     if edits is None:
@@ -89,15 +89,15 @@ def fold(
         clashes = [clash for clash in clashes if not clash.is_undone(lines, after_lines)]
     # Only the last line of `after` can be without its end, so what is unfit comes last.
     left = [edit for clash in clashes for edit in clash.edits] + unfit
-    return Folded(b"".join(result), tuple(left))
+    return MergedContent(b"".join(result), tuple(left))
 
 
-def take_back(present: bytes, after: bytes, before: bytes) -> Folded:
+def take_back(present: bytes, after: bytes, before: bytes) -> MergedContent:
     """`present` without what led from `before` to `after`; what others did since stays.
 
     `left` are the hunks of `hunks(after, before)` that overlap what others did.
     """
-    return fold(present, after, before)
+    return merge_edits(present, after, before)
 
 
 def touched(of: Sequence[Hunk], by: Sequence[Hunk]) -> set[int]:

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 from mulligan.core.diff import is_binary, split_lines
 
-EXACT_PAIRS = 10_000  # pairs of paths with one content that are weighed against each other
-LARGEST = 1 << 20  # bytes of a text that is compared
-READ = 16 << 20  # bytes that one call reads
-PIECES = 2_000_000  # pieces that one call compares
-PIECE = 64  # bytes; long lines are compared in pieces, so that one edit does not hide the rest
+MAX_EXACT_PAIRS = 10_000  # pairs of paths with one content that are weighed against each other
+MAX_COMPARED_BYTES = 1 << 20  # bytes of a text that is compared
+MAX_READ_BYTES = 16 << 20  # bytes that one call reads
+MAX_COMPARED_PIECES = 2_000_000  # pieces that one call compares
+PIECE_BYTES = (
+    64  # bytes; long lines are compared in pieces, so that one edit does not hide the rest
+)
 
 
 class Candidate(NamedTuple):
@@ -76,7 +78,7 @@ def similar_renames(
                 pairs.append((a.name != b.name, -overlap, a.path, b.path, a, b))
     # The likely pairs come first, so that they are compared when the work runs out.
     pairs.sort(key=itemgetter(0, 1, 2, 3))
-    work = PIECES
+    work = MAX_COMPARED_PIECES
     scored: list[tuple[float, bool, int, bytes, bytes]] = []
     for renamed, _, old_path, new_path, a, b in pairs:
         work -= min(len(a.pieces), len(b.pieces))
@@ -111,7 +113,7 @@ def _pair_paths(olds: set[bytes], news: set[bytes]) -> list[tuple[bytes, bytes]]
 
 def _nearest(olds: list[bytes], news: list[bytes]) -> list[tuple[bytes, bytes]]:
     """The nearest pairs first; of thousands of equal files, simply in order of their paths."""
-    if len(olds) * len(news) > EXACT_PAIRS:
+    if len(olds) * len(news) > MAX_EXACT_PAIRS:
         return list(zip(olds, news, strict=False))
     pairs: dict[bytes, bytes] = {}
     used: set[bytes] = set()
@@ -143,7 +145,11 @@ def _most_promising(
     candidates: Iterable[Candidate], others: Iterable[Candidate], limit: int
 ) -> list[Candidate]:
     names = {_basename(other.path) for other in others}
-    texts = {candidate.path: candidate for candidate in candidates if 0 < candidate.size <= LARGEST}
+    texts = {
+        candidate.path: candidate
+        for candidate in candidates
+        if 0 < candidate.size <= MAX_COMPARED_BYTES
+    }
     return sorted(
         texts.values(),
         key=lambda candidate: (_basename(candidate.path) not in names, candidate.path),
@@ -163,11 +169,13 @@ class _Text:
         self.name = _basename(path)
         self.size = len(data)
         self.pieces = split_lines(data)
-        if max(map(len, self.pieces)) > PIECE:
-            long = [line for line in self.pieces if len(line) > PIECE]
-            self.pieces = [line for line in self.pieces if len(line) <= PIECE]
+        if max(map(len, self.pieces)) > PIECE_BYTES:
+            long = [line for line in self.pieces if len(line) > PIECE_BYTES]
+            self.pieces = [line for line in self.pieces if len(line) <= PIECE_BYTES]
             for line in long:
-                self.pieces += [line[at : at + PIECE] for at in range(0, len(line), PIECE)]
+                self.pieces += [
+                    line[at : at + PIECE_BYTES] for at in range(0, len(line), PIECE_BYTES)
+                ]
 
     def at_most(self, others: set[bytes]) -> float:
         """How similar this can be to any text that is made of these pieces."""
@@ -184,7 +192,7 @@ class _Texts:
 
     def __init__(self, read: Callable[[bytes], bytes | None]) -> None:
         self._read = read
-        self._left = READ // 2
+        self._left = MAX_READ_BYTES // 2
         self._known: dict[bytes, bytes | None] = {}
 
     def all(self, candidates: Iterable[Candidate]) -> list[_Text]:

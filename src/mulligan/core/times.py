@@ -6,11 +6,11 @@ larger things that a hook imports.
 
 from __future__ import annotations
 
-SECOND = 1_000_000_000
+NS_PER_SECOND = 1_000_000_000
 FIRST, LAST = -62_135_596_800, 253_402_300_799
 """The seconds that years of four digits have."""
 
-CLOCK_STEP_NS = 60 * SECOND
+CLOCK_STEP_NS = 60 * NS_PER_SECOND
 
 DAYS_BEFORE = 719_468
 """From the first of March of the year 0 to the epoch."""
@@ -19,7 +19,7 @@ IN_400_YEARS = 146_097
 
 def rfc3339(nanoseconds: int) -> str:
     """Nanoseconds since the epoch as `2026-11-15T12:00:00.000Z`."""
-    seconds, rest = divmod(nanoseconds, SECOND)
+    seconds, rest = divmod(nanoseconds, NS_PER_SECOND)
     if not FIRST <= seconds <= LAST:
         raise ValueError("The year of a time has four digits.")
     days, second = divmod(seconds, 86_400)
@@ -68,7 +68,7 @@ def _as_written_here(text: str) -> int | None:
         year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
         hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
         seconds = ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second
-        found = seconds * SECOND + int(text[20:23]) * 1_000_000
+        found = seconds * NS_PER_SECOND + int(text[20:23]) * 1_000_000
         return found if rfc3339(found) == text else None
     except ValueError:
         return None
@@ -99,4 +99,4 @@ def _as_written_anywhere(text: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     whole = moment.replace(microsecond=0)
-    return int(whole.timestamp()) * SECOND + moment.microsecond * 1_000
+    return int(whole.timestamp()) * NS_PER_SECOND + moment.microsecond * 1_000

@@ -35,7 +35,7 @@ IMPOSSIBLE = frozenset((b".", b"..", b".git"))
 _CANONICAL = re.compile(
     rb"(?:[fld] (?:0|[1-7][0-7]{0,3}) (?:0|[1-9][0-9]*) (?:0|[1-9][0-9]*) [0-9a-f]{64} [^/\0]+\0)*+"
 )
-SMALL = 1 << 16
+SMALL_TREE_BYTES = 1 << 16
 TREE_OVERHEAD_BYTES = 500
 _TOTALS = re.compile(rb"[fld] [0-7]+ ([0-9]+) ([0-9]+) [^\0]+\0")
 
@@ -111,7 +111,7 @@ class Tree:
         return TREE_OVERHEAD_BYTES + len(self.data) + before
 
     def get(self, name: bytes) -> Entry | None:
-        if len(self.data) < SMALL and b" " + name + b"\0" not in self.data:
+        if len(self.data) < SMALL_TREE_BYTES and b" " + name + b"\0" not in self.data:
             return None
         start, end = self._search(name)
         return _entry(self.data[start : end - 1]) if end > start else None
@@ -157,7 +157,7 @@ class Tree:
         """Where the record of a name begins and ends; if there is none, where it would begin."""
         data = self.data
         low, high = 0, len(data)
-        if high < SMALL:
+        if high < SMALL_TREE_BYTES:
             # Most directories are searched through sooner than one finds the middle of them.
             at = data.find(b" " + name + b"\0")
             start, end = data.rfind(b"\0", 0, max(at, 0)) + 1, at + len(name) + 2

@@ -59,7 +59,7 @@ def page(story: Story) -> Iterator[str]:
         inside = list(pieces(stretch.entries, story.changes_of))
         if not inside:
             continue
-        kind = "Beside the conversation" if stretch.aside else "Another way, not taken"
+        kind = "Beside the conversation" if stretch.off_path else "Another way, not taken"
         yield f'<details class="way">\n<summary>{kind}: {_text(opening(inside))}</summary>\n'
         for piece in inside:
             yield _shown(piece)

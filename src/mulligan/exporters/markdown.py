@@ -24,7 +24,7 @@ from mulligan.exporters.reading import (
 )
 from mulligan.exporters.records import FileChange, Story
 
-LONGEST: Final = 60
+MAX_TITLE_CHARACTERS: Final = 60
 """Lines of a tool's output; who needs all of them takes another format."""
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -51,7 +51,7 @@ def document(story: Story) -> Iterator[str]:
         inside = list(pieces(stretch.entries, story.changes_of))
         if not inside:
             continue
-        kind = "Beside the conversation" if stretch.aside else "Another way, not taken"
+        kind = "Beside the conversation" if stretch.off_path else "Another way, not taken"
         yield f"\n---\n\n# {kind}: {_escaped(opening(inside))}\n"
         for piece in inside:
             yield _shown(piece)
@@ -133,10 +133,10 @@ def _closed(text: str) -> str:
 
 def _cut(text: str) -> str:
     lines = text.rstrip("\n").splitlines()
-    if len(lines) <= LONGEST:
+    if len(lines) <= MAX_TITLE_CHARACTERS:
         return text
-    rest = len(lines) - LONGEST
-    return "\n".join([*lines[:LONGEST], f"… {rest:,} more lines"])
+    rest = len(lines) - MAX_TITLE_CHARACTERS
+    return "\n".join([*lines[:MAX_TITLE_CHARACTERS], f"… {rest:,} more lines"])
 
 
 def _code(text: str | None) -> str:

@@ -50,7 +50,7 @@ class Entry(Protocol):
     @property
     def is_compacted(self) -> bool: ...
     @property
-    def aside(self) -> bool: ...
+    def off_path(self) -> bool: ...
     @property
     def label(self) -> str | None: ...
     def as_json(self) -> dict[str, Any]: ...
@@ -71,10 +71,10 @@ ChangesOf = Callable[[Entry], Sequence[FileChange]]
 
 
 class Stretch(NamedTuple):
-    """Entries that are not on the way to the leaf: another way, or a sub-agent's, aside."""
+    """Entries that are not on the way to the leaf: another way, or a sub-agent's, off_path."""
 
     entries: Sequence[Entry]
-    aside: bool
+    off_path: bool
 
 
 class Story(NamedTuple):

@@ -30,7 +30,7 @@ import apsw
 
 from mulligan.importers.lines import LINE_LIMIT, open_log
 
-PATIENCE: Final = 2000  # milliseconds to wait for a lock
+BUSY_TIMEOUT_MS: Final = 2000  # milliseconds to wait for a lock
 NAME_LIMIT: Final = 1 << 20  # bytes of an id, a title or a path; of all others LINE_LIMIT
 STEPS_MIN: Final = 200_000_000  # of SQLite's virtual machine: some seconds
 STEPS_PER_BYTE: Final = 20
@@ -141,7 +141,7 @@ def _connection(path: str, mode: str) -> Iterator[apsw.Connection]:
     flags = apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_READWRITE
     name = f"file:{quote(os.fsencode(os.path.abspath(path)))}?{mode}"
     with closing(apsw.Connection(name, flags=flags)) as connection:
-        connection.set_busy_timeout(PATIENCE)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         for setting in (
             apsw.SQLITE_DBCONFIG_ENABLE_VIEW,
             apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER,

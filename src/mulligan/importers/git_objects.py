@@ -17,15 +17,15 @@ from functools import cached_property
 from hashlib import sha1
 from typing import BinaryIO, Final, NamedTuple
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.importers.folders import files_below, files_in
 from mulligan.importers.lines import LINE_LIMIT, open_log
 from mulligan.importers.records import Held
 from mulligan.importers.shapes import Untakeable
 
-PIECE: Final = 1 << 18
-FILES: Final = 1_000_000
-DEEPEST: Final = 200
+READ_BYTES: Final = 1 << 18
+MAX_FILES: Final = 1_000_000
+MAX_DEPTH: Final = 200
 NAME: Final = re.compile(r"[0-9a-f]{40}")
 
 _KINDS: Final = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
@@ -84,20 +84,20 @@ class Repository:
         pending = [(b"", tree)]
         while pending:
             folder, name = pending.pop()
-            if folder.count(b"/") > DEEPEST:
-                raise Untakeable(f"Tree {tree} is deeper than {DEEPEST} folders.")
+            if folder.count(b"/") > MAX_DEPTH:
+                raise Untakeable(f"Tree {tree} is deeper than {MAX_DEPTH} folders.")
             for mode, own, id in self._tree(name):
                 path = folder + own
                 count += 1
-                if count > FILES:
-                    raise Untakeable(f"Tree {tree} holds more than {FILES:,} files.")
+                if count > MAX_FILES:
+                    raise Untakeable(f"Tree {tree} holds more than {MAX_FILES:,} files.")
                 if mode == "40000":
                     pending.append((path + b"/", id))
                 elif mode in _FILES:
                     bits = 0o755 if mode == _EXECUTABLE else 0o644
-                    yield Held(text(path), id, bits, mode == _LINK)
+                    yield Held(decode_path(path), id, bits, mode == _LINK)
                 else:
-                    yield text(path)
+                    yield decode_path(path)
 
     def blob(self, name: str) -> Iterator[bytes]:
         """The content of a file, in pieces."""
@@ -163,7 +163,7 @@ class Repository:
                 found = Object(_KINDS[kind], size, _inflated(pack, start))
                 break
             differences.append(_joined(name, _inflated(pack, start)))
-            if deep >= DEEPEST or sum(map(len, differences)) > LINE_LIMIT:
+            if deep >= MAX_DEPTH or sum(map(len, differences)) > LINE_LIMIT:
                 raise Untakeable(f"Object {name} is too many differences deep.")
             if isinstance(base, int):
                 offset -= base
@@ -264,10 +264,10 @@ def _inflating(file: BinaryIO) -> Iterator[bytes]:
     stream = zlib.decompressobj()
     given = b""
     while not stream.eof:
-        given = stream.unconsumed_tail or file.read(PIECE)
+        given = stream.unconsumed_tail or file.read(READ_BYTES)
         if not given:
             raise zlib.error("ends early")
-        yield stream.decompress(given, PIECE)
+        yield stream.decompress(given, READ_BYTES)
 
 
 def _joined(name: str, pieces: Iterable[bytes]) -> bytes:

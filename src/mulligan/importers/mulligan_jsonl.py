@@ -148,5 +148,5 @@ def _entry(line: dict[str, Any], known: set[str]) -> NewEntry:
         checkpoint=_given(line.get("checkpoint")),
         plan_item=_given(line.get("plan_item")),
         is_compacted=line.get("is_compacted") is True,
-        aside=line.get("aside") is True,
+        off_path=line.get("off_path") is True,
     )

@@ -51,7 +51,7 @@ SESSION: Final = "session.json"
 TRANSCRIPT: Final = "transcript.jsonl"
 MANIFESTS: Final = ("manifests", os.path.join("snapshots", "manifests"))
 OBJECTS: Final = (os.path.join("snapshots", "objects"), "objects")
-PIECE: Final = 1 << 20
+READ_BYTES: Final = 1 << 20
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -126,7 +126,7 @@ def contents(source: Source) -> Content:
             raise Untakeable("Its content is not among the objects of YAAI.")
         whole = sha256()
         with open_log(path) as file:
-            while piece := file.read(PIECE):
+            while piece := file.read(READ_BYTES):
                 whole.update(piece)
                 yield piece
         if whole.hexdigest() != name:

@@ -14,17 +14,17 @@ from mulligan.errors import NotFound, UsageError
 from mulligan.journal.sessions import LATER
 
 MOVED_NANOSECONDS = 1_000_000_000
-LONGEST = 64 << 20
-LATEST = "9999-12-31T00:00:00.000Z"
+MAX_ENTRY_BYTES = 64 << 20
+LATEST_TIME = "9999-12-31T00:00:00.000Z"
 """Times after this leave no room for the ones that come after them."""
 
 
-class Place(NamedTuple):
+class EntryPosition(NamedTuple):
     """Where an entry is in its session's tree."""
 
     seq: int
     branch: int
-    aside: bool
+    off_path: bool
 
 
 class Appender:
@@ -66,36 +66,36 @@ class Appender:
         self._tips: dict[int, int] = {}
         self.names: dict[str, str] = {}
 
-    def append(self, entry: NewEntry) -> Place:
-        """Adds one entry; it becomes the leaf unless it is aside."""
+    def append(self, entry: NewEntry) -> EntryPosition:
+        """Adds one entry; it becomes the leaf unless it is off_path."""
         place = self._add(entry, self._parent(entry))
-        if not entry.aside:
+        if not entry.off_path:
             self.leaf = place
         return place
 
-    def append_to_branch(self, entry: NewEntry, of: Place) -> Place:
+    def append_to_branch(self, entry: NewEntry, of: EntryPosition) -> EntryPosition:
         """Adds one entry at the tip of a branch; the leaf stays."""
         return self._add(entry, self._place(self._tip(of.branch)))
 
-    def _add(self, entry: NewEntry, parent: Place | None) -> Place:
+    def _add(self, entry: NewEntry, parent: EntryPosition | None) -> EntryPosition:
         if entry.type not in TYPES:
             raise UsageError(f"There is no entry of type {entry.type!r}.")
         self.seq += 1
         moment, data = self._moment(entry)
         branch = self.seq
-        if parent is not None and parent.aside == entry.aside:
+        if parent is not None and parent.off_path == entry.off_path:
             branch = parent.branch if self._tip(parent.branch) == parent.seq else self.seq
-        place = Place(self.seq, branch, entry.aside)
+        place = EntryPosition(self.seq, branch, entry.off_path)
         number = (self._session << 32) | self.seq
         self._insert(
             "INSERT INTO entries (number, session, seq, id, parent, branch, type, created_at, "
-            "content, data, model, checkpoint, plan_item, is_compacted, aside) "
+            "content, data, model, checkpoint, plan_item, is_compacted, off_path) "
             "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 number, self._session, self.seq, _clean(entry.id) if entry.id else self._new_id(),
                 parent.seq if parent else None, branch, entry.type, moment, _clean(entry.content),
                 None if data is None else _dump(data), entry.model, entry.checkpoint,
-                entry.plan_item, entry.is_compacted, entry.aside,
+                entry.plan_item, entry.is_compacted, entry.off_path,
             ),
         )  # fmt: skip
         if entry.type == TOOL_CALL:
@@ -116,13 +116,13 @@ class Appender:
         """Moves the leaf, for the entries to come."""
         self.leaf = None if id is None else self.find(id)
 
-    def find(self, id: str) -> Place | None:
+    def find(self, id: str) -> EntryPosition | None:
         """Where the entry with this id is, if there is one."""
-        sql = "SELECT seq, branch, aside FROM entries WHERE session = ? AND id = ?"
+        sql = "SELECT seq, branch, off_path FROM entries WHERE session = ? AND id = ?"
         row = self._db.execute(sql, (self._session, self.names.get(id, id))).fetchone()
-        return Place(row[0], row[1], bool(row[2])) if row else None
+        return EntryPosition(row[0], row[1], bool(row[2])) if row else None
 
-    def _parent(self, entry: NewEntry) -> Place | None:
+    def _parent(self, entry: NewEntry) -> EntryPosition | None:
         if entry.parent is None:
             return None
         if entry.parent == LEAF:
@@ -144,7 +144,7 @@ class Appender:
             moment = just_after(self.last_time, nanoseconds(entry.created_at))
         except (ValueError, OverflowError) as problem:
             raise UsageError(f"{entry.created_at!r} is not a time.") from problem
-        if moment >= LATEST:
+        if moment >= LATEST_TIME:
             raise UsageError(f"{entry.created_at} is further off than any time that is kept.")
         return moment, _with_own_time(entry.data, moment, entry.created_at)
 
@@ -166,10 +166,10 @@ class Appender:
             self._tips[branch] = row[0] & 0xFFFFFFFF
         return self._tips[branch]
 
-    def _place(self, seq: int) -> Place:
-        sql = "SELECT seq, branch, aside FROM entries WHERE number = ?"
+    def _place(self, seq: int) -> EntryPosition:
+        sql = "SELECT seq, branch, off_path FROM entries WHERE number = ?"
         row: Any = self._db.execute(sql, ((self._session << 32) | seq,)).fetchone()
-        return Place(row[0], row[1], bool(row[2]))
+        return EntryPosition(row[0], row[1], bool(row[2]))
 
     def _note_call(self, number: int, moment: str, data: dict[str, Any]) -> None:
         state = data.get("status")
@@ -270,7 +270,7 @@ def copy(db: apsw.Connection, source: int, target: int, way: list[tuple[int, int
     """Copies the entries of a path into a session without any; gives how many they are."""
     names = "id, type, created_at, content, data, model, checkpoint, plan_item, is_compacted"
     db.execute(
-        "INSERT INTO entries (number, session, seq, parent, branch, aside, "
+        "INSERT INTO entries (number, session, seq, parent, branch, off_path, "
         f"{names}) SELECT (?1 << 32) | place, ?1, place, nullif(place - 1, 0), 1, 0, {names} FROM "
         "(SELECT e.*, row_number() OVER (ORDER BY e.seq) AS place FROM json_each(?3) part "
         "JOIN entries e ON e.session = ?2 AND e.branch = part.value ->> 0 "
@@ -328,6 +328,6 @@ def _with_own_time(data: dict[str, Any] | None, moment: str, given: str) -> dict
 
 def _clean(content: str) -> str:
     """Text that any database takes: half of a character, as some logs have it, becomes a mark."""
-    if len(content) > LONGEST:
+    if len(content) > MAX_ENTRY_BYTES:
         raise UsageError(f"An entry of {len(content):,} characters is longer than is kept.")
     return content if content.isascii() else content.encode("utf-8", "replace").decode()

@@ -16,7 +16,7 @@ from mulligan.journal.db import Database
 
 COLUMNS = (
     "e.session, e.seq, e.id, p.id, e.branch, e.type, e.created_at, e.content, e.data, e.model, "
-    "e.checkpoint, e.plan_item, e.is_compacted, e.aside, l.label"
+    "e.checkpoint, e.plan_item, e.is_compacted, e.off_path, l.label"
 )
 FROM = (
     "entries e LEFT JOIN entries p ON p.number = (e.session << 32) | e.parent "
@@ -40,7 +40,7 @@ class EntryRow(NamedTuple):
     checkpoint: str | None
     plan_item: str | None
     is_compacted: bool
-    aside: bool
+    off_path: bool
     label: str | None
 
 
@@ -220,7 +220,7 @@ def _one(row: Any) -> EntryRow | None:
 
 
 def _row(row: Any) -> EntryRow:
-    data, compacted, aside = row[8], row[12], row[13]
+    data, compacted, off_path = row[8], row[12], row[13]
     parsed = None if data is None else json.loads(data)
-    values = (*row[:8], parsed, *row[9:12], bool(compacted), bool(aside), row[14])
+    values = (*row[:8], parsed, *row[9:12], bool(compacted), bool(off_path), row[14])
     return EntryRow(*values)

@@ -79,7 +79,7 @@ JOURNAL = (
       checkpoint TEXT REFERENCES checkpoints(id) ON DELETE SET NULL,
       plan_item TEXT,
       is_compacted INTEGER NOT NULL DEFAULT 0,
-      aside INTEGER NOT NULL DEFAULT 0,
+      off_path INTEGER NOT NULL DEFAULT 0,
       CHECK (number = (session << 32) | seq),
       UNIQUE (session, id)
     );

@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from mulligan.server.errors_json import Json, query_of, read_json
-from mulligan.server.registry import Hub
+from mulligan.server.registry import Registry
 from mulligan.server.schema import from_json, from_query, known_part, plain
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -74,7 +74,7 @@ class Endpoint(NamedTuple):
         return "workspace" in self.hints
 
 
-class Section:
+class Router:
     """Some endpoints that belong together."""
 
     def __init__(self, tag: str, prefix: str = "/api/v1", *, tolerant: bool = False) -> None:
@@ -102,11 +102,11 @@ class Section:
 
         return declare
 
-    def routes(self, hub: Hub) -> list[BaseRoute]:
+    def routes(self, hub: Registry) -> list[BaseRoute]:
         return [route(hub, endpoint) for endpoint in self.endpoints]
 
 
-def route(hub: Hub, endpoint: Endpoint) -> Route:
+def route(hub: Registry, endpoint: Endpoint) -> Route:
     """The route of an endpoint: reads what was asked, runs the verb, writes what it answered."""
     query, body = endpoint.query, endpoint.body
     wanted = set(inspect.signature(endpoint.verb).parameters)

@@ -19,7 +19,7 @@ from mulligan.errors import MulliganError
 from mulligan.server.access import Access
 from mulligan.server.errors_json import error_response
 from mulligan.server.limits import Limits
-from mulligan.server.registry import Hub
+from mulligan.server.registry import Registry
 from mulligan.server.security import Guard
 
 MODULES = (
@@ -31,7 +31,7 @@ MODULES = (
 
 
 def create_app(
-    hub: Hub, *, access: Access, host: str | None = None, more: Iterable[BaseRoute] = ()
+    hub: Registry, *, access: Access, host: str | None = None, more: Iterable[BaseRoute] = ()
 ) -> Starlette:
     """The application over a hub, which it closes at the end.
 

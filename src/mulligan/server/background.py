@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mulligan.errors import NotFound
-from mulligan.server.errors_json import Refused, as_error
+from mulligan.server.errors_json import RequestRefused, as_error
 from mulligan.workspace.results.files import Progress
 
-AT_ONCE = 4
-WAITING = 100
-KEPT = 200
-TELL_EVERY = 0.2
-PATIENCE = 10.0
+MAX_RUNNING_TASKS = 4
+MAX_WAITING_TASKS = 100
+MAX_FINISHED_TASKS = 200
+PROGRESS_SECONDS = 0.2
+CLOSE_TIMEOUT_S = 10.0
 
 Work = Callable[[Progress], Any]
 
@@ -67,7 +67,7 @@ class Jobs:
         self._tell = tell
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
-        self._turn = threading.Semaphore(AT_ONCE)
+        self._turn = threading.Semaphore(MAX_RUNNING_TASKS)
 
     @property
     def running(self) -> int:
@@ -77,10 +77,10 @@ class Jobs:
         """Begins some work, unless too much is waiting already."""
         job = Job(secrets.token_hex(8), kind, project)
         with self._lock:
-            if self.running >= WAITING:
-                raise Refused("too_many", "Too many jobs are waiting; try again later.")
+            if self.running >= MAX_WAITING_TASKS:
+                raise RequestRefused("too_many", "Too many jobs are waiting; try again later.")
             ended = [each for each in self._jobs.values() if each.state != "running"]
-            for old in ended[: max(0, len(ended) - KEPT)]:
+            for old in ended[: max(0, len(ended) - MAX_FINISHED_TASKS)]:
                 del self._jobs[old.job]
             self._jobs[job.job] = job
         threading.Thread(target=self._run, args=(job, work), daemon=True, name=kind).start()
@@ -106,7 +106,7 @@ class Jobs:
         """Asks all to end, and waits for a while."""
         for job in self.all():
             job.wanted = False
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + CLOSE_TIMEOUT_S
         for job in self.all():
             job.ended.wait(max(0.0, until - time.monotonic()))
 
@@ -120,7 +120,7 @@ class Jobs:
             now = time.monotonic()
             is_new = stage != job.stage
             job.stage, job.done, job.total = stage, done, total
-            if is_new or now - told >= TELL_EVERY:
+            if is_new or now - told >= PROGRESS_SECONDS:
                 told = now
                 self._tell(job)
 

@@ -24,7 +24,7 @@ MESSAGE_LIMIT = 64 << 20
 HEADER_LIMIT = 64 << 10
 BODY_SECONDS = 30.0
 PIECE_SECONDS = 10.0
-DEPTH = 100
+MAX_JSON_DEPTH = 100
 
 STATUS = {
     "failed": 500,
@@ -52,7 +52,7 @@ STATUS = {
 """Errors of the tree in `mulligan.errors`, and then those that only a server knows."""
 
 
-class Refused(MulliganError):
+class RequestRefused(MulliganError):
     """A request that the server itself turns away, before any verb hears of it."""
 
     def __init__(self, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -87,7 +87,7 @@ def decoded(body: bytes) -> Any:
         raise UsageError("The body is nested too deeply.") from None
     except (ValueError, UnicodeDecodeError) as problem:
         raise UsageError(f"The body is not JSON: {problem}.") from None
-    if _depth(content) > DEPTH:
+    if _depth(content) > MAX_JSON_DEPTH:
         raise UsageError("The body is nested too deeply.")
     return content
 
@@ -126,9 +126,11 @@ async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
                 pieces.append(piece)
     except TimeoutError:
         closing = {"connection": "close"}
-        raise Refused("too_slow", "The body did not arrive in time.", closing) from None
+        raise RequestRefused("too_slow", "The body did not arrive in time.", closing) from None
     except ClientDisconnect:
-        raise Refused("too_slow", "The client went away before it had sent its body.") from None
+        raise RequestRefused(
+            "too_slow", "The client went away before it had sent its body."
+        ) from None
 
 
 async def read_json(request: Request, limit: int = BODY_LIMIT) -> Any:
@@ -137,9 +139,9 @@ async def read_json(request: Request, limit: int = BODY_LIMIT) -> Any:
     return decoded(body) if body else {}
 
 
-def too_large(limit: int) -> Refused:
+def too_large(limit: int) -> RequestRefused:
     # Closed afterwards: what else was on its way is not to be waited for.
-    return Refused(
+    return RequestRefused(
         "too_large", f"More than {limit >> 20} MB are not taken.", {"connection": "close"}
     )
 
@@ -169,7 +171,7 @@ def error_response(problem: BaseException) -> Response:
     if isinstance(problem, HTTPException):
         return _of_starlette(problem)
     status, body = as_error(problem)
-    headers = problem.headers if isinstance(problem, Refused) else None
+    headers = problem.headers if isinstance(problem, RequestRefused) else None
     return Json(body, status, headers)
 
 
@@ -201,7 +203,7 @@ def _depth(content: Any) -> int:
     """How deeply lists and objects are nested, without recursion."""
     depth = 0
     level = [content]
-    while level and depth <= DEPTH:
+    while level and depth <= MAX_JSON_DEPTH:
         inner: list[Any] = []
         for each in level:
             if isinstance(each, dict):

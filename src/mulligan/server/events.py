@@ -15,13 +15,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
-from mulligan.server.api import Section
+from mulligan.server.api import Router
 from mulligan.server.errors_json import encoded
-from mulligan.server.feed import Subscription, Told
-from mulligan.server.registry import Hub
+from mulligan.server.feed import Delivery, Subscription
+from mulligan.server.registry import Registry
 from mulligan.server.schema import About
 
-section = Section("events")
+section = Router("events")
 PING_SECONDS = 15.0
 SEND_SECONDS = 20.0
 HELLO = b"retry: 1000\n\n"
@@ -35,7 +35,7 @@ class EventsQuery(NamedTuple):
 
 
 @section.get("/events", "Everything that happens, as it happens", content="text/event-stream")
-async def events(hub: Hub, request: Request, query: EventsQuery) -> Response:
+async def events(hub: Registry, request: Request, query: EventsQuery) -> Response:
     if query.project is not None:
         # It is opened, so that its files are watched too.
         await hub.workspace(query.project)
@@ -45,7 +45,7 @@ async def events(hub: Hub, request: Request, query: EventsQuery) -> Response:
     return EventStream(hub, query.project, after)
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)
 
 
@@ -54,7 +54,7 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, hub: Hub, project: str | None, after: str | None) -> None:
+    def __init__(self, hub: Registry, project: str | None, after: str | None) -> None:
         self.status_code = 200
         self.background = None
         self._hub, self._project, self._after = hub, project, after
@@ -74,7 +74,7 @@ class EventStream(Response):
                 await asyncio.gather(telling, leaving, return_exceptions=True)
 
     async def _tell(self, subscription: Subscription, scope: Scope, send: Send) -> None:
-        found: list[Told] | None = []
+        found: list[Delivery] | None = []
         data = HELLO
         try:
             while found is not None:
@@ -97,7 +97,7 @@ async def _left(receive: Receive) -> None:
         continue
 
 
-def _line(told: Told) -> bytes:
+def _line(told: Delivery) -> bytes:
     number = b"" if told.cursor is None else f"id: {told.cursor}\n".encode()
     kind = told.event.kind.encode()
     return b"%sevent: %s\ndata: %s\n\n" % (number, kind, encoded(told.event.as_json()))

@@ -23,11 +23,11 @@ from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.workspace.project import Project, known_projects
 
-LOOK_EVERY = 0.08
-LOOK_FOR_PROJECTS = 2.0
-BATCH = 500
-QUEUE = 2000
-SHORT = 8  # so many characters tell the projects of a home apart
+POLL_SECONDS = 0.08
+PROJECT_POLL_SECONDS = 2.0
+MAX_BATCH_EVENTS = 500
+MAX_QUEUED_EVENTS = 2000
+PROJECT_PREFIX_CHARACTERS = 8  # so many characters tell the projects of a home apart
 POSITION = re.compile(r"([0-9a-f]{8})([0-9a-f]{1,15})")
 
 Call = Callable[..., Awaitable[Any]]
@@ -45,7 +45,7 @@ class Event(NamedTuple):
         return {"project": self.project, "number": self.number, "kind": self.kind} | self.data
 
 
-class Told(NamedTuple):
+class Delivery(NamedTuple):
     """An event, and the cursor to resume after it; hints have none."""
 
     cursor: str | None
@@ -64,7 +64,7 @@ class Subscription:
         self._something = asyncio.Event()
         self._call: Call | None = None
 
-    async def next(self, seconds: float) -> list[Told] | None:
+    async def next(self, seconds: float) -> list[Delivery] | None:
         """The next events; an empty list when there were none for so long, `None` at the end."""
         missed = await self._next_missed()
         if missed:
@@ -89,7 +89,7 @@ class Subscription:
 
     def push(self, event: Event) -> None:
         """Another event; a follower that is too far behind is let go."""
-        if len(self._queue) >= QUEUE:
+        if len(self._queue) >= MAX_QUEUED_EVENTS:
             self.end()
         elif not self.ended:
             self._queue.append(event)
@@ -113,30 +113,30 @@ class Subscription:
         """A project is followed from here on."""
         self._positions.setdefault(project, number)
 
-    async def _next_missed(self) -> list[Told]:
+    async def _next_missed(self) -> list[Delivery]:
         while self._missed:
             assert self._call is not None
             followed, until = self._missed[0]
             position = self._positions[followed.project.id]
-            rows = await self._call(events.after, followed.journal, position, BATCH)
+            rows = await self._call(events.after, followed.journal, position, MAX_BATCH_EVENTS)
             found = [
                 self._told(row_event(followed.project.id, row))
                 for row in rows
                 if row.number <= until
             ]
-            if len(found) < BATCH:
+            if len(found) < MAX_BATCH_EVENTS:
                 self._missed.pop(0)
             if found:
                 return found
         return []
 
-    def _told(self, event: Event) -> Told:
+    def _told(self, event: Event) -> Delivery:
         if event.number is None or event.project is None:
-            return Told(None, event)
+            return Delivery(None, event)
         self._positions[event.project] = event.number
         if self.project is not None:
-            return Told(str(event.number), event)
-        return Told(_cursor(self._positions), event)
+            return Delivery(str(event.number), event)
+        return Delivery(_cursor(self._positions), event)
 
 
 class Feed:
@@ -230,7 +230,7 @@ class Feed:
                         self._followed.clear()
                         self._poller = None
                         return
-            if loop.time() - self._projects_at > LOOK_FOR_PROJECTS:
+            if loop.time() - self._projects_at > PROJECT_POLL_SECONDS:
                 self._projects_at = loop.time()
                 await self._find_new_projects()
             for followed, rows in await self._call(_news, list(self._followed.values())):
@@ -238,7 +238,7 @@ class Feed:
                     followed.told = row.number
                     self.publish(row_event(followed.project.id, row))
             try:
-                async with asyncio.timeout(LOOK_EVERY):
+                async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()
             except TimeoutError:
                 continue
@@ -301,8 +301,8 @@ def _news(followed: list[_Followed]) -> list[tuple[_Followed, list[events.EventR
             stamp = events.stamp(each.journal)
             if stamp == each.stamp:
                 continue
-            rows = events.after(each.journal, each.read, BATCH)
-            each.stamp = stamp if len(rows) < BATCH else None
+            rows = events.after(each.journal, each.read, MAX_BATCH_EVENTS)
+            each.stamp = stamp if len(rows) < MAX_BATCH_EVENTS else None
         except (MulliganError, OSError):
             continue
         if rows:
@@ -313,7 +313,9 @@ def _news(followed: list[_Followed]) -> list[tuple[_Followed, list[events.EventR
 
 def _cursor(positions: dict[str, int]) -> str:
     """Where a follower of all projects stands."""
-    return ".".join(f"{id[:SHORT]}{number:x}" for id, number in sorted(positions.items()))
+    return ".".join(
+        f"{id[:PROJECT_PREFIX_CHARACTERS]}{number:x}" for id, number in sorted(positions.items())
+    )
 
 
 def _positions(project: str | None, after: str | int | None) -> dict[str, int]:
@@ -331,4 +333,4 @@ class _Prefixed(dict[str, int]):
     """Positions by the beginning of a project's id."""
 
     def get(self, id: str, default: Any = None) -> Any:
-        return super().get(id[:SHORT], default)
+        return super().get(id[:PROJECT_PREFIX_CHARACTERS], default)

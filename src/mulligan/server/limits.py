@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from mulligan.server.errors_json import Refused, error_response
+from mulligan.server.errors_json import RequestRefused, error_response
 
 if TYPE_CHECKING:
-    from mulligan.server.registry import Hub
+    from mulligan.server.registry import Registry
 
-REQUESTS = 256
-STREAMS = 4096
+MAX_REQUESTS = 256
+MAX_STREAMS = 4096
 EVENTS = "/api/v1/events"
 
 
 class Limits:
     """Counts requests and streams, and turns away more than so many: `too_many`."""
 
-    def __init__(self, app: ASGIApp, *, hub: Hub) -> None:
+    def __init__(self, app: ASGIApp, *, hub: Registry) -> None:
         self._app = app
         self._hub = hub
         self._requests = 0
@@ -38,7 +38,7 @@ class Limits:
             await self._app(scope, receive, send)
 
     async def _as_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._requests >= REQUESTS:
+        if self._requests >= MAX_REQUESTS:
             await _turn_away(scope, receive, send)
             return
         self._requests += 1
@@ -50,7 +50,7 @@ class Limits:
             self._leave()
 
     async def _as_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._streams >= STREAMS:
+        if self._streams >= MAX_STREAMS:
             await _turn_away(scope, receive, send)
             return
         self._streams += 1
@@ -70,7 +70,7 @@ async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await WebSocketClose(code=1013)(scope, receive, send)
         return
-    problem = Refused(
+    problem = RequestRefused(
         "too_many", "Too much is going on; try again.", {"retry-after": "1", "connection": "close"}
     )
     await error_response(problem)(scope, receive, send)

@@ -13,9 +13,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from mulligan.core.coverage import Coverage
-from mulligan.server.api import Endpoint, Section
+from mulligan.server.api import Endpoint, Router
 from mulligan.server.errors_json import Json
-from mulligan.server.registry import Hub
+from mulligan.server.registry import Registry
 from mulligan.server.schema import Schemas, Shape
 from mulligan.server.v1.search import StatsRow
 from mulligan.version import __version__
@@ -105,7 +105,7 @@ SHAPES: dict[type, Shape | type] = {
         renamed={"id": "checkpoint"}, hidden=("changes",), sometimes={"changes": files.Changes}
     ),
     files.FileChange: Shape(hidden=("patch",)),
-    files.RestorePlan: Shape(added={"preview": bool}),
+    files.RestorePreview: Shape(added={"preview": bool}),
     files.Operation: Shape(renamed={"number": "operation"}),
     files.Verified: Shape(added={"clean": bool}),
     sessions.Session: Shape(renamed={"id": "session"}),
@@ -120,7 +120,7 @@ SHAPES: dict[type, Shape | type] = {
 """Where the JSON of an answer differs from the fields of its type."""
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return [
         Route("/api/v1/openapi.json", _document, methods=["GET"]),
         Route("/api/docs", _reference, methods=["GET"]),
@@ -131,7 +131,7 @@ def routes(hub: Hub) -> list[BaseRoute]:
 def endpoints() -> Iterator[Endpoint]:
     """Every endpoint that was declared, in the order of reading."""
     for name in MODULES:
-        section: Section = import_module(f"mulligan.server.{name}").section
+        section: Router = import_module(f"mulligan.server.{name}").section
         yield from section.endpoints
 
 

@@ -14,11 +14,11 @@ from mulligan.errors import MulliganError, NotFound
 from mulligan.journal import checkpoints, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.server.registry import Hub
+from mulligan.server.registry import Registry
 from mulligan.workspace.project import Project, known_projects
 
 
-def chosen(hub: Hub, given: str | None, *, create: bool = False) -> str:
+def chosen(hub: Registry, given: str | None, *, create: bool = False) -> str:
     """The id of the project that a client named, by id or by path; else the server's own.
 
     With `create`, a directory that is new becomes a project. The server's own is the one that it
@@ -36,18 +36,18 @@ def chosen(hub: Hub, given: str | None, *, create: bool = False) -> str:
     raise NotFound("There is no project yet; name a directory as `project`.")
 
 
-def of_session(hub: Hub, id: str) -> str | None:
+def of_session(hub: Registry, id: str) -> str | None:
     """The project of a session, by the session's whole id."""
     return _where(hub, lambda journal: sessions.by_id(journal, id) is not None)
 
 
-def of_checkpoint(hub: Hub, id: str) -> str | None:
+def of_checkpoint(hub: Registry, id: str) -> str | None:
     """The project of a checkpoint, by the checkpoint's whole id."""
     return _where(hub, lambda journal: checkpoints.by_id(journal, id) is not None)
 
 
 @contextmanager
-def journal_of(hub: Hub, project: Project) -> Iterator[Database]:
+def journal_of(hub: Registry, project: Project) -> Iterator[Database]:
     """The journal of a project, to read in it; raises `NotFound` where there is none."""
     workspace = hub.if_open(project.id)
     if workspace is not None:
@@ -60,7 +60,7 @@ def journal_of(hub: Hub, project: Project) -> Iterator[Database]:
         yield journal
 
 
-def _where(hub: Hub, holds: Callable[[Database], Any]) -> str | None:
+def _where(hub: Registry, holds: Callable[[Database], Any]) -> str | None:
     projects = known_projects(hub.home)
     projects.sort(key=lambda project: hub.if_open(project.id) is None)
     for project in projects:

@@ -14,7 +14,7 @@ from mulligan.server.peer import peer_credentials
 
 HEADER_SECONDS = 10.0
 GONE_MILLISECONDS = 60_000
-CONNECTIONS = 8192
+MAX_CONNECTIONS = 8192
 
 
 class Connection(H11Protocol):
@@ -31,7 +31,9 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         found: socket.socket | None = transport.get_extra_info("socket")
         self.app_state = self.app_state | {"abort": transport.abort, "socket": found}
-        if len(self.connections) > CONNECTIONS or (found is not None and not _is_welcome(found)):
+        if len(self.connections) > MAX_CONNECTIONS or (
+            found is not None and not _is_welcome(found)
+        ):
             transport.abort()
             return
         self._wait()

@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 
 from mulligan.clock import now_ns
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.times import rfc3339
 from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
 from mulligan.journal import checkpoints, sessions, views
@@ -37,15 +37,15 @@ from mulligan.workspace.snapshot.watch_server import Watching
 from mulligan.workspace.workspace import Workspace
 
 Answer = TypeVar("Answer")
-THREADS = 48
-THREADS_A_PROJECT = 8
-THREADS_OF_THE_FEED = 4
+MAX_THREADS = 48
+MAX_THREADS_PER_PROJECT = 8
+FEED_THREADS = 4
 CHECK_EVERY_SECONDS = 5.0
 MEMORY_SECONDS = 60.0
-WAIT = 20.0
-QUIET = 0.1
-LOOK_EVERY = 0.5
-PATIENCE = 10.0
+LOCK_WAIT_SECONDS = 20.0
+QUIET_SECONDS = 0.1
+IDLE_POLL_SECONDS = 0.5
+CLOSE_TIMEOUT_S = 10.0
 
 
 class ProjectRow(TypedDict):
@@ -67,7 +67,7 @@ class ProjectRow(TypedDict):
     pending: NotRequired[dict[str, PendingStats]]
 
 
-class Hub:
+class Registry:
     """The open projects of one home. Use it from one event loop; `close` it at the end."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Hub:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._feed: Feed | None = None
-        self._threads = anyio.CapacityLimiter(THREADS)
+        self._threads = anyio.CapacityLimiter(MAX_THREADS)
         self._lines: dict[str, anyio.CapacityLimiter] = {}
 
     def start(self) -> None:
@@ -101,7 +101,7 @@ class Hub:
 
     async def work(self, project: str, verb: Callable[..., Answer], **given: Any) -> Answer:
         """Runs a verb with the `workspace` of a project; raises `NotFound`."""
-        line = self._lines.setdefault(project, anyio.CapacityLimiter(THREADS_A_PROJECT))
+        line = self._lines.setdefault(project, anyio.CapacityLimiter(MAX_THREADS_PER_PROJECT))
         try:
             async with line:
                 return await self.call(self._with_workspace, project, verb, given)
@@ -130,7 +130,7 @@ class Hub:
                 # Others may be at work in it: it is closed at the end.
                 self._retired += [self._open.pop(project.id)] if project.id in self._open else []
         if not create and not os.path.exists(project.path("journal.sqlite")):
-            raise NotFound(f"There is no checkpoint of {text(project.root)} yet.")
+            raise NotFound(f"There is no checkpoint of {decode_path(project.root)} yet.")
         return self._open_one(project)
 
     def opened(self, project: str) -> Workspace:
@@ -163,7 +163,7 @@ class Hub:
         if self._feed is None:
             self.start()
             # In threads of its own: verbs that wait for a lock must not keep news from anyone.
-            own = anyio.CapacityLimiter(THREADS_OF_THE_FEED)
+            own = anyio.CapacityLimiter(FEED_THREADS)
 
             async def call(verb: Callable[..., Any], *given: Any) -> Any:
                 return await anyio.to_thread.run_sync(verb, *given, limiter=own)
@@ -227,7 +227,7 @@ class Hub:
         """Ends what is under way in order: followers, verbs, jobs, projects."""
         await self.end_streams()
         self.interrupt()
-        with anyio.move_on_after(PATIENCE):
+        with anyio.move_on_after(CLOSE_TIMEOUT_S):
             while self._threads.borrowed_tokens:
                 await anyio.sleep(0.02)
         await anyio.to_thread.run_sync(self._close)
@@ -267,7 +267,7 @@ class Hub:
         return found
 
     def _described(self, project: Project) -> ProjectRow:
-        root = text(project.root)
+        root = decode_path(project.root)
         counts, problem = _Counts(), None
         try:
             counts = self._counts(project)
@@ -295,7 +295,7 @@ class Hub:
             return _counted(found.workspace.journal)
         path = project.path("journal.sqlite")
         if not os.path.exists(path):
-            raise NotFound(f"{text(project.root)} has no journal.")
+            raise NotFound(f"{decode_path(project.root)} has no journal.")
         journal = Database(path, JOURNAL)
         try:
             return _counted(journal)
@@ -316,9 +316,9 @@ class Hub:
             each.close()
 
 
-def open_project(project: Project, hub: Hub, *, watch: bool) -> Workspace:
+def open_project(project: Project, hub: Registry, *, watch: bool) -> Workspace:
     """Opens a project. One that only logs have told of stays so: to read is not to protect."""
-    opening = partial(Workspace, project, hub.home, wait=WAIT, progress=hub.progress)
+    opening = partial(Workspace, project, hub.home, wait=LOCK_WAIT_SECONDS, progress=hub.progress)
     try:
         return opening(watch=watch)
     except Unsupported:
@@ -329,7 +329,7 @@ def open_project(project: Project, hub: Hub, *, watch: bool) -> Workspace:
 class _Open:
     """One open project: its workspace, and a thread that waits for its files to change."""
 
-    def __init__(self, project: Project, hub: Hub, *, watch: bool) -> None:
+    def __init__(self, project: Project, hub: Registry, *, watch: bool) -> None:
         self._hub = hub
         there = os.path.isdir(project.root) and not is_imported(project)
         self.workspace = open_project(project, hub, watch=watch and there)
@@ -384,11 +384,11 @@ class _Open:
         token = watcher.peek(None).token
         while not self._stop.is_set():
             # A look of ours takes the news that are waited for; so there may be some regardless.
-            watcher.wait(LOOK_EVERY)
+            watcher.wait(IDLE_POLL_SECONDS)
             seen = watcher.peek(token)
             if seen.paths or seen.lost:
                 # A burst is told once, when it has gone quiet for a moment.
-                self._stop.wait(QUIET)
+                self._stop.wait(QUIET_SECONDS)
                 seen = watcher.peek(token)
                 self._hub.publish(Event(self.workspace.project.id, None, "files", {}))
             token = seen.token

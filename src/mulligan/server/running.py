@@ -24,7 +24,7 @@ from mulligan.server.errors_json import HEADER_LIMIT, MESSAGE_LIMIT
 from mulligan.server.memory import use_one_arena
 from mulligan.server.page_files import delete_page_files
 from mulligan.server.protocol import Connection
-from mulligan.server.registry import Hub
+from mulligan.server.registry import Registry
 from mulligan.server.server_file import (
     LOCK,
     RECORD,
@@ -39,7 +39,7 @@ from mulligan.workspace.process import identity
 LOOPBACK, LOOPBACK_6 = "127.0.0.1", "::1"
 PORT_ATTEMPTS = 20
 MIN_TOKEN_CHARACTERS = 32
-BACKLOG = 1024
+MAX_BACKLOG_CONNECTIONS = 1024
 KEEP_ALIVE_SECONDS = 30
 END_SECONDS = 15
 OPEN_FILES = 16_384
@@ -71,7 +71,7 @@ def serve(
     use_one_arena()
     with ExitStack() as stack:
         stack.enter_context(_alone(home))
-        hub = Hub(home, watch=watch, default_project=project)
+        hub = Registry(home, watch=watch, default_project=project)
         token = secrets.token_urlsafe(32) if token_file is None else _kept_token(token_file)
         sockets = _listening_on_loopback(port) if host is None else [_listening(host, port)]
         for each in sockets:
@@ -94,7 +94,7 @@ def serve(
 
 
 async def _run(
-    hub: Hub,
+    hub: Registry,
     address: Address,
     access: Access,
     host: str | None,
@@ -128,7 +128,7 @@ async def _run(
 class _Server(uvicorn.Server):
     """uvicorn's server, ended by our own signals, or by itself."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub, idle: float | None) -> None:
+    def __init__(self, config: uvicorn.Config, hub: Registry, idle: float | None) -> None:
         super().__init__(config)
         self._hub = hub
         self._idle = idle
@@ -235,7 +235,7 @@ def _bound(family: int, where: Any) -> socket.socket:
         if family == socket.AF_INET6 and where[0] == LOOPBACK_6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind(where)
-        listener.listen(BACKLOG)
+        listener.listen(MAX_BACKLOG_CONNECTIONS)
     except BaseException:
         listener.close()
         raise
@@ -255,7 +255,7 @@ def _listening_at(path: str) -> Iterator[socket.socket]:
             _clear(name, fd, path)
             listener.bind(socket_address(os.path.join(folder, name), fd, name))
             os.chmod(name, 0o600, dir_fd=fd)
-            listener.listen(BACKLOG)
+            listener.listen(MAX_BACKLOG_CONNECTIONS)
             listener.setblocking(False)
             yield listener
         with suppress(FileNotFoundError):

@@ -21,7 +21,7 @@ from starlette.websockets import WebSocketClose
 
 from mulligan.errors import MulliganError
 from mulligan.server.access import PROJECT, Access, Slowdown
-from mulligan.server.errors_json import Refused, error_response, query_of
+from mulligan.server.errors_json import RequestRefused, error_response, query_of
 
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -89,7 +89,7 @@ class Guard:
         if not self._is_known(scope, headers):
             if _tokens(scope, headers) or self._cookies(headers):
                 await self._slowdown.wait()
-            raise Refused(
+            raise RequestRefused(
                 "unauthorized",
                 "Say the token, which is in the file server.token in Mulligan's home: "
                 "`Authorization: Bearer …`.",
@@ -102,7 +102,7 @@ class Guard:
         port = server[1] if server else None
         name, given = split_host(headers.get("host", ""))
         if given != port or not (name == self._access.page_name or _is_our_name(name, self._host)):
-            raise Refused("forbidden", f"Host header not allowed. {HELP}")
+            raise RequestRefused("forbidden", f"Host header not allowed. {HELP}")
 
     def _is_known(self, scope: Scope, headers: Headers) -> bool:
         if any(map(self._access.is_token, _tokens(scope, headers))):
@@ -140,7 +140,7 @@ class Guard:
             )
         elif not self._has_cookie(headers):
             await self._slowdown.wait()
-            raise Refused("unauthorized", USED, {"www-authenticate": "Bearer"})
+            raise RequestRefused("unauthorized", USED, {"www-authenticate": "Bearer"})
         return answer
 
 
@@ -156,11 +156,11 @@ def check_origin(scope: Scope, headers: Headers) -> None:
     if origin is not None:
         parts = _parts(origin)
         if parts is None or parts != split_host(headers.get("host", "")):
-            raise Refused("forbidden", "Only the server's own page may ask from a browser.")
+            raise RequestRefused("forbidden", "Only the server's own page may ask from a browser.")
     # Other ports of this machine are the "same site", and cookies do not know ports.
     site = headers.get("sec-fetch-site", "none")
     if site not in ("none", "same-origin") and scope["path"].startswith("/api/"):
-        raise Refused("forbidden", "Only the server's own page may ask from a browser.")
+        raise RequestRefused("forbidden", "Only the server's own page may ask from a browser.")
 
 
 def split_host(given: str) -> tuple[str, int | None]:

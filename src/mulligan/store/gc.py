@@ -43,14 +43,14 @@ def collect(
     """
     problems: list[Problem] = []
     if not dry_run:
-        store.tidy()
+        store.repair()
     live = reachable(store, roots, problems.append, progress)
     if problems:
         raise Corrupt(
             f"Nothing was freed: {problems[0].where} refers to an object that cannot be read "
             f"({problems[0].detail}). `mulligan verify` lists all such places."
         )
-    by_pack: dict[int, list[Record]] = {number: [] for number in store.index.glance().packs}
+    by_pack: dict[int, list[Record]] = {number: [] for number in store.index.summary().packs}
     dead: set[bytes] = set()
     for record in store.index.all():
         by_pack.setdefault(record.pack, []).append(record)
@@ -72,7 +72,7 @@ def collect(
         )
         return Collected(len(dead), max(0, freed), len(live))
     before = sum(size.values())
-    with store.index.durably():
+    with store.index.synced():
         _write_out(store, [each for found in by_pack.values() for each in found], dead)
         if dead:
             # All at once: what is listed must not build on something that went before it.
@@ -100,13 +100,13 @@ def _rewrite(store: Store, number: int, living: list[Record]) -> None:
             writer.copy(record)
         writer.commit_moves(number)
     store.release(number)
-    store.index.bury()
+    store.index.purge()
     sync_directory(store.directory)
 
 
 def _sizes(store: Store, packs: Iterable[int] | None) -> dict[int, int]:
     sizes = {}
-    for number in store.index.glance().packs if packs is None else packs:
+    for number in store.index.summary().packs if packs is None else packs:
         try:
             sizes[number] = os.path.getsize(os.path.join(store.directory, pack_name(number)))
         except FileNotFoundError:

@@ -19,7 +19,7 @@ import apsw
 from mulligan import sqlite_readonly
 from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, write_failed
 from mulligan.store.packs import Record, pack_name, pack_number
-from mulligan.store.wal_checkpointer import WriteBack
+from mulligan.store.wal_checkpointer import WalCheckpointer
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -34,12 +34,12 @@ CREATE TABLE IF NOT EXISTS meta (generation INTEGER NOT NULL, last_pack INTEGER 
 INSERT INTO meta SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM meta);
 PRAGMA user_version = 1;
 """
-FEW, MANY = 16, 128
-RECENT = 1 << 13
+SMALL_BATCH_ROWS, LARGE_BATCH_ROWS = 16, 128
+CACHED_RECORDS = 1 << 13
 """So many records are remembered: those listed last, and those last asked for."""
 
 
-class Glance(NamedTuple):
+class PackSummary(NamedTuple):
     """All that the index knows but for the objects themselves."""
 
     generation: int
@@ -48,9 +48,9 @@ class Glance(NamedTuple):
     process may still read the pack that had one."""
     packs: dict[int, int]
     """The known packs and where each ends."""
-    torn: frozenset[int]
+    truncated: frozenset[int]
     """Packs that do not end with a whole record, and are not to be appended to."""
-    doomed: tuple[int, ...]
+    pending_delete: tuple[int, ...]
 
 
 class PackIndex:
@@ -61,14 +61,14 @@ class PackIndex:
         self._lock = RLock()
         # Why it is open for reading only, if it is.
         self._refusal: MulliganError | None = None
-        self._glance: tuple[int, Glance] | None = None
+        self._summary: tuple[int, PackSummary] | None = None
         self._recent: tuple[int, dict[bytes, Record]] = (-1, {})
         self._path = os.path.join(directory, "index.sqlite")
         with self._translated():
             try:
                 self._connect()
             except (apsw.NotADBError, apsw.CorruptError):
-                self._begin_anew()
+                self._recreate()
 
     def _connect(self) -> None:
         self._refusal = None
@@ -79,9 +79,9 @@ class PackIndex:
                 raise
             self._refusal = self._failed(problem)
             self._db = _connect_to_read(self._path)
-        self._write_back = WriteBack(self._db, self._path)
+        self._write_back = WalCheckpointer(self._db, self._path)
         self._opened = _file(self._path)
-        self._glance = None
+        self._summary = None
         self._recent = (-1, {})
 
     def _disconnect(self) -> None:
@@ -97,38 +97,38 @@ class PackIndex:
                 return True
         return bool(rows != [("ok",)])
 
-    def glance(self) -> Glance:
+    def summary(self) -> PackSummary:
         """Read anew only when somebody has written since."""
         with self._lock, self._translated():
             version = self._version()
-            if self._glance is None or self._glance[0] != version:
-                self._glance = (version, self._look())
-            return self._glance[1]
+            if self._summary is None or self._summary[0] != version:
+                self._summary = (version, self._read_summary())
+            return self._summary[1]
 
     def _version(self) -> int:
         """Changes with what other connections commit; our own commits drop what is remembered."""
         row: Any = self._db.execute("PRAGMA data_version").fetchone()
         return int(row[0])
 
-    def _look(self) -> Glance:
+    def _read_summary(self) -> PackSummary:
         # Not only what is asked for: one that is damaged inside is to be noticed early.
         self._db.execute("SELECT * FROM objects LIMIT 1").fetchall()
         self._db.execute("SELECT * FROM objects ORDER BY id DESC LIMIT 1").fetchall()
         meta: Any = self._db.execute("SELECT generation, last_pack FROM meta").fetchone()
         packs: Any = self._db.execute("SELECT number, end, whole FROM packs").fetchall()
         doomed: Any = self._db.execute("SELECT number FROM doomed").fetchall()
-        return Glance(
+        return PackSummary(
             generation=meta[0],
             last_pack=meta[1],
             packs={number: end for number, end, _whole in packs},
-            torn=frozenset(number for number, _end, whole in packs if not whole),
-            doomed=tuple(number for (number,) in doomed),
+            truncated=frozenset(number for number, _end, whole in packs if not whole),
+            pending_delete=tuple(number for (number,) in doomed),
         )
 
     def is_unreadable(self) -> bool:
         """Whether not even a glance at it succeeds."""
         try:
-            self.glance()
+            self.summary()
         except Corrupt:
             return True
         return False
@@ -137,10 +137,10 @@ class PackIndex:
         """Sets a damaged database aside; the packs will be listed again as strays."""
         with self._lock:
             self._disconnect()
-            self._begin_anew()
+            self._recreate()
 
     @contextmanager
-    def durably(self) -> Iterator[None]:
+    def synced(self) -> Iterator[None]:
         """Within this, what is written is synced: packs are about to be deleted on its strength."""
         with self._lock, self._translated():
             self._db.execute("PRAGMA synchronous = FULL")
@@ -149,20 +149,20 @@ class PackIndex:
             finally:
                 self._db.execute("PRAGMA synchronous = NORMAL")
 
-    def _begin_anew(self) -> None:
+    def _recreate(self) -> None:
         # Derived data: set aside rather than deleted, and made again from the packs.
         os.replace(self._path, f"{self._path}.damaged")
         for ending in ("-wal", "-shm"):
             if os.path.exists(self._path + ending):
                 os.unlink(self._path + ending)
         self._connect()
-        highest = max((number for number, _start, _end in self.strays({})), default=0)
+        highest = max((number for number, _start, _end in self.unindexed({})), default=0)
         # Whoever remembers identities must ask again, and no number may come twice.
         generation = int.from_bytes(os.urandom(6))
         self._db.execute("UPDATE meta SET generation = ?, last_pack = ?", (generation, highest))
-        self._glance = None
+        self._summary = None
 
-    def follow(self) -> None:
+    def reopen_if_replaced(self) -> None:
         """If somebody has deleted it, or made it again, what we have open counts no more."""
         with self._lock, self._translated():
             if _file(self._path) != self._opened:
@@ -186,7 +186,7 @@ class PackIndex:
                     self._db.execute("ROLLBACK")
                 raise
             finally:
-                self._glance = None
+                self._summary = None
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -218,32 +218,32 @@ class PackIndex:
     def find_many(self, ids: Collection[bytes]) -> dict[bytes, Record]:
         """Those of the objects that are listed, asked for together."""
         with self._lock, self._translated():
-            recent = self._remembered()
+            recent = self._cached_records()
             found = {id: recent[id] for id in ids if id in recent}
             wanted = iter([id for id in ids if id not in found] if found else ids)
-            while some := list(islice(wanted, MANY)):
+            while some := list(islice(wanted, LARGE_BATCH_ROWS)):
                 # Always the same few statements, so that they are prepared once.
-                slots = MANY if len(some) > FEW else FEW
+                slots = LARGE_BATCH_ROWS if len(some) > SMALL_BATCH_ROWS else SMALL_BATCH_ROWS
                 some += some[-1:] * (slots - len(some))
                 sql = f"SELECT * FROM objects WHERE id IN ({','.join('?' * slots)})"
                 rows: Any = self._db.execute(sql, some).fetchall()
                 records = [Record._make(row) for row in rows]
                 found.update([(record.id, record) for record in records])
-                self._remember(records)
+                self._cache_records(records)
         return found
 
-    def _remembered(self) -> dict[bytes, Record]:
+    def _cached_records(self) -> dict[bytes, Record]:
         """The records that were listed or found last, if nobody else has written since."""
         version = self._version()
         if self._recent[0] != version:
             self._recent = (version, {})
         return self._recent[1]
 
-    def _remember(self, records: list[Record]) -> None:
+    def _cache_records(self, records: list[Record]) -> None:
         recent = self._recent[1]
-        if len(recent) + len(records) > RECENT:
+        if len(recent) + len(records) > CACHED_RECORDS:
             recent.clear()
-        recent.update([(record.id, record) for record in records[-RECENT:]])
+        recent.update([(record.id, record) for record in records[-CACHED_RECORDS:]])
 
     def has(self, id: bytes) -> bool:
         return self._one("SELECT 1 FROM objects WHERE id = ?", id) is not None
@@ -291,7 +291,7 @@ class PackIndex:
                 are_all_new = self._db.total_changes() - before == len(rows)
                 self._set_ends(ends, torn)
             if are_all_new and self._recent[0] >= 0:
-                self._remember(rows)
+                self._cache_records(rows)
 
     def replace_pack(self, old: int, moved: Iterable[Record], ends: dict[int, int]) -> None:
         """What lived in a pack now lives elsewhere; the pack is doomed."""
@@ -309,15 +309,15 @@ class PackIndex:
 
     def drop_missing_packs(self) -> None:
         """Forgets packs whose files are not there; their objects must have been dropped."""
-        for number in self.glance().packs:
+        for number in self.summary().packs:
             if not os.path.exists(os.path.join(self.directory, pack_name(number))):
                 with self._lock, self._writing():
                     self._db.execute("DELETE FROM packs WHERE number = ?", (number,))
 
-    def bury(self, unlink: Callable[[str], None] = os.unlink) -> None:
+    def purge(self, unlink: Callable[[str], None] = os.unlink) -> None:
         """Deletes the doomed packs."""
         with self._lock, self._translated():
-            for number in self.glance().doomed:
+            for number in self.summary().pending_delete:
                 try:
                     unlink(os.path.join(self.directory, pack_name(number)))
                 except FileNotFoundError:
@@ -325,7 +325,7 @@ class PackIndex:
                 with self._writing():
                     self._db.execute("DELETE FROM doomed WHERE number = ?", (number,))
 
-    def strays(self, known: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
+    def unindexed(self, known: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
         """Packs that hold more than is listed: their number, where that begins, where it ends.
 
         `known` are the packs at a glance.
@@ -340,8 +340,8 @@ class PackIndex:
 
     def _insert(self, rows: list[Record], conflict: str) -> None:
         """Several rows a statement: to begin one takes as long as to insert a row."""
-        together = len(rows) - len(rows) % FEW
-        for start, end, count in ((0, together, FEW), (together, len(rows), 1)):
+        together = len(rows) - len(rows) % SMALL_BATCH_ROWS
+        for start, end, count in ((0, together, SMALL_BATCH_ROWS), (together, len(rows), 1)):
             values = ",".join(["(?,?,?,?,?,?,?,?)"] * count)
             self._db.executemany(
                 f"INSERT OR {conflict} INTO objects VALUES {values}",

@@ -28,10 +28,10 @@ from mulligan.store.packs import (
     records,
     split_chunks,
 )
-from mulligan.store.verified_cache import Soundness
+from mulligan.store.verified_cache import VerifiedCache
 
 DELTA_DEPTH = 8
-KEPT_OBJECT, MAX_CACHE_BYTES = 64 << 10, 8 << 20
+MAX_CACHED_OBJECT_BYTES, MAX_CACHE_BYTES = 64 << 10, 8 << 20
 OBJECT_OVERHEAD_BYTES = 200
 
 
@@ -45,11 +45,11 @@ class Store:
         self._packs: dict[int, int] = {}
         self._retired: list[int] = []
         self._lock = RLock()
-        self._strays: dict[bytes, list[Record]] = {}
-        self._expected: dict[bytes, Record] = {}
-        self._kept: dict[bytes, bytes] = {}
-        self._kept_bytes = 0
-        self.soundness = Soundness()
+        self._unindexed: dict[bytes, list[Record]] = {}
+        self._prefetched: dict[bytes, Record] = {}
+        self._cached: dict[bytes, bytes] = {}
+        self._cached_bytes = 0
+        self.verified = VerifiedCache()
 
     def close(self) -> None:
         with self._lock:
@@ -103,16 +103,16 @@ class Store:
     def locate(self, id: bytes) -> Record:
         return self._record(id)
 
-    def list_of(self, record: Record) -> bytes:
+    def chunk_list_id(self, record: Record) -> bytes:
         """The identity of the list object of a large object."""
         return self.payload(record)
 
-    def expect(self, ids: Collection[bytes]) -> Mapping[bytes, Record]:
+    def prefetch(self, ids: Collection[bytes]) -> Mapping[bytes, Record]:
         """These are about to be read: where they lie, and what they build on, is asked for all at
         once, and given."""
         # Where the garbage collector moves one of them, it will not be found, and asked for again.
-        self._expected = self._with_bases(ids)
-        return self._expected
+        self._prefetched = self._with_bases(ids)
+        return self._prefetched
 
     def damaged_among(self, ids: Collection[bytes], records: Mapping[bytes, Record]) -> list[bytes]:
         """Which objects are in the way of reading these: where there is doubt, they are read.
@@ -120,17 +120,17 @@ class Store:
         `records` are those of all of them, as `expect` gives them. Only for the holder of the
         project's lock, who knows that they are still true.
         """
-        doubtful = self._doubtful(ids, records)
+        doubtful = self._unverified(ids, records)
         if doubtful:
-            self.forget_kept()
-            self._expected = dict(records)
+            self.clear_cache()
+            self._prefetched = dict(records)
         return [bad for id in doubtful for bad in self.damaged(id)]
 
-    def _doubtful(self, ids: Collection[bytes], records: Mapping[bytes, Record]) -> list[bytes]:
+    def _unverified(self, ids: Collection[bytes], records: Mapping[bytes, Record]) -> list[bytes]:
         """Those of the objects of which only reading them can tell whether they can be read."""
         packs = {record.pack for record in records.values()}
         try:
-            eras = {pack: self.soundness.era(pack, self._pack(pack)) for pack in packs}
+            eras = {pack: self.verified.epoch(pack, self._pack(pack)) for pack in packs}
         except FileNotFoundError:
             return list(ids)
 
@@ -140,7 +140,7 @@ class Store:
             # Of what is in chunks, the record itself says nothing about the chunks.
             if record is None or record.encoding == CHUNKS:
                 return False
-            if not self.soundness.holds(record, eras[record.pack]):
+            if not self.verified.contains(record, eras[record.pack]):
                 return False
             return record.base is None or is_sound(record.base)
 
@@ -158,17 +158,17 @@ class Store:
         return found
 
     def _record(self, id: bytes) -> Record:
-        record = self._expected.get(id) or self.index.find(id)
+        record = self._prefetched.get(id) or self.index.find(id)
         if record is not None:
             return record
-        for stray in self._strays.get(id, ()):
-            if self._is_sound(stray):
+        for stray in self._unindexed.get(id, ()):
+            if self._is_intact(stray):
                 return stray
         raise MissingObject(f"Object {id.hex()} is not in the store.")
 
     def content(self, record: Record, depth: int = 0) -> bytes:
         """The content of an object that is not in chunks, checked."""
-        kept = self._kept.get(record.id)
+        kept = self._cached.get(record.id)
         if kept is not None:
             return kept
         try:
@@ -181,7 +181,7 @@ class Store:
             return self._content(now, depth)
 
     def _content(self, record: Record, depth: int) -> bytes:
-        era = self._era_before_reading(record)
+        era = self._epoch_before_reading(record)
         payload = self.payload(record)
         try:
             if record.encoding == ZSTD:
@@ -199,33 +199,33 @@ class Store:
             raise Corrupt(
                 f"Object {record.id.hex()} is damaged; `mulligan verify` tells what it affects."
             )
-        self.keep(record.id, content)
+        self.cache_content(record.id, content)
         if era is not None:
-            self.soundness.note(record, era)
+            self.verified.add(record, era)
         return content
 
-    def _era_before_reading(self, record: Record) -> int | None:
+    def _epoch_before_reading(self, record: Record) -> int | None:
         try:
-            return self.soundness.era(record.pack, self._pack(record.pack))
+            return self.verified.epoch(record.pack, self._pack(record.pack))
         except FileNotFoundError:
             return None
 
-    def keep(self, id: bytes, content: bytes) -> None:
+    def cache_content(self, id: bytes, content: bytes) -> None:
         """Remembers a small content for a while: what was written is soon the base of a delta."""
-        if len(content) > KEPT_OBJECT or id in self._kept:
+        if len(content) > MAX_CACHED_OBJECT_BYTES or id in self._cached:
             return
         with self._lock:
-            if self._kept_bytes > MAX_CACHE_BYTES:
-                self.forget_kept()
-            self._kept[id] = content
-            self._kept_bytes += len(content) + OBJECT_OVERHEAD_BYTES
+            if self._cached_bytes > MAX_CACHE_BYTES:
+                self.clear_cache()
+            self._cached[id] = content
+            self._cached_bytes += len(content) + OBJECT_OVERHEAD_BYTES
 
-    def forget_kept(self) -> None:
+    def clear_cache(self) -> None:
         """From now on everything is read from the disk again."""
         with self._lock:
-            self._kept.clear()
-            self._kept_bytes = 0
-            self._expected = {}
+            self._cached.clear()
+            self._cached_bytes = 0
+            self._prefetched = {}
 
     def payload(self, record: Record) -> bytes:
         """The bytes of an object as they lie in its pack."""
@@ -260,26 +260,26 @@ class Store:
                 self._packs[number] = fd
             return fd
 
-    def tidy(self) -> None:
+    def repair(self) -> None:
         """Clears up after an interrupted writer. Only for the holder of the project's lock.
 
         Deletes the packs that the garbage collector had emptied, and lists whole records that lie
         in the packs and not in the index: an unfinished writer's, or, after the index was lost,
         everything. Each is read first, for what was never synced may not be what it says it is.
         """
-        self.index.follow()
+        self.index.reopen_if_replaced()
         try:
-            glance = self.index.glance()
+            glance = self.index.summary()
         except Corrupt:
             self.index.rebuild()
-            glance = self.index.glance()
+            glance = self.index.summary()
         known = glance.packs
-        if glance.doomed:
-            self.index.bury()
+        if glance.pending_delete:
+            self.index.purge()
         self._retire(known)
         ends: dict[int, int] = {}
         torn: set[int] = set()
-        for number, start, end in list(self.index.strays(known)):
+        for number, start, end in list(self.index.unindexed(known)):
             fd = self._pack(number)
             # The unfinished writer may not have got as far as this.
             os.fsync(fd)
@@ -291,7 +291,7 @@ class Store:
             found = list(records(fd, number, max(start, len(MAGIC)), end))
             for record in found:
                 if not self.index.has(record.id):
-                    self._strays.setdefault(record.id, []).append(record)
+                    self._unindexed.setdefault(record.id, []).append(record)
             ends[number] = end
             if (found[-1].end if found else max(start, len(MAGIC))) != end:
                 torn.add(number)
@@ -299,10 +299,10 @@ class Store:
             return
         sync_directory(self.directory)
         try:
-            sound = [self._sound_copy(copies) for copies in self._strays.values()]
+            sound = [self._intact_copy(copies) for copies in self._unindexed.values()]
             self.index.add([each for each in sound if each is not None], ends, torn=torn)
         finally:
-            self._strays = {}
+            self._unindexed = {}
 
     def _retire(self, known: Collection[int]) -> None:
         """Lets go of packs that another's garbage collector has deleted, so that their blocks are
@@ -313,11 +313,11 @@ class Store:
             gone = [number for number in self._packs if number not in known]
             self._retired = [self._packs.pop(number) for number in gone]
 
-    def is_unlisted(self) -> bool:
+    def has_unindexed(self) -> bool:
         """Whether packs hold more than the index says: it was lost, or its end was."""
         if self.index.is_unreadable():
             return True
-        return any(True for _stray in self.index.strays(self.index.glance().packs))
+        return any(True for _stray in self.index.unindexed(self.index.summary().packs))
 
     def damaged(self, id: bytes) -> list[bytes]:
         """Which objects are in the way of reading this one; none if it can be read."""
@@ -331,11 +331,11 @@ class Store:
             try:
                 parts = [chunk for chunk, _length in self.chunks(record)]
             except Corrupt:
-                return [id, self.list_of(record)]
+                return [id, self.chunk_list_id(record)]
             return [id, *(chunk for chunk in parts if self.damaged(chunk))]
         return []
 
-    def _is_sound(self, record: Record) -> bool:
+    def _is_intact(self, record: Record) -> bool:
         try:
             if record.encoding != CHUNKS:
                 return len(self.content(record)) == record.size
@@ -345,9 +345,9 @@ class Store:
         except Corrupt:
             return False
 
-    def _sound_copy(self, copies: list[Record]) -> Record | None:
+    def _intact_copy(self, copies: list[Record]) -> Record | None:
         for record in copies:
-            if self._is_sound(record):
+            if self._is_intact(record):
                 return record._replace(depth=self._depth(record))
         return None
 

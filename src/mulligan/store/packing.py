@@ -5,7 +5,7 @@ from __future__ import annotations
 from mulligan.store import zstd
 from mulligan.store.packs import RAW, ZSTD
 
-LEVEL = 1
+COMPRESSION_LEVEL = 1
 
 
 class Packer:
@@ -15,7 +15,7 @@ class Packer:
     """
 
     def __init__(self) -> None:
-        self._compressor = zstd.Compressor(LEVEL)
+        self._compressor = zstd.Compressor(COMPRESSION_LEVEL)
 
     def pack(self, content: bytes) -> tuple[int, bytes]:
         """The encoding, and the payload."""

@@ -63,7 +63,7 @@ def reachable(
                     continue
                 record = store.locate(id)
                 if record.encoding == CHUNKS:
-                    seen.add(store.list_of(record))
+                    seen.add(store.chunk_list_id(record))
                     for chunk, _length in store.chunks(record):
                         if chunk not in seen:
                             seen.add(chunk)

@@ -10,7 +10,7 @@ from threading import Thread
 QUEUED_PIECES = 8
 
 
-class Hashing:
+class HashingReader:
     """A reader; after `close`, `digest` is the SHA-256 of everything that was read."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:

@@ -12,22 +12,22 @@ import os
 
 from mulligan.store.packs import Record
 
-MOST = 1 << 14
+MAX_RECORDS = 1 << 14
 """So many are remembered, and as many of those noted before them."""
-Era = int
+Epoch = int
 Stamp = tuple[int, int, int, int]
 
 
-class Soundness:
+class VerifiedCache:
     """What one process knows of the objects that it has read and written."""
 
     def __init__(self) -> None:
-        self._eras: dict[int, tuple[Stamp, Era]] = {}
+        self._eras: dict[int, tuple[Stamp, Epoch]] = {}
         self._sound: dict[bytes, int] = {}
         self._noted_before: dict[bytes, int] = {}
         self._last = 0
 
-    def era(self, pack: int, fd: int) -> Era:
+    def epoch(self, pack: int, fd: int) -> Epoch:
         """The present era of a pack, whose file is open."""
         stamp = _stamp(fd)
         known = self._eras.get(pack)
@@ -37,23 +37,23 @@ class Soundness:
         self._eras[pack] = (stamp, self._last)
         return self._last
 
-    def grown(self, pack: int, fd: int, era: Era) -> None:
+    def extend(self, pack: int, fd: int, era: Epoch) -> None:
         """We have appended to a pack, and only that: its era goes on."""
         self._eras[pack] = (_stamp(fd), era)
 
-    def note(self, record: Record, era: Era) -> None:
+    def add(self, record: Record, era: Epoch) -> None:
         """An object was read or written whole, in this era of its pack."""
-        if len(self._sound) >= MOST:
+        if len(self._sound) >= MAX_RECORDS:
             self._noted_before, self._sound = self._sound, {}
-        self._sound[record.id] = _place(record, era)
+        self._sound[record.id] = _location(record, era)
 
-    def holds(self, record: Record, era: Era) -> bool:
+    def contains(self, record: Record, era: Epoch) -> bool:
         """Whether an object is as it was when it was last noted."""
         noted = self._sound.get(record.id) or self._noted_before.get(record.id)
-        return noted == _place(record, era)
+        return noted == _location(record, era)
 
 
-def _place(record: Record, era: Era) -> int:
+def _location(record: Record, era: Epoch) -> int:
     """Where an object lies, and since when. As a mere number: there are many of these, and they
     are not to be looked through whenever Python looks for garbage."""
     return era << 48 | record.offset

@@ -22,7 +22,7 @@ class Verified(NamedTuple):
     bytes: int
     problems: tuple[Problem, ...]
     damaged: tuple[Id, ...]
-    let_down: tuple[Record, ...]
+    unreadable_dependents: tuple[Record, ...]
     """Objects that cannot be read only because one that they build on cannot."""
 
     @property
@@ -36,7 +36,7 @@ def verify(
     progress: Callable[[int], None] = lambda count: None,
 ) -> Verified:
     """Reads every object of the store from the disk, then follows every reference to it."""
-    store.forget_kept()
+    store.clear_cache()
     problems: list[Problem] = []
     damaged: list[bytes] = []
     let_down: list[Record] = []
@@ -61,7 +61,7 @@ def verify(
         except Corrupt as problem:
             problems.append(Problem(f"object {record.id.hex()}", str(problem)))
             bad.add(record.id)
-            if _is_let_down(store, record):
+            if _depends_on_damaged(store, record):
                 let_down.append(record)
             else:
                 damaged.append(record.id)
@@ -87,7 +87,7 @@ def _examine(store: Store, record: Record) -> None:
                 raise Corrupt("a chunk is not as long as the list says")
 
 
-def _is_let_down(store: Store, record: Record) -> bool:
+def _depends_on_damaged(store: Store, record: Record) -> bool:
     """Whether an object cannot be read only because one that it builds on cannot.
 
     Such a one is kept: it will be whole again when the other is stored anew.
@@ -95,7 +95,7 @@ def _is_let_down(store: Store, record: Record) -> bool:
     try:
         store.head_of(record)
         if record.encoding == CHUNKS:
-            return bool(store.list_of(record))
+            return bool(store.chunk_list_id(record))
         return record.base is not None and bool(store.damaged(record.base))
     except Corrupt:
         return False

@@ -11,34 +11,34 @@ from threading import Thread
 
 import apsw
 
-LOG_PAGES = 500
+CHECKPOINT_PAGES = 500
 """So many in the log, and it is time: then the log begins anew."""
 
 
-class WriteBack:
+class WalCheckpointer:
     """Sees to the log of one connection. `finish` before that is closed."""
 
     def __init__(self, db: apsw.Connection, path: str) -> None:
         self._path = path
         self._thread: Thread | None = None
         # In place of what SQLite would do by itself, before it says that a commit is done.
-        db.set_wal_hook(self._committed)
+        db.set_wal_hook(self._on_commit)
 
     def finish(self) -> None:
         if self._thread is not None:
             self._thread.join()
 
-    def _committed(self, _db: apsw.Connection, _name: str, pages: int) -> int:
-        if pages < LOG_PAGES or (self._thread is not None and self._thread.is_alive()):
+    def _on_commit(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        if pages < CHECKPOINT_PAGES or (self._thread is not None and self._thread.is_alive()):
             return apsw.SQLITE_OK
-        thread = Thread(target=self._carry_over, name="mulligan-index")
+        thread = Thread(target=self._checkpoint, name="mulligan-index")
         with suppress(RuntimeError):
             # If no thread is to be had, the log grows until the next commit.
             thread.start()
             self._thread = thread
         return apsw.SQLITE_OK
 
-    def _carry_over(self) -> None:
+    def _checkpoint(self) -> None:
         # Whatever is wrong, the log still has everything, and the next commit tries again.
         with suppress(apsw.Error):
             own = apsw.Connection(self._path)

@@ -19,7 +19,7 @@ from mulligan.errors import FULL, Corrupt, OutOfSpace
 from mulligan.store import zstd
 from mulligan.store.fsync import sync_directory
 from mulligan.store.objects import DELTA_DEPTH, Store
-from mulligan.store.packing import LEVEL, Packer
+from mulligan.store.packing import COMPRESSION_LEVEL, Packer
 from mulligan.store.packs import (
     CHUNK,
     CHUNKS,
@@ -31,12 +31,12 @@ from mulligan.store.packs import (
     frame_head,
     pack_name,
 )
-from mulligan.store.verified_cache import MOST
+from mulligan.store.verified_cache import MAX_RECORDS
 
-PACK_LIMIT = 64 << 20
-BUFFER = 1 << 20
-WAITING = 4 << 20
-DELTA_FROM, DELTA_UP_TO = 64, 512 << 10
+MAX_PACK_BYTES = 64 << 20
+WRITE_BUFFER_BYTES = 1 << 20
+MAX_WAITING_BYTES = 4 << 20
+MIN_DELTA_BYTES, MAX_DELTA_BYTES = 64, 512 << 10
 
 
 class Writer:
@@ -49,7 +49,7 @@ class Writer:
     def __init__(self, store: Store, *, fresh: bool = False) -> None:
         self.store = store
         if not fresh:
-            store.tidy()
+            store.repair()
         self._fresh = fresh
         self._lock = Lock()
         self._packers = local()
@@ -58,9 +58,9 @@ class Writer:
         self._waiting_bytes = 0
         self._buffer: list[bytes] = []
         self._buffered = 0
-        glance = store.index.glance()
+        glance = store.index.summary()
         self._ends = dict(glance.packs)
-        self._torn = glance.torn
+        self._torn = glance.truncated
         self._changed: dict[int, int] = {}
         self._is_first = not self._ends
         self._number = glance.last_pack
@@ -69,7 +69,7 @@ class Writer:
         self._is_new_name = False
         self._begun: list[tuple[int, int]] = []
         self._eras: dict[int, int] = {}
-        self._believers: list[Callable[[], None]] = []
+        self._on_rollback: list[Callable[[], None]] = []
 
     def __enter__(self) -> Writer:
         return self
@@ -82,9 +82,9 @@ class Writer:
     ) -> None:
         self._abandon()
 
-    def believed_by(self, forget: Callable[[], None]) -> None:
+    def on_rollback(self, forget: Callable[[], None]) -> None:
         """Somebody remembers what was put as stored; `forget` is called if it never will be."""
-        self._believers.append(forget)
+        self._on_rollback.append(forget)
 
     def has(self, id: bytes) -> bool:
         return (
@@ -104,7 +104,7 @@ class Writer:
             if id not in self._waiting:
                 self._waiting[id] = (content, base)
                 self._waiting_bytes += len(content)
-        if self._waiting_bytes > WAITING:
+        if self._waiting_bytes > MAX_WAITING_BYTES:
             self._write_waiting()
         return id
 
@@ -115,7 +115,7 @@ class Writer:
             there = [id for id in listed if id in self._pending or id in known]
             if there:
                 listed, records = _without(there, listed, records)
-            self._make_room(len(records))
+            self._rotate_if_full(len(records))
             offset = self._position
             for id, (encoding, size, stored) in listed.items():
                 offset += RECORD.size
@@ -131,7 +131,7 @@ class Writer:
         """Stores a large content cut into chunks; gives its identity and length."""
         from pyfastcdc import FastCDC
 
-        from mulligan.store.stream_hash import Hashing
+        from mulligan.store.stream_hash import HashingReader
 
         chunks = self._earlier_chunks(base)
         listed = self.store.index.find_many({id for id, _length in chunks})
@@ -139,7 +139,7 @@ class Writer:
         cutter = FastCDC(avg_size=64 << 10, min_size=16 << 10, max_size=256 << 10)
         listing = bytearray()
         size = 0
-        with closing(Hashing(read)) as whole:
+        with closing(HashingReader(read)) as whole:
             for cut in cutter.cut_stream(whole):
                 id = sha256(cut.data).digest()
                 if id not in listed:
@@ -151,7 +151,7 @@ class Writer:
             before = self._find(base) if base is not None else None
             old = None
             if before is not None and before.encoding == CHUNKS:
-                old = self.store.list_of(before) if self.store.has(before.id) else None
+                old = self.store.chunk_list_id(before) if self.store.has(before.id) else None
             content = self.put(bytes(listing), base=old)
             # The chunks come first: whoever finds this in a pack finds them there, too.
             self._write_waiting()
@@ -175,20 +175,20 @@ class Writer:
         self._write_waiting()
         with self._lock:
             if not self._pending:
-                self._believers.clear()
+                self._on_rollback.clear()
                 return 0
-            self._sync_for_good()
+            self._sync_before_listing()
             self.store.index.add(self._pending.values(), self._changed, replacing=replacing)
             return self._done()
 
     def commit_moves(self, old: int) -> None:
         """Syncs what was copied out of a pack, then lets it take the old one's place."""
         with self._lock:
-            self._sync_for_good()
+            self._sync_before_listing()
             self.store.index.replace_pack(old, self._pending.values(), self._changed)
             self._done()
 
-    def _sync_for_good(self) -> None:
+    def _sync_before_listing(self) -> None:
         """From here on nothing is given back: an interrupt while it is being listed cannot tell
         whether it is. What is not will be listed by the next writer, as any stray record is."""
         self._sync()
@@ -196,15 +196,15 @@ class Writer:
 
     def _done(self) -> int:
         count = len(self._pending)
-        for record in islice(reversed(self._pending.values()), MOST):
-            self.store.soundness.note(record, self._eras[record.pack])
+        for record in islice(reversed(self._pending.values()), MAX_RECORDS):
+            self.store.verified.add(record, self._eras[record.pack])
         self._eras.clear()
         self._is_first = False
         self._ends.update(self._changed)
         self._pending.clear()
         self._changed = {}
         self._begun = [(self._number, self._position)] if self._fd >= 0 else []
-        self._believers.clear()
+        self._on_rollback.clear()
         return count
 
     def _write_waiting(self) -> None:
@@ -219,13 +219,13 @@ class Writer:
         for id, (content, base) in waiting.items():
             if id not in known:
                 # The next version will be written as a difference from this one.
-                self.store.keep(id, content)
+                self.store.cache_content(id, content)
                 self._write(id, content, known.get(base))
 
     def _write(self, id: bytes, content: bytes, base: Record | None = None) -> None:
         """Appends an object in the way that takes the least space."""
         delta = None
-        if base is not None and DELTA_FROM <= len(content) <= DELTA_UP_TO:
+        if base is not None and MIN_DELTA_BYTES <= len(content) <= MAX_DELTA_BYTES:
             delta = self._delta(content, base)
         if delta is not None and len(delta[0]) <= len(content) // 10:
             self._append(id, DELTA, len(content), *delta)
@@ -246,11 +246,11 @@ class Writer:
         if (
             base.depth >= DELTA_DEPTH
             or base.encoding == CHUNKS
-            or not DELTA_FROM <= base.size <= DELTA_UP_TO
+            or not MIN_DELTA_BYTES <= base.size <= MAX_DELTA_BYTES
         ):
             return None
         try:
-            compressor = zstd.Compressor(LEVEL, self.store.content(base))
+            compressor = zstd.Compressor(COMPRESSION_LEVEL, self.store.content(base))
         except Corrupt:
             return None
         return compressor.compress(content), base.id, base.depth + 1
@@ -281,7 +281,7 @@ class Writer:
             present = self._pending.get(id)
             if present is not None:
                 return present
-            self._make_room(len(head) + len(payload))
+            self._rotate_if_full(len(head) + len(payload))
             offset = self._position + len(head)
             record = Record(
                 id, self._number, offset, encoding, size, len(payload), base, depth if base else 0
@@ -290,8 +290,8 @@ class Writer:
             self._add((head, payload), record.end)
             return record
 
-    def _make_room(self, length: int) -> None:
-        if self._fd < 0 or self._position + length > PACK_LIMIT:
+    def _rotate_if_full(self, length: int) -> None:
+        if self._fd < 0 or self._position + length > MAX_PACK_BYTES:
             self._next_pack()
 
     def _add(self, pieces: Iterable[bytes], end: int) -> None:
@@ -299,7 +299,7 @@ class Writer:
         self._buffered += end - self._position
         self._position = end
         self._changed[self._number] = end
-        if self._buffered >= BUFFER:
+        if self._buffered >= WRITE_BUFFER_BYTES:
             self._flush()
 
     def _next_pack(self) -> None:
@@ -312,7 +312,7 @@ class Writer:
             path = os.path.join(self.store.directory, pack_name(self._number))
             end = self._ends.get(self._number, 0)
             # A pack is gone on with only where its end is known to be the end of a whole record.
-            if not self._fresh and 0 < end < PACK_LIMIT and self._is_whole(path, end):
+            if not self._fresh and 0 < end < MAX_PACK_BYTES and self._ends_with_a_record(path, end):
                 self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
                 self._position = end
                 self._begun.append((self._number, end))
@@ -326,7 +326,7 @@ class Writer:
         self._buffer.append(MAGIC)
         self._position = len(MAGIC)
 
-    def _is_whole(self, path: str, end: int) -> bool:
+    def _ends_with_a_record(self, path: str, end: int) -> bool:
         try:
             return self._number not in self._torn and os.path.getsize(path) == end
         except FileNotFoundError:
@@ -335,7 +335,7 @@ class Writer:
     def _flush(self) -> None:
         if self._number not in self._eras:
             # Right before the first write: what others did to the pack until now is not ours.
-            self._eras[self._number] = self.store.soundness.era(self._number, self._fd)
+            self._eras[self._number] = self.store.verified.epoch(self._number, self._fd)
         view = memoryview(b"".join(self._buffer))
         try:
             while view:
@@ -355,14 +355,14 @@ class Writer:
             return
         self._flush()
         os.fsync(self._fd)
-        self.store.soundness.grown(self._number, self._fd, self._eras[self._number])
+        self.store.verified.extend(self._number, self._fd, self._eras[self._number])
         if self._is_new_name:
             sync_directory(self.store.directory)
             self._is_new_name = False
 
     def _abandon(self) -> None:
-        while self._believers:
-            self._believers.pop()()
+        while self._on_rollback:
+            self._on_rollback.pop()()
         with self._lock:
             if self._fd >= 0:
                 os.close(self._fd)

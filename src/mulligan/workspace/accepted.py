@@ -13,8 +13,8 @@ from contextlib import suppress
 from hashlib import sha256
 from threading import get_ident
 
-from mulligan.core.coverage import raw, text
-from mulligan.worktree.ignore.stat_memo import consult
+from mulligan.core.coverage import decode_path, encode_path
+from mulligan.worktree.ignore.stat_memo import depends_on
 from mulligan.worktree.scan.rule_files import Accepted
 
 FILE = "accepted.json"
@@ -25,9 +25,11 @@ def read_accepted(directory: str | None) -> Accepted:
     if directory is None:
         return frozenset()
     try:
-        with open(consult(os.path.join(directory, FILE)), "rb") as file:
+        with open(depends_on(os.path.join(directory, FILE)), "rb") as file:
             rows = json.loads(file.read())["accepted"]
-        return frozenset((raw(each["path"]), bytes.fromhex(each["sha256"])) for each in rows)
+        return frozenset(
+            (encode_path(each["path"]), bytes.fromhex(each["sha256"])) for each in rows
+        )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return frozenset()
 
@@ -47,7 +49,9 @@ def revoke(directory: str) -> None:
 
 
 def _write(directory: str, accepted: Accepted) -> None:
-    rows = [{"path": text(path), "sha256": digest.hex()} for path, digest in sorted(accepted)]
+    rows = [
+        {"path": decode_path(path), "sha256": digest.hex()} for path, digest in sorted(accepted)
+    ]
     path = os.path.join(directory, FILE)
     temporary = f"{path}.{os.getpid()}.{get_ident()}.tmp"
     with open(temporary, "w", encoding="ascii") as file:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.workspace.project import Project, known_projects
 from mulligan.workspace.results.files import plain
 
@@ -62,7 +62,7 @@ def sizes_of(project: Project) -> Sizes:
     parts = dict.fromkeys(PARTS, 0)
     for name, size in _files(project.directory):
         parts[_part(name)] += size
-    return Sizes(project.id, text(project.root), **parts)
+    return Sizes(project.id, decode_path(project.root), **parts)
 
 
 def _files(directory: str, below: str = "") -> Iterator[tuple[str, int]]:

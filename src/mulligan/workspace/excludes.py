@@ -11,7 +11,7 @@ from collections import Counter
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mulligan.core.coverage import raw, text
+from mulligan.core.coverage import decode_path, encode_path
 from mulligan.core.tree import file_entry, find
 from mulligan.errors import NotFound, UsageError, WouldLoseWork
 from mulligan.journal import checkpoints
@@ -19,7 +19,7 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.accepted import accept
 from mulligan.workspace.attribution.observation import Observation
 from mulligan.workspace.restore.run import perform
-from mulligan.workspace.restore.target import Wish, settled
+from mulligan.workspace.restore.target import RestoreTarget, drop_blocked_paths
 from mulligan.workspace.results.files import RestoreResult, plain
 from mulligan.workspace.snapshot.checkpoints import coverage, read_disk
 from mulligan.worktree.ignore.ruleset import Rules
@@ -92,7 +92,7 @@ def excludes(workspace: Workspace) -> Excludes:
     own = Rules.parse(content or b"")
     counted, single = _counted(workspace)
     return Excludes(
-        text(content or b""),
+        decode_path(content or b""),
         _version(content),
         tuple(
             DefaultExclude(pattern, note, _verdict(own, pattern) is not False, counted[pattern])
@@ -108,12 +108,13 @@ def write_excludes(workspace: Workspace, wanted: str, version: str | None) -> Re
 
     Raises `WouldLoseWork` if it is no longer the `version` that the caller has read.
     """
-    new = raw(wanted)
+    new = encode_path(wanted)
     with workspace.locked():
         present = _content(workspace)
         if _version(present) != version:
             raise WouldLoseWork(
-                f"{text(FILE)} was changed meanwhile, and was left as it is; look at it again."
+                f"{decode_path(FILE)} was changed meanwhile, and was left as it is; "
+                "look at it again."
             )
         # What the user has Mulligan write is accepted; before it is written, so that it counts.
         if not _carries_on(workspace, present or b"", new):
@@ -122,12 +123,12 @@ def write_excludes(workspace: Workspace, wanted: str, version: str | None) -> Re
             id = writer.put(new)
             writer.commit()
 
-        def wishing(now: Observation) -> Wish:
+        def wishing(now: Observation) -> RestoreTarget:
             entry = find(now.seen.tree, FILE, workspace.load)
             mode = entry.mode if entry is not None else NEW_MODE
             entry = file_entry(FILE, mode, len(new), id) if new else None
-            wish = Wish("excludes", None, {FILE: entry}, {}, {})
-            return settled(workspace, now.seen, wish)
+            wish = RestoreTarget("excludes", None, {FILE: entry}, {}, {})
+            return drop_blocked_paths(workspace, now.seen, wish)
 
         return perform(workspace, wishing)
 
@@ -145,7 +146,7 @@ def _content(workspace: Workspace) -> bytes | None:
     except NotFound:
         if os.path.lexists(os.path.join(workspace.project.root, FILE)):
             raise UsageError(
-                f"{text(FILE)} is not an ordinary file here; edit what it leads to by hand."
+                f"{decode_path(FILE)} is not an ordinary file here; edit what it leads to by hand."
             ) from None
         return None
 
@@ -156,7 +157,7 @@ def _version(content: bytes | None) -> str | None:
 
 def _verdict(rules: Rules, pattern: str) -> bool | None:
     """What rules say of a name that a default exclude leaves out; a pattern matches itself."""
-    return rules.match(raw(pattern).rstrip(b"/"), pattern.endswith("/"))
+    return rules.match(encode_path(pattern).rstrip(b"/"), pattern.endswith("/"))
 
 
 def _counted(workspace: Workspace) -> tuple[Counter[str], int]:
@@ -166,7 +167,7 @@ def _counted(workspace: Workspace) -> tuple[Counter[str], int]:
     latest checkpoint, in which single files are only counted.
     """
     found: Counter[str] = Counter()
-    rules = {pattern: Rules.parse(raw(pattern)) for pattern in DEFAULT_EXCLUDES}
+    rules = {pattern: Rules.parse(encode_path(pattern)) for pattern in DEFAULT_EXCLUDES}
 
     def blamed(name: bytes, is_directory: bool) -> str:
         return next((each for each, rule in rules.items() if rule.match(name, is_directory)), "")
@@ -174,7 +175,7 @@ def _counted(workspace: Workspace) -> tuple[Counter[str], int]:
     seen = stat_cache.load(workspace.project.path("index"), workspace.project.root).root
     if seen is not None:
         for _path, node in seen.walk():
-            for name, (reason, is_directory, files, _modified) in node.left.items():
+            for name, (reason, is_directory, files, _modified) in node.excluded.items():
                 if reason == Reason.DEFAULT:
                     found[blamed(name, is_directory)] += files if is_directory else 1
         return found, found.pop("", 0)

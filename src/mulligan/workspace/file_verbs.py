@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         Finding,
         Forgotten,
         Operation,
-        RestorePlan,
+        RestorePreview,
         RestoreResult,
         Status,
         TreeEntry,
@@ -130,7 +130,7 @@ class FileVerbs:
         *,
         keep_dirty: bool = False,
         force: bool = False,
-    ) -> RestorePlan:
+    ) -> RestorePreview:
         """What `restore` would do; changes nothing."""
         from mulligan.workspace.restore import run
 
@@ -194,7 +194,7 @@ class FileVerbs:
         keep_dirty: bool = False,
         force: bool = False,
         preview: bool = False,
-        further: bool = True,
+        past_idle_turn: bool = True,
         expect: int | None = None,
     ) -> RestoreResult:
         """Takes back the last operation that changed something; again, one further back.
@@ -208,7 +208,7 @@ class FileVerbs:
 
         _check_wishes(keep_dirty, force)
         return turns.undo(
-            self._self, keep_dirty=keep_dirty, force=force, preview=preview, further=further,
+            self._self, keep_dirty=keep_dirty, force=force, preview=preview, further=past_idle_turn,
             expect=expect,
         )  # fmt: skip
 

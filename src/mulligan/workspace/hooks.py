@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from mulligan.clock import now_ns
-from mulligan.core.coverage import words
+from mulligan.core.coverage import storable
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
     BRANCH_SUMMARY,
@@ -25,7 +25,7 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.core.hook_events import Happening, Told
+from mulligan.core.hook_events import HookEvent, HookReply
 from mulligan.core.hook_kinds import (
     CALL_BEGINS,
     CALL_ENDS,
@@ -52,14 +52,14 @@ SAME_SECONDS = 5
 SOON_READ = 1 << 20
 """Logs up to this size are read at every call; longer ones when a turn ends."""
 NAME_MAX_BYTES = 255
-NOTHING = Told()
+NOTHING = HookReply()
 MEASURED = ("gemini",)
 """Agents that nowhere say how long a call took."""
 UNTOLD_FORKS = ("claude-code",)
 """Agents that say nowhere, until it has gone on, that a session is a fork of another."""
 
 
-def happened(workspace: Workspace, told: Happening) -> Told:
+def happened(workspace: Workspace, told: HookEvent) -> HookReply:
     """Records one happening; gives what there is to say about it.
 
     One at a time: an agent may tell of several at once, each by a process of its own. An event
@@ -70,7 +70,7 @@ def happened(workspace: Workspace, told: Happening) -> Told:
             return _record(workspace, told)
         recorded = hook_events.reply(workspace.journal, told.id)
         if recorded is not None:
-            return Told(**json.loads(recorded))
+            return HookReply(**json.loads(recorded))
         # Noted after it was recorded: a process killed in between leaves it to the hook.
         reply = _record(workspace, told)
         with workspace.journal.writing_without_sync() as db:
@@ -78,7 +78,7 @@ def happened(workspace: Workspace, told: Happening) -> Told:
         return reply
 
 
-def _record(workspace: Workspace, told: Happening) -> Told:
+def _record(workspace: Workspace, told: HookEvent) -> HookReply:
     known = sessions.by_id(workspace.journal, told.session)
     session = _session(workspace, told, known)
     if told.kind == PROMPT:
@@ -95,7 +95,7 @@ def _record(workspace: Workspace, told: Happening) -> Told:
     return _session_starts(workspace, session, told)
 
 
-def _session(workspace: Workspace, told: Happening, row: SessionRow | None) -> SessionRow:
+def _session(workspace: Workspace, told: HookEvent, row: SessionRow | None) -> SessionRow:
     """The session, made if this is the first that is heard of it."""
     if row is None:
         from mulligan.workspace.sessions import sessions as keeping
@@ -124,15 +124,17 @@ def _session(workspace: Workspace, told: Happening, row: SessionRow | None) -> S
     return row
 
 
-def _session_starts(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+def _session_starts(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
     """What was said without any hook being called, such as a compaction, comes before what will."""
     if session.leaf is not None and not _is_open(workspace, session) and not _is_long(told):
         _complete(workspace, told)
     return NOTHING
 
 
-def _prompt(workspace: Workspace, session: SessionRow, told: Happening, *, is_new: bool) -> Told:
-    if told.aside:
+def _prompt(
+    workspace: Workspace, session: SessionRow, told: HookEvent, *, is_new: bool
+) -> HookReply:
+    if told.off_path:
         return NOTHING
     rejected = None
     if workspace.settings.tell_rejections:
@@ -150,10 +152,10 @@ def _prompt(workspace: Workspace, session: SessionRow, told: Happening, *, is_ne
         _complete(workspace, told)
     _end_the_dead(workspace, session)
     turns.begin(workspace, session.id, told.text or "")
-    return Told(to_agent=rejected)
+    return HookReply(to_agent=rejected)
 
 
-def _fork(workspace: Workspace, session: SessionRow, told: Happening) -> bool:
+def _fork(workspace: Workspace, session: SessionRow, told: HookEvent) -> bool:
     """Copies the origin's conversation into a forked session; False if this is no fork.
 
     The agent is still writing that conversation into the fork's log while this prompt is reported,
@@ -185,7 +187,7 @@ def _fork(workspace: Workspace, session: SessionRow, told: Happening) -> bool:
 def _last_said(workspace: Workspace, session: SessionRow) -> int | None:
     """Where the agent itself stands, wherever the user has gone in the session."""
     last: int | None = workspace.journal.row(
-        "SELECT max(seq) FROM entries WHERE session = ? AND NOT aside AND type NOT IN (?, ?)",
+        "SELECT max(seq) FROM entries WHERE session = ? AND NOT off_path AND type NOT IN (?, ?)",
         session.number, BRANCH_SUMMARY, UNREVERT_POINT,
     )[0]  # fmt: skip
     return last
@@ -197,7 +199,7 @@ def _was_just_said(workspace: Workspace, session: SessionRow, text: str) -> bool
         "SELECT type, content, created_at FROM entries WHERE number = ?",
         (session.number << 32) | (session.leaf or 0),
     )
-    if found is None or found[0] != USER_INPUT or found[1] != words(text):
+    if found is None or found[0] != USER_INPUT or found[1] != storable(text):
         return False
     return now_ns() - nanoseconds(found[2]) < SAME_SECONDS * 1_000_000_000
 
@@ -212,21 +214,21 @@ def _end_the_dead(workspace: Workspace, session: SessionRow) -> None:
             turns.end(workspace, other.id, status="stopped", interrupted=True)
 
 
-def _call_begins(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+def _call_begins(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
     if not _is_open(workspace, session):
         turns.begin(workspace, session.id, NO_PROMPT)
-    hidden = turns.hidden(workspace, _inside(workspace, told), last_seen(workspace))
+    hidden = turns.on_disk_not_in_tree(workspace, _inside(workspace, told), last_seen(workspace))
     if hidden:
         # Out of scope, and about to be written: what it holds must be in a checkpoint first.
-        turns.bring_into_view(workspace, hidden)
+        turns.include_paths(workspace, hidden)
     elif len(turns.open_turns(workspace)) > 1:
         turns.observe(workspace)
-    if told.tool and not told.aside:
+    if told.tool and not told.off_path:
         _note_call(workspace, session, told)
     return NOTHING
 
 
-def _note_call(workspace: Workspace, session: SessionRow, told: Happening) -> None:
+def _note_call(workspace: Workspace, session: SessionRow, told: HookEvent) -> None:
     """Writes down that a call runs, after what the agent's log says was before it.
 
     A long log is left to the end of the turn, and the calls in it too: they would come before
@@ -242,14 +244,14 @@ def _note_call(workspace: Workspace, session: SessionRow, told: Happening) -> No
         recording.put(workspace, session.number, [NewEntry(TOOL_CALL, "", data | own)])
 
 
-def _is_long(told: Happening) -> bool:
+def _is_long(told: HookEvent) -> bool:
     """Whether the agent's log is too long to be read but at the end of a turn."""
     if told.log is None or told.part or not os.path.exists(told.log):
         return False
     return os.path.getsize(told.log) > SOON_READ
 
 
-def _call(workspace: Workspace, session: SessionRow, told: Happening) -> tuple[str, str] | None:
+def _call(workspace: Workspace, session: SessionRow, told: HookEvent) -> tuple[str, str] | None:
     """The entry of a call and its time: by the agent's own id of it, else the oldest alike."""
     if told.call is not None:
         found = workspace.journal.row(
@@ -268,12 +270,12 @@ def _call(workspace: Workspace, session: SessionRow, told: Happening) -> tuple[s
     return None
 
 
-def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+def _call_ends(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
     paths = _inside(workspace, told)
     if paths:
         from mulligan.workspace.sessions import edits
 
-        edits.wrote(workspace, session, paths)
+        edits.record_tool_write(workspace, session, paths)
     found = _call(workspace, session, told)
     if found is not None and told.ok is not None:
         entry, begun = found
@@ -289,16 +291,16 @@ def _call_ends(workspace: Workspace, session: SessionRow, told: Happening) -> To
     return NOTHING
 
 
-def _turn_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
-    if told.aside or not _is_open(workspace, session):
+def _turn_ends(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
+    if told.off_path or not _is_open(workspace, session):
         return NOTHING
     took_in = _complete(workspace, told)
     if told.text and not took_in:
         recording.put(workspace, session.number, [NewEntry(ASSISTANT_OUTPUT, told.text)])
-    return Told(to_user=_words(turns.end(workspace, session.id)))
+    return HookReply(to_user=_words(turns.end(workspace, session.id)))
 
 
-def _session_ends(workspace: Workspace, session: SessionRow, told: Happening) -> Told:
+def _session_ends(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
     """The agent goes. A turn that it leaves in the middle of a call stays open.
 
     The command may go on without it, and what that still changes is the turn's: the next prompt,
@@ -323,7 +325,7 @@ def _is_open(workspace: Workspace, session: SessionRow) -> bool:
     return view is not None and view.base is not None
 
 
-def _complete(workspace: Workspace, told: Happening) -> bool:
+def _complete(workspace: Workspace, told: HookEvent) -> bool:
     """Takes in what the agent's own log says; gives whether there was one."""
     if told.log is None or not os.path.exists(told.log):
         return False
@@ -336,7 +338,7 @@ def _complete(workspace: Workspace, told: Happening) -> bool:
         return False
 
 
-def _inside(workspace: Workspace, told: Happening) -> list[bytes]:
+def _inside(workspace: Workspace, told: HookEvent) -> list[bytes]:
     """The paths of a call that lie in the project."""
     found = []
     for path in told.paths:

@@ -12,7 +12,7 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.errors import WouldLoseWork
 from mulligan.journal.checkpoints import IMPORTED, CheckpointRow
 
@@ -43,7 +43,9 @@ def check_preview(
     if preview:
         _write(workspace, [*(each for each in known if each != request), request])
     elif request not in known:
-        named = "".join(f" {text(path)}" for path in paths[:3]) + (" …" if len(paths) > 3 else "")
+        named = "".join(f" {decode_path(path)}" for path in paths[:3]) + (
+            " …" if len(paths) > 3 else ""
+        )
         again = f"mulligan restore{' --force' if force else ''} --preview {target.id[:8]}{named}"
         raise WouldLoseWork(
             f"Checkpoint {target.id[:8]} comes from an imported log, and would be written to "

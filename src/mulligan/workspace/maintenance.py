@@ -21,7 +21,7 @@ from mulligan.store.reachability import Root, reachable
 from mulligan.store.writer import Writer
 from mulligan.workspace.results.files import Collected, Finding, Forgotten, Verified
 from mulligan.workspace.snapshot.checkpoints import coverage, new_id
-from mulligan.workspace.snapshot.take import look
+from mulligan.workspace.snapshot.take import take_snapshot
 from mulligan.workspace.trust import rule_files
 from mulligan.worktree.scan.compare import SPECIAL
 from mulligan.worktree.watch.remote import connect
@@ -42,7 +42,7 @@ def verify(workspace: Workspace, *, repair: bool = False) -> Verified:
                     "from the packs."
                 )
             workspace.store.index.rebuild()
-        workspace.store.tidy()
+        workspace.store.repair()
         found = verifier.verify(
             workspace.store,
             _roots(workspace),
@@ -64,17 +64,17 @@ def verify(workspace: Workspace, *, repair: bool = False) -> Verified:
 def _strike_out(workspace: Workspace, found: verifier.Verified) -> None:
     """Forgets what is damaged, and stores anew what the disk has of what built on it."""
     index = workspace.store.index
-    index.drop((*found.damaged, *(record.id for record in found.let_down)))
+    index.drop((*found.damaged, *(record.id for record in found.unreadable_dependents)))
     index.drop_missing_packs()
     workspace.drop_cache()
     try:
-        if found.let_down:
+        if found.unreadable_dependents:
             with Writer(workspace.store) as writer:
-                look(workspace, writer)
+                take_snapshot(workspace, writer)
                 writer.commit()
     finally:
         # What the disk does not have will be whole again if that which it builds on comes back.
-        index.add(found.let_down, {})
+        index.add(found.unreadable_dependents, {})
 
 
 def gc(workspace: Workspace, *, dry_run: bool = False) -> Collected:

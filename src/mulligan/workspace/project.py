@@ -22,7 +22,7 @@ from hashlib import sha256
 from threading import get_ident
 from typing import Any, NamedTuple
 
-from mulligan.core.coverage import raw, text, usable
+from mulligan.core.coverage import decode_path, encode_path, usable
 from mulligan.errors import NotFound, RefusedRoot, UsageError
 from mulligan.store.fsync import make_directories, sync_directory
 from mulligan.workspace import home_path
@@ -60,12 +60,12 @@ def find_project(
     if not os.path.isdir(here):
         if os.path.exists(_project(here, home).path("journal.sqlite")):
             raise NotFound(
-                f"{text(here)} is gone, but its history is not: make the directory again, and "
-                "`mulligan restore @` in it brings back what was there."
+                f"{decode_path(here)} is gone, but its history is not: make the directory again, "
+                "and `mulligan restore @` in it brings back what was there."
             )
         if os.path.lexists(here):
-            raise NotFound(f"{text(here)} is not a directory.")
-        raise NotFound(f"There is no directory {text(here)}.")
+            raise NotFound(f"{decode_path(here)} is not a directory.")
+        raise NotFound(f"There is no directory {decode_path(here)}.")
     above = list(_upwards(here))
     for known in above:
         project = _project(known, home)
@@ -85,10 +85,11 @@ def find_project(
             root = found
             break
     if automatic and (reason := refuse_as_project(root)) is not None:
-        raise RefusedRoot(f"{text(root)} does not become a project by itself: {reason}.")
+        raise RefusedRoot(f"{decode_path(root)} does not become a project by itself: {reason}.")
     if not allow_any_root and is_too_wide(root):
         raise RefusedRoot(
-            f"{text(root)} is not a project but everything you have; choose a directory below it, "
+            f"{decode_path(root)} is not a project but everything you have; choose a directory "
+            "below it, "
             "or say --any-root if you really mean it."
         )
     return _moved_project(root, home) or _project(root, home)
@@ -150,7 +151,10 @@ def register(project: Project, *, imported: bool = False) -> None:
     if os.path.exists(path) and (imported or not is_imported(project)):
         return
     make_directories(project.directory)
-    content: dict[str, Any] = {"root": text(project.root), "identity": _identity(project.root)}
+    content: dict[str, Any] = {
+        "root": decode_path(project.root),
+        "identity": _identity(project.root),
+    }
     if imported:
         content["imported"] = True
     temporary = f"{path}.{os.getpid()}.{get_ident()}.tmp"
@@ -175,7 +179,7 @@ def known_projects(home: str) -> list[Project]:
     for id in sorted(os.listdir(base)) if os.path.isdir(base) else ():
         content = _read(os.path.join(base, id, "project.json"))
         if content is not None:
-            found.append(Project(id, raw(content["root"]), os.path.join(base, id)))
+            found.append(Project(id, encode_path(content["root"]), os.path.join(base, id)))
     return found
 
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
         SessionPage,
     )
     from mulligan.workspace.results.turns import Step, Turn
-    from mulligan.workspace.search.search import Filters, Found
+    from mulligan.workspace.search.search import Filters, SearchResult
     from mulligan.workspace.search.tool_stats import Stats, Which
     from mulligan.workspace.sessions.clear_all import Cleared
     from mulligan.workspace.transfer.export import GitExport
     from mulligan.workspace.workspace import Workspace
 
 
-PAGE = 50
+DEFAULT_PAGE_ROWS = 50
 
 
 class SessionVerbs:
@@ -65,7 +65,7 @@ class SessionVerbs:
     def sessions(
         self,
         *,
-        limit: int = PAGE,
+        limit: int = DEFAULT_PAGE_ROWS,
         offset: int = 0,
         cursor: str | None = None,
         status: str | None = None,
@@ -139,7 +139,7 @@ class SessionVerbs:
         *,
         types: Sequence[str] = (),
         since: int = 0,
-        limit: int = PAGE,
+        limit: int = DEFAULT_PAGE_ROWS,
         include_compacted: bool = False,
     ) -> EntryPage:
         """Entries of all branches after a `seq`, in the order in which they were appended."""
@@ -154,7 +154,7 @@ class SessionVerbs:
         self,
         session: str,
         *,
-        limit: int = PAGE,
+        limit: int = DEFAULT_PAGE_ROWS,
         before: int | None = None,
         include_compacted: bool = False,
         types: Sequence[str] = (),
@@ -376,7 +376,7 @@ class SessionVerbs:
         limit: int | None = None,
         offset: int = 0,
         **filters: Unpack[Filters],
-    ) -> Found:
+    ) -> SearchResult:
         """Everything said and done with these words, ranked; each hit with a way back to it."""
         from mulligan.workspace.search import search
 

@@ -31,16 +31,16 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from mulligan.core.coverage import PassedOver, text
+from mulligan.core.coverage import PassedOver, decode_path
 from mulligan.errors import UsageError
 from mulligan.workspace.accepted import read_accepted
-from mulligan.worktree.fs.safe_paths import opened
-from mulligan.worktree.ignore.stat_memo import Remembered, consult
+from mulligan.worktree.fs.safe_paths import open_root
+from mulligan.worktree.ignore.stat_memo import StatMemo, depends_on
 from mulligan.worktree.scan.classify import Limits
 from mulligan.worktree.scan.rule_files import Accepted, RuleFile, is_accepted, read_rule_file
 
 UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-MOST = 1 << 53  # what every reader of JSON can tell from its neighbours
+MAX_SAFE_JSON_INTEGER = 1 << 53  # what every reader of JSON can tell from its neighbours
 MAX_FILE_BYTES = 256 << 10
 SET = "settings.toml"
 PROJECT_FILE = b".mulligan.toml"
@@ -94,7 +94,7 @@ class InForce:
 
     def __init__(self, home: str, root: bytes, directory: str) -> None:
         self._where = (home, root, directory)
-        self._known = Remembered[Effective]()
+        self._known = StatMemo[Effective]()
         self.read()
 
     def read(self) -> Effective:
@@ -139,9 +139,9 @@ def effective(home: str, root: bytes, directory: str | None = None) -> Effective
 
 def read_project_file(root: bytes) -> RuleFile:
     """The project's own settings file, as far as it can be read without risk."""
-    consult(os.path.join(root, PROJECT_FILE))
+    depends_on(os.path.join(root, PROJECT_FILE))
     try:
-        with opened(root) as fd:
+        with open_root(root) as fd:
             return read_rule_file(fd, PROJECT_FILE, PROJECT_FILE_MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return RuleFile(None)
@@ -150,7 +150,7 @@ def read_project_file(root: bytes) -> RuleFile:
 def weakened_by(home: str, directory: str, content: bytes) -> list[str]:
     """The settings that a project's file would weaken; raises `UsageError` if it is broken."""
     own, _places = _own(home, directory)
-    return _weakened(_checked(_parsed(content), text(PROJECT_FILE)), _made(own))
+    return _weakened(_checked(_parsed(content), decode_path(PROJECT_FILE)), _made(own))
 
 
 def _weakened(said: Mapping[str, int], own: Settings) -> list[str]:
@@ -163,8 +163,8 @@ def _own(home: str, directory: str | None) -> tuple[dict[str, Any], dict[str, st
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
     for place, path in _own_places(home, directory):
-        if os.path.isfile(consult(path)):
-            said = _checked(_read(path), text(os.fsencode(path)))
+        if os.path.isfile(depends_on(path)):
+            said = _checked(_read(path), decode_path(os.fsencode(path)))
             values |= said
             places |= dict.fromkeys(said, place)
     return values, places
@@ -210,14 +210,21 @@ def section_of(name: str) -> str:
 
 def parse_size(value: object, where: str) -> int:
     """A number of bytes, from a number or from text such as `100 MB`."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST:
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and 0 <= value <= MAX_SAFE_JSON_INTEGER
+    ):
         return value
     if isinstance(value, str):
         number = value.strip().rstrip("kKmMgGtTbB").strip()
         unit = value.strip()[len(number) :].strip().upper()
         unit = unit if unit.endswith("B") or not unit else unit + "B"
         try:
-            if unit in UNITS and 0 <= (size := float(number) * UNITS[unit]) <= MOST:
+            if (
+                unit in UNITS
+                and 0 <= (size := float(number) * UNITS[unit]) <= MAX_SAFE_JSON_INTEGER
+            ):
                 return int(size)
         except (ValueError, OverflowError):
             pass
@@ -225,7 +232,11 @@ def parse_size(value: object, where: str) -> int:
 
 
 def _number(value: object, where: str) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST:
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and 0 <= value <= MAX_SAFE_JSON_INTEGER
+    ):
         return value
     raise UsageError(f"{where} must be a whole number; 0 is no rule.")
 
@@ -325,10 +336,11 @@ def _read(path: str) -> dict[str, Any]:
             raise UsageError(f"is larger than {MAX_FILE_BYTES >> 10} KiB")
         return _parsed(content)
     except UsageError as problem:
-        raise UsageError(f"{text(os.fsencode(path))} {problem}.") from problem
+        raise UsageError(f"{decode_path(os.fsencode(path))} {problem}.") from problem
     except OSError as problem:
         raise UsageError(
-            f"{text(os.fsencode(path))} cannot be read: {problem.strerror}. Mend it, or move it "
+            f"{decode_path(os.fsencode(path))} cannot be read: {problem.strerror}. Mend it, or "
+            "move it "
             "away."
         ) from problem
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mulligan.core.coverage import legible, raw, text
+from mulligan.core.coverage import decode_lossy, decode_path, encode_path
 from mulligan.core.tree import join
 from mulligan.errors import Corrupt, NotFound, UsageError, WouldLoseWork
 from mulligan.journal import checkpoints
@@ -21,7 +21,7 @@ from mulligan.workspace.settings import PROJECT_FILE, read_project_file, weakene
 from mulligan.workspace.snapshot.checkpoints import coverage
 from mulligan.worktree.fs.safe_paths import OPEN_DIRECTORY, Directories
 from mulligan.worktree.ignore.scope import Scope, root_scope
-from mulligan.worktree.scan.classify import DEEPEST
+from mulligan.worktree.scan.classify import MAX_DEPTH
 from mulligan.worktree.scan.rule_files import (
     IGNORE_FILE_MAX_BYTES,
     MULLIGANIGNORE,
@@ -61,27 +61,27 @@ def rule_files(workspace: Workspace, paths: Collection[bytes] = ()) -> list[Proj
     """The rule files that weaken something or are broken; `paths` names some of them only."""
     found = [row for row, _content in _rows(workspace, paths)]
     for path in paths:
-        if text(path) not in {row.path for row in found}:
-            raise NotFound(f"{text(path)} is not a rule file that weakens anything.")
+        if decode_path(path) not in {row.path for row in found}:
+            raise NotFound(f"{decode_path(path)} is not a rule file that weakens anything.")
     return found
 
 
 def accept(workspace: Workspace, shown: Collection[ProjectRuleFile]) -> tuple[str, ...]:
     """Accepts what the user was shown; a file that has changed since is left as it was."""
     wanted = {row.path: row for row in shown if row.can_be_accepted}
-    paths = [raw(path) for path in wanted]
+    paths = [encode_path(path) for path in wanted]
     files = {
-        raw(row.path): content
+        encode_path(row.path): content
         for row, content in (_rows(workspace, paths) if paths else ())
         if wanted[row.path] == row
     }
     acceptance.accept(workspace.project.directory, files)
-    return tuple(map(text, files))
+    return tuple(map(decode_path, files))
 
 
 def accept_one(workspace: Workspace, path: str, sha256: str) -> None:
     """Accepts one file; raises `WouldLoseWork` if it is no longer the one with this hash."""
-    (row,) = rule_files(workspace, [raw(path)])
+    (row,) = rule_files(workspace, [encode_path(path)])
     if row.accepted and row.sha256 == sha256:
         return
     if row.sha256 != sha256 or not accept(workspace, [row]):
@@ -126,12 +126,12 @@ def _row(workspace: Workspace, path: bytes, file: RuleFile) -> ProjectRuleFile |
         except UsageError as mistake:
             problem = str(mistake)
     elif content is not None:
-        weakens = [legible(each) for each in leaves_out(content)]
+        weakens = [decode_lossy(each) for each in leaves_out(content)]
     if not (weakens or problem):
         return None
     known = content is not None and is_accepted(path, content, workspace.rule_files.accepted)
     return ProjectRuleFile(
-        text(path), known, tuple(weakens), problem or None, legible(content or b""),
+        decode_path(path), known, tuple(weakens), problem or None, decode_lossy(content or b""),
         None if content is None else sha256(content).hexdigest(),
     )  # fmt: skip
 
@@ -166,7 +166,7 @@ def _ignore_files(fd: int, directory: bytes, defaults: Scope, depth: int) -> Ite
                     folders.append(name)
     except OSError:
         return
-    for name in folders if depth < DEEPEST else ():
+    for name in folders if depth < MAX_DEPTH else ():
         try:
             inner = os.open(name, OPEN_DIRECTORY, dir_fd=fd)
         except OSError:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mulligan.core import tree
-from mulligan.core.coverage import raw, text, usable
+from mulligan.core.coverage import decode_path, encode_path, usable
 from mulligan.core.entries import STATUSES
 from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Finder, Load, Tree
 from mulligan.errors import Busy, Corrupt, NotFound, NotWritable, OutOfSpace, UsageError
@@ -27,17 +27,17 @@ from mulligan.workspace.review_verbs import ReviewVerbs
 from mulligan.workspace.session_verbs import SessionVerbs
 from mulligan.workspace.settings import Effective, InForce, Settings, change_settings
 from mulligan.worktree.fs import deferred_unlink
-from mulligan.worktree.fs.safe_paths import opened
+from mulligan.worktree.fs.safe_paths import open_root
 from mulligan.worktree.ignore import git_repo
 from mulligan.worktree.scan import stat_cache
 from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, effect_of
-from mulligan.worktree.scan.stat_cache import Cache
+from mulligan.worktree.scan.stat_cache import StatCache
 
 if TYPE_CHECKING:
     from mulligan.workspace.results.files import Operation, Progress
     from mulligan.workspace.results.review import PendingStats
     from mulligan.workspace.search.search import Tools
-    from mulligan.workspace.snapshot.prefetch import Ahead
+    from mulligan.workspace.snapshot.prefetch import Prefetcher
     from mulligan.worktree.scan.classify import Limits
     from mulligan.worktree.watch.inotify import Watcher
     from mulligan.worktree.watch.remote import RemoteWatcher
@@ -107,13 +107,13 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         self.recovered: tuple[Operation, ...] = ()
         self._process = os.getpid()
         self._guard = RLock()
-        self._cache: Cache | None = None
+        self._cache: StatCache | None = None
         self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
         self._trees_bytes = 0
         self._finders: dict[bytes, Finder] = {}
         self._differences: dict[tuple[bytes, bytes], list[Change]] = {}
         self.watcher: Watcher | None = None
-        self.ahead: Ahead | None = None
+        self.ahead: Prefetcher | None = None
         self.search_tools: list[Tools] = []
         self.counted: tuple[object, dict[str, PendingStats]] | None = None
         self._depth = 0
@@ -123,10 +123,10 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
                 from mulligan.worktree.watch.inotify import Watcher
 
                 self.watcher = Watcher(project.root)
-                from mulligan.workspace.snapshot.prefetch import Ahead
+                from mulligan.workspace.snapshot.prefetch import Prefetcher
 
-                self.ahead = Ahead(self, self.watcher)
-            if self.store.is_unlisted():
+                self.ahead = Prefetcher(self, self.watcher)
+            if self.store.has_unindexed():
                 self._list_packs()
             self._see_to_what_was_left()
         except BaseException:
@@ -148,7 +148,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
     def _list_packs(self) -> None:
         """Lists what the packs hold beyond the index, unless somebody is just writing there."""
         with suppress(*CANNOT_WRITE_NOW), self.locked(wait=0, recovering=True):
-            self.store.tidy()
+            self.store.repair()
 
     @cached_property
     def home_path(self) -> bytes:
@@ -202,11 +202,11 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         """The rule files at the top of the project that have no effect, and why."""
         passed_over = self.rule_files.passed_over
         if passed_over is not None and passed_over.broken:
-            yield text(passed_over.path), passed_over.reason
-        with suppress(OSError), opened(self.project.root) as fd:
+            yield decode_path(passed_over.path), passed_over.reason
+        with suppress(OSError), open_root(self.project.root) as fd:
             effect = effect_of(fd, b"", frozenset())
             if effect.broken:
-                yield text(MULLIGANIGNORE), effect.passed_over
+                yield decode_path(MULLIGANIGNORE), effect.passed_over
 
     @property
     def limits(self) -> Limits:
@@ -222,7 +222,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         """A path as the project knows it; raises `UsageError` for one outside the project."""
         if not given or "\0" in given:
             raise UsageError("A path is empty, or holds a NUL; nothing was done.")
-        full = os.path.normpath(os.path.join(self.project.root, raw(given)))
+        full = os.path.normpath(os.path.join(self.project.root, encode_path(given)))
         if full == self.project.root:
             return b""
         start = self.project.root.rstrip(b"/") + b"/"
@@ -276,14 +276,14 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         found = self._trees.get(id)
         if found is None:
             found = tree.decode(self.store.get(id))
-            self.remember(id, found)
+            self.cache_tree(id, found)
         return found
 
-    def expect(self, ids: Iterable[bytes]) -> None:
+    def prefetch_trees(self, ids: Iterable[bytes]) -> None:
         """These trees are about to be loaded: where they lie is asked for all at once."""
         wanted = [id for id in ids if id not in self._trees]
         if len(wanted) > 1:
-            self.store.expect(wanted)
+            self.store.prefetch(wanted)
 
     def finder(self, root: bytes) -> Finder:
         """Looks paths up in a tree; what was found in the ones asked about last is remembered."""
@@ -311,7 +311,7 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
                 self._differences[before, after] = found
         return list(found)
 
-    def remember(self, id: bytes, made: Tree) -> None:
+    def cache_tree(self, id: bytes, made: Tree) -> None:
         """Keeps a tree that will soon be asked for."""
         if self._trees_bytes > MAX_TREE_CACHE_BYTES:
             self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
@@ -325,15 +325,15 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
         self._trees_bytes = 0
         self._finders.clear()
         self._differences.clear()
-        self.store.forget_kept()
+        self.store.clear_cache()
 
-    def keep_at_hand(self, id: bytes) -> None:
+    def seed_base(self, id: bytes) -> None:
         """Spares the store from reading a tree that is kept here."""
         known = self._trees.get(id)
         if known is not None:
-            self.store.keep(id, known.data)
+            self.store.cache_content(id, known.data)
 
-    def cache(self) -> Cache:
+    def cache(self) -> StatCache:
         """The stat cache, read again if another process has saved it since."""
         path = self.project.path("index")
         if self._cache is None or (

@@ -14,7 +14,7 @@ from mulligan.cli.output import Output, shown
 from mulligan.errors import MulliganError, UsageError
 from mulligan.protocols.agents import AGENTS, agent
 from mulligan.protocols.agents.installing import Change, Outcome
-from mulligan.protocols.agents.shape import Agent, Mulligan, Place
+from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope
 
 Work = Callable[[Agent, bool], Outcome]
 """What is done for an agent; with `True` it is only said what would be."""
@@ -52,7 +52,7 @@ def install(
     from mulligan.workspace.project import home_directory
 
     where = place(out, for_project=for_project, for_user=for_user)
-    mulligan = Mulligan(our_command(), strict)
+    mulligan = HookCommand(our_command(), strict)
     return each(
         out,
         chosen(agent_name, where),
@@ -63,7 +63,7 @@ def install(
     )
 
 
-def place(out: Output, *, for_project: bool, for_user: bool) -> Place:
+def place(out: Output, *, for_project: bool, for_user: bool) -> InstallScope:
     """Whom a command is for."""
     if for_project and for_user:
         raise UsageError("For the user or for this project; one of them.")
@@ -73,10 +73,10 @@ def place(out: Output, *, for_project: bool, for_user: bool) -> Place:
 
         found = find_project(out.base, home_directory(), allow_any_root=out.any_root)
         project = os.fsdecode(found.root)
-    return Place(os.path.expanduser("~"), os.environ, project)
+    return InstallScope(os.path.expanduser("~"), os.environ, project)
 
 
-def chosen(name: str, where: Place) -> list[Agent]:
+def chosen(name: str, where: InstallScope) -> list[Agent]:
     """The agent that is named, or all that are here."""
     from mulligan.protocols.agents.finding import is_found
 

@@ -28,7 +28,7 @@ def rpc(out: Output, session: str | None) -> None:
 
     One line is one command; one line is its answer. It ends with its input.
     """
-    from mulligan.protocols.rpc.commands import Desk
+    from mulligan.protocols.rpc.commands import RpcSession
     from mulligan.protocols.rpc.lines import serve
 
     def opening() -> Workspace:
@@ -36,7 +36,7 @@ def rpc(out: Output, session: str | None) -> None:
 
         return open_workspace(out.base, allow_any_root=out.any_root)
 
-    desk = Desk(opening, session)
+    desk = RpcSession(opening, session)
     try:
         serve(desk, sys.stdin.buffer, sys.stdout.buffer)
     finally:

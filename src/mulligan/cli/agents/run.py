@@ -13,7 +13,7 @@ from mulligan.cli.output import Output, change_line, plural, shown
 from mulligan.workspace.results.files import plain
 from mulligan.workspace.results.turns import Step
 
-SHOWN = 20
+MAX_SHOWN_FILES = 20
 
 
 @command(
@@ -68,10 +68,10 @@ def _summary(out: Output, step: Step) -> None:
     if not changes:
         out.say("mulligan: nothing was changed.")
         return
-    for state, path in changes[:SHOWN]:
+    for state, path in changes[:MAX_SHOWN_FILES]:
         out.say(change_line(state, path, 0, 0))
-    if len(changes) > SHOWN:
-        out.say(f"… and {len(changes) - SHOWN:,} more.")
+    if len(changes) > MAX_SHOWN_FILES:
+        out.say(f"… and {len(changes) - MAX_SHOWN_FILES:,} more.")
     out.say(
         f"mulligan: {plural(len(changes), 'file')} changed; `mulligan review` to decide, "
         "`mulligan undo` to take back."

@@ -20,7 +20,7 @@ from mulligan.core.times import rfc3339
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
-DAY = 86_400
+DAY_SECONDS = 86_400
 
 
 def make_project(root: Path) -> None:
@@ -302,7 +302,7 @@ def _last_week(workspace: Workspace) -> None:
          (("Read", 8), ("WebSearch", 3120), ("Read", 15))),
     )  # fmt: skip
     for days, name, model, question, title, answer, tools in stories:
-        moment = now_s() - days * DAY
+        moment = now_s() - days * DAY_SECONDS
         entries = [NewEntry(USER_INPUT, question, created_at=_at(moment))]
         for number, (tool, taken) in enumerate(tools, 1):
             failed = tool == "Bash" and number == 2

@@ -10,7 +10,7 @@ import click
 from mulligan.cli.complete import checkpoint_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, change_line, folder_line, plural, shown, tame
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.errors import Ambiguous, NotFound, UsageError
 from mulligan.workspace.results.files import Differences
 from mulligan.workspace.snapshot.checkpoints import ID_LENGTH
@@ -102,7 +102,7 @@ def _coloured(patch: bytes) -> str:
     """A patch for a terminal: nothing in it can disturb one."""
     lines = []
     for raw in patch.split(b"\n")[:-1]:
-        line = tame(text(raw))
+        line = tame(decode_path(raw))
         if line.startswith("@@"):
             line = click.style(line, fg="cyan")
         elif line.startswith(("diff ", "--- ", "+++ ")):

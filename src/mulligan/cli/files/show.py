@@ -10,7 +10,7 @@ import click
 from mulligan.cli.complete import checkpoint_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, ago, plural, said, shown, size, tame, uncovered
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 
 
 @command(
@@ -41,7 +41,9 @@ def show(out: Output, name: str) -> None:
                     }
                 )
             elif sys.stdout.isatty():
-                out.paged(tame(line) for line in text(content).removesuffix("\n").split("\n"))
+                out.paged(
+                    tame(line) for line in decode_path(content).removesuffix("\n").split("\n")
+                )
             else:
                 sys.stdout.buffer.write(content)
                 sys.stdout.buffer.flush()

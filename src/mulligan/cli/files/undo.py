@@ -34,6 +34,10 @@ def undo(
     """
     with out.workspace() as workspace:
         done = workspace.undo(
-            keep_dirty=keep_dirty, force=force, preview=preview, further=further, expect=expect
+            keep_dirty=keep_dirty,
+            force=force,
+            preview=preview,
+            past_idle_turn=further,
+            expect=expect,
         )
         return report(out, done)

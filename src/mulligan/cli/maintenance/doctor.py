@@ -25,16 +25,16 @@ mulligan doctor --json
 def doctor(out: Output) -> int:
     """Explain what is wrong here, and how to mend it. Changes nothing."""
     from mulligan.protocols.agents.finding import agent_findings
-    from mulligan.protocols.agents.shape import Place
+    from mulligan.protocols.agents.shape import InstallScope
 
     user = os.path.expanduser("~")
     try:
         with out.workspace() as workspace:
             findings = workspace.doctor()
-            place = Place(user, os.environ, workspace.root)
+            place = InstallScope(user, os.environ, workspace.root)
     except NotFound as problem:
         findings = [Finding("note", "project", str(problem))]
-        place = Place(user, os.environ)
+        place = InstallScope(user, os.environ)
     findings += agent_findings(home_directory(), place)
     problems = [each for each in findings if each.level == "problem"]
     if out.as_json:
@@ -43,6 +43,6 @@ def doctor(out: Output) -> int:
         for each in findings:
             mark, colour = MARKS[each.level]
             out.line(f"{click.style(mark, fg=colour)} {each.subject}: {shown(each.message)}")
-            if each.mend:
-                out.line(f"    {shown(each.mend)}")
+            if each.fix:
+                out.line(f"    {shown(each.fix)}")
     return 1 if problems else 0

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mulligan.cli.output import Output, plural
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -71,5 +71,5 @@ def _exists(out: Output, name: str) -> bool:
 
 
 def _is_within(workspace: Workspace, out: Output, name: str, pending: list[str]) -> bool:
-    path = text(workspace.path(os.path.join(out.base, name)))
+    path = decode_path(workspace.path(os.path.join(out.base, name)))
     return any(each == path or each.startswith(path + "/") for each in pending)

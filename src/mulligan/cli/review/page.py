@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from mulligan.cli.review.colours import Language, highlight, language_of, painted
 from mulligan.cli.review.lines import turns, what_kind, where
-from mulligan.cli.review.position import Place
+from mulligan.cli.review.position import Cursor
 from mulligan.cli.review.text import Span, clipped, marked, padded, safe, shortened, width, width_of
 from mulligan.workspace.results.review import PendingFile
 
 LIST_BESIDE_FROM = 110
 LIST_COLUMNS = 36
 LIST_ROWS = 5
-CONTEXT = 3
+CONTEXT_LINES = 3
 LOOK_BACK = 400
 """How many lines above what is shown are read, to know whether it begins within a comment."""
 
@@ -51,11 +51,11 @@ HELP_WORDS = (
 )
 
 
-class Sight(NamedTuple):
+class ScreenState(NamedTuple):
     """Everything that there is to see."""
 
     project: str
-    place: Place
+    place: Cursor
     whose: str = ""
     lines: tuple[str, ...] = ()
     """The file as it is on the disk; empty if it is gone, or cannot be parted."""
@@ -71,7 +71,7 @@ class Sight(NamedTuple):
     """What the sessions are called, if there are several."""
 
 
-def rows(sight: Sight, columns: int, height: int, *, colours: bool = True) -> list[str]:
+def rows(sight: ScreenState, columns: int, height: int, *, colours: bool = True) -> list[str]:
     """The screen, row by row, as the terminal takes it."""
 
     def drawn(lines: list[list[Span]]) -> list[str]:
@@ -91,7 +91,7 @@ def rows(sight: Sight, columns: int, height: int, *, colours: bool = True) -> li
     return [top, *middle, bottom][:height]
 
 
-def scroll_limit(sight: Sight, columns: int, height: int) -> int:
+def scroll_limit(sight: ScreenState, columns: int, height: int) -> int:
     """How far the change can be scrolled so that its end is still at the bottom."""
     if not sight.place.total:
         return 0
@@ -99,11 +99,11 @@ def scroll_limit(sight: Sight, columns: int, height: int) -> int:
     return max(0, _extent(sight, room).total - room)
 
 
-def room_for_lines(sight: Sight, columns: int, height: int) -> int:
+def room_for_lines(sight: ScreenState, columns: int, height: int) -> int:
     return _room(sight, columns, height) if sight.place.total else 0
 
 
-def _room(sight: Sight, columns: int, height: int) -> int:
+def _room(sight: ScreenState, columns: int, height: int) -> int:
     inner = max(0, height - 2)
     if columns < LIST_BESIDE_FROM:
         listed = _list_rows(sight, inner)
@@ -111,7 +111,7 @@ def _room(sight: Sight, columns: int, height: int) -> int:
     return max(0, inner - 1)
 
 
-def _beside(sight: Sight, columns: int, height: int, *, colours: bool) -> list[str]:
+def _beside(sight: ScreenState, columns: int, height: int, *, colours: bool) -> list[str]:
     """The files on the left, the change on the right."""
     bar = painted([Span("│", "dim")], colours=colours)
     names = [_listed(sight, number, LIST_COLUMNS) for number in _window(sight, height)]
@@ -128,7 +128,7 @@ def _beside(sight: Sight, columns: int, height: int, *, colours: bool) -> list[s
     ]
 
 
-def _below_each_other(sight: Sight, columns: int, height: int) -> list[list[Span]]:
+def _below_each_other(sight: ScreenState, columns: int, height: int) -> list[list[Span]]:
     """The files, and below them the change."""
     listed = _list_rows(sight, height)
     found = [_listed(sight, number, columns) for number in _window(sight, listed)]
@@ -137,7 +137,7 @@ def _below_each_other(sight: Sight, columns: int, height: int) -> list[list[Span
     return found + _change(sight, columns, height - len(found))
 
 
-def _title(sight: Sight, columns: int) -> list[Span]:
+def _title(sight: ScreenState, columns: int) -> list[Span]:
     place = sight.place
     position = ""
     if place.total:
@@ -154,7 +154,7 @@ def _title(sight: Sight, columns: int) -> list[Span]:
     return padded(parts, columns, "bar")
 
 
-def _bottom(sight: Sight, columns: int) -> list[Span]:
+def _bottom(sight: ScreenState, columns: int) -> list[Span]:
     if sight.prompt is not None:
         return padded([Span(f"/{safe(sight.prompt)}", "bold"), Span("▏")], columns)
     if sight.message:
@@ -175,13 +175,13 @@ def _help(height: int) -> list[list[Span]]:
     return found
 
 
-def _list_rows(sight: Sight, inner: int) -> int:
+def _list_rows(sight: ScreenState, inner: int) -> int:
     """How many files are listed above the change; none where there is no room to spare."""
     count = len(sight.place.files)
     return min(count, LIST_ROWS, inner // 4) if count > 1 else 0
 
 
-def _window(sight: Sight, room: int) -> range:
+def _window(sight: ScreenState, room: int) -> range:
     """Which files are listed: as many as there is room for, with the one that is looked at."""
     count = len(sight.place.files)
     current = sight.place.changes[sight.place.at][0]
@@ -189,7 +189,7 @@ def _window(sight: Sight, room: int) -> range:
     return range(start, min(count, start + room))
 
 
-def _listed(sight: Sight, number: int, columns: int) -> list[Span]:
+def _listed(sight: ScreenState, number: int, columns: int) -> list[Span]:
     file = sight.place.files[number]
     here = number == sight.place.changes[sight.place.at][0]
     mixed = any(hunk.mixed for hunk in file.hunks)
@@ -216,7 +216,7 @@ def _status_style(file: PendingFile) -> str:
     return {"added": "added mark", "deleted": "removed mark"}.get(file.status, "modified")
 
 
-def _change(sight: Sight, columns: int, height: int) -> list[list[Span]]:
+def _change(sight: ScreenState, columns: int, height: int) -> list[list[Span]]:
     """The change that is looked at: a line that says which, and its lines with some around."""
     file, hunk = sight.place.file, sight.place.hunk
     about = [turns(hunk)]
@@ -262,7 +262,7 @@ class _Extent(NamedTuple):
         return sum(self)
 
 
-def _extent(sight: Sight, height: int) -> _Extent:
+def _extent(sight: ScreenState, height: int) -> _Extent:
     """As much around the change as there is room for, and a little where it has to be scrolled."""
     hunk = sight.place.hunk
     old, new = len(hunk.old_lines), len(hunk.new_lines)
@@ -270,14 +270,14 @@ def _extent(sight: Sight, height: int) -> _Extent:
     below = max(0, len(sight.lines) - above - new)
     spare = height - old - new
     if spare < 0:
-        spare = 2 * min(CONTEXT, height // 6)
+        spare = 2 * min(CONTEXT_LINES, height // 6)
     before = min(above, spare // 2)
     after = min(below, spare - before)
     before = min(above, spare - after)
     return _Extent(before if sight.lines else 0, old, new, after if sight.lines else 0)
 
 
-def _lines(sight: Sight, columns: int, height: int) -> list[list[Span]]:
+def _lines(sight: ScreenState, columns: int, height: int) -> list[list[Span]]:
     hunk, extent = sight.place.hunk, _extent(sight, height)
     language = language_of(sight.place.file.path)
     others = _other_lines(sight)
@@ -316,7 +316,7 @@ def _lines(sight: Sight, columns: int, height: int) -> list[list[Span]]:
     return found
 
 
-def _row(sight: Sight, extent: _Extent, row: int) -> tuple[int, str, str]:
+def _row(sight: ScreenState, extent: _Extent, row: int) -> tuple[int, str, str]:
     """A row's line number, its mark and its line."""
     hunk = sight.place.hunk
     first = hunk.new_start - 1 - extent.before
@@ -332,7 +332,7 @@ def _row(sight: Sight, extent: _Extent, row: int) -> tuple[int, str, str]:
     return at + 1, "", sight.lines[at]
 
 
-def _other_lines(sight: Sight) -> set[int]:
+def _other_lines(sight: ScreenState) -> set[int]:
     """The lines of the file that belong to other pending changes."""
     path, current = sight.place.file.path, sight.place.hunk
     return {

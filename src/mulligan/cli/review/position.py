@@ -11,11 +11,11 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from mulligan.cli.review.text import contains
-from mulligan.core.coverage import raw
+from mulligan.core.coverage import encode_path
 from mulligan.workspace.results.review import PendingFile, PendingHunk, Review
 
 
-class Place(NamedTuple):
+class Cursor(NamedTuple):
     """All changes as pairs of a file's and a hunk's index, and which of them is looked at."""
 
     files: tuple[PendingFile, ...]
@@ -39,21 +39,21 @@ class Place(NamedTuple):
         return self.files[file].hunks[hunk]
 
 
-def first(review: Review) -> Place:
+def first(review: Review) -> Cursor:
     changes = tuple(
         (number, index)
         for number, file in enumerate(review.files)
         for index in range(len(file.hunks))
     )
-    return Place(review.files, changes)
+    return Cursor(review.files, changes)
 
 
-def stepped(place: Place, step: int) -> Place:
+def stepped(place: Cursor, step: int) -> Cursor:
     """So many changes on, around the end if need be."""
     return place._replace(at=(place.at + step) % place.total) if place.total else place
 
 
-def stepped_file(place: Place, step: int) -> Place:
+def stepped_file(place: Cursor, step: int) -> Cursor:
     """The first change of the file so many further, around the end if need be."""
     if not place.total:
         return place
@@ -61,7 +61,7 @@ def stepped_file(place: Place, step: int) -> Place:
     return place._replace(at=place.changes.index((wanted, 0)))
 
 
-def after(place: Place, decided: Collection[str]) -> str | None:
+def after(place: Cursor, decided: Collection[str]) -> str | None:
     """The change that comes next when some are decided: the first of the others, around the end."""
     for step in range(1, place.total):
         hunk = place.hunk_at((place.at + step) % place.total)
@@ -70,7 +70,7 @@ def after(place: Place, decided: Collection[str]) -> str | None:
     return None
 
 
-def rebuilt(place: Place, review: Review, wanted: str | None = None) -> Place:
+def rebuilt(place: Cursor, review: Review, wanted: str | None = None) -> Cursor:
     """The same place in a new review; or the change that is wanted, if it is there."""
     new = first(review)
     if not new.total or not place.total:
@@ -93,17 +93,19 @@ def rebuilt(place: Place, review: Review, wanted: str | None = None) -> Place:
     return new
 
 
-def looked_at_again(place: Place, paths: Collection[str], seen: Review) -> Review:
+def looked_at_again(place: Cursor, paths: Collection[str], seen: Review) -> Review:
     """All that is pending, when only some paths were looked at again; folders stand for all below.
 
     A path's changes stay in the order that a look gives them, session by session.
     """
     kept = [file for file in place.files if not any(_is_within(file, path) for path in paths)]
-    files = sorted([*kept, *seen.files], key=lambda file: raw(file.path.rstrip("/")).split(b"/"))
+    files = sorted(
+        [*kept, *seen.files], key=lambda file: encode_path(file.path.rstrip("/")).split(b"/")
+    )
     return Review(tuple(files))
 
 
-def found(place: Place, needle: str, step: int = 1, *, here: bool = False) -> Place | None:
+def found(place: Cursor, needle: str, step: int = 1, *, here: bool = False) -> Cursor | None:
     """The next change with a text in its path or its lines; with `here`, maybe this one."""
     for distance in range(0 if here else 1, place.total + 1):
         at = (place.at + distance * step) % place.total
@@ -112,7 +114,7 @@ def found(place: Place, needle: str, step: int = 1, *, here: bool = False) -> Pl
     return None
 
 
-def count_found(place: Place, needle: str) -> tuple[int, int]:
+def count_found(place: Cursor, needle: str) -> tuple[int, int]:
     """Which of how many matches the reader is at; 0 of them when at none."""
     matches = [at for at in range(place.total) if _has(place.hunk_at(at), needle)]
     return (matches.index(place.at) + 1 if place.at in matches else 0), len(matches)

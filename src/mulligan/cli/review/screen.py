@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.cli.output import Output, plural
 from mulligan.cli.review.lines import changed_by, whose
-from mulligan.cli.review.page import Sight, room_for_lines, rows, scroll_limit
+from mulligan.cli.review.page import ScreenState, room_for_lines, rows, scroll_limit
 from mulligan.cli.review.position import (
-    Place,
+    Cursor,
     after,
     count_found,
     first,
@@ -30,7 +30,7 @@ from mulligan.cli.review.position import (
     stepped_file,
 )
 from mulligan.cli.review.terminal import PASTED, Terminal
-from mulligan.core.coverage import raw, text
+from mulligan.core.coverage import decode_path, encode_path
 from mulligan.core.diff import split_lines
 from mulligan.errors import (
     Busy,
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 1.0
 WAIT_SECONDS = 2.0
 PATHS_AT_ONCE = 100
-SHIFT = 16
+SCROLL_COLUMNS = 16
 
 
 def show(out: Output, session: str | None) -> int:
     """Reviews on the terminal until the reader has enough; gives the exit code."""
     with _opened(out) as workspace:
-        sitting = Sitting(workspace, session)
+        sitting = ReviewSession(workspace, session)
         out.clear_progress()
         if not sitting.total:
             out.say("Nothing is pending.")
@@ -79,7 +79,7 @@ class Decision(NamedTuple):
     words: str
 
 
-class Sitting:
+class ReviewSession:
     """One review, from opening the screen to leaving it."""
 
     def __init__(self, workspace: Workspace, session: str | None) -> None:
@@ -93,7 +93,9 @@ class Sitting:
         self._token: str | None = None
         self._looked_at = 0.0
         self._pause = LOOK_SECONDS
-        self._sight = Sight(os.path.basename(workspace.root) or workspace.root, first(Review(())))
+        self._sight = ScreenState(
+            os.path.basename(workspace.root) or workspace.root, first(Review(()))
+        )
         self._look()
 
     @property
@@ -231,7 +233,7 @@ class Sitting:
 
     def _edit(self) -> None:
         hunk = self._sight.place.hunk
-        path = os.path.join(self._workspace.project.root, raw(hunk.path))
+        path = os.path.join(self._workspace.project.root, encode_path(hunk.path))
         if not os.path.isfile(path):
             self._say("There is no file to edit any more.")
             return
@@ -283,7 +285,7 @@ class Sitting:
     def _say(self, message: str) -> None:
         self._sight = self._sight._replace(message=message)
 
-    def _show(self, place: Place) -> None:
+    def _show(self, place: Cursor) -> None:
         """Goes to a place; what was scrolled begins at its beginning again."""
         sight = self._sight
         whose_work = others = ""
@@ -314,7 +316,7 @@ class Sitting:
             content = self._workspace.read_disk(hunk.path)
         except (NotFound, OSError):
             return ()
-        lines = tuple(map(text, split_lines(content)))
+        lines = tuple(map(decode_path, split_lines(content)))
         start = hunk.new_start - 1
         return lines if lines[start : start + len(hunk.new_lines)] == hunk.new_lines else ()
 
@@ -336,7 +338,7 @@ class Sitting:
         if too_much or self._state() != self._stamp:
             self._look_again()
         elif seen.paths:
-            self._look_again(paths=[text(path) for path in seen.paths])
+            self._look_again(paths=[decode_path(path) for path in seen.paths])
             self._token = seen.token
         else:
             self._looked_at = time.monotonic()
@@ -370,12 +372,12 @@ class Sitting:
         return watcher.peek(None).token if watcher is not None else None
 
 
-_ANYWHERE: dict[str, Callable[[Sitting], None]] = {
-    "interrupt": Sitting._quit,
-    "suspend": Sitting._suspend,
-    "redraw": Sitting._redraw,
+_ANYWHERE: dict[str, Callable[[ReviewSession], None]] = {
+    "interrupt": ReviewSession._quit,
+    "suspend": ReviewSession._suspend,
+    "redraw": ReviewSession._redraw,
 }
-_ACTIONS: dict[str, Callable[[Sitting], None]] = {
+_ACTIONS: dict[str, Callable[[ReviewSession], None]] = {
     "j": lambda each: each._show(stepped(each._sight.place, 1)),
     "k": lambda each: each._show(stepped(each._sight.place, -1)),
     "J": lambda each: each._show(stepped_file(each._sight.place, 1)),
@@ -385,18 +387,18 @@ _ACTIONS: dict[str, Callable[[Sitting], None]] = {
     "N": lambda each: each._undo_one(force=True),
     "a": lambda each: each._keep(each._ids_of_file()),
     "d": lambda each: each._discard(each._ids_of_file()),
-    "u": Sitting._take_back,
-    "/": Sitting._ask,
+    "u": ReviewSession._take_back,
+    "/": ReviewSession._ask,
     "enter": lambda each: each._search(1),
     "shift tab": lambda each: each._search(-1),
-    "e": Sitting._edit,
-    "r": Sitting._refresh,
-    "?": Sitting._help,
-    "q": Sitting._quit,
+    "e": ReviewSession._edit,
+    "r": ReviewSession._refresh,
+    "?": ReviewSession._help,
+    "q": ReviewSession._quit,
     " ": lambda each: each._scroll(1),
     "b": lambda each: each._scroll(-1),
-    "right": lambda each: each._shifted(SHIFT),
-    "left": lambda each: each._shifted(-SHIFT),
+    "right": lambda each: each._shifted(SCROLL_COLUMNS),
+    "left": lambda each: each._shifted(-SCROLL_COLUMNS),
 }
 _ACTIONS |= {
     "down": _ACTIONS["j"],

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mulligan.cli.output import shown
 from mulligan.core.invisible import all_visible
 
-TAB = 4
+TAB_COLUMNS = 4
 CUT = "…"
 
 
@@ -32,7 +32,7 @@ def safe(text: str) -> str:
     column = 0
     for at, part in enumerate(text.split("\t")):
         if at:
-            filling = TAB - column % TAB
+            filling = TAB_COLUMNS - column % TAB_COLUMNS
             parts.append(" " * filling)
             column += filling
         part = shown(part)

@@ -21,7 +21,7 @@ from mulligan.exporters.reading import (
 from mulligan.exporters.records import FileChange
 from mulligan.workspace.results.sessions import Entry, Session
 
-FOLDED = 12
+MAX_SHOWN_LINES = 12
 """Lines of a message that are shown, unless all are wanted."""
 
 WHO = {"You": "cyan", "Assistant": "green"}
@@ -55,7 +55,7 @@ def conversation(
         if last is not None and _jumps(entry, last, told):
             yield ""
             parent = shown((entry.parent or "the beginning")[:8])
-            kind = "beside it" if entry.aside else f"from {parent}"
+            kind = "beside it" if entry.off_path else f"from {parent}"
             yield click.style(f"── another branch, {kind} ──", fg="magenta")
         told.add(entry.id)
         last = entry
@@ -78,7 +78,7 @@ def _lines(piece: Piece, full: bool) -> Iterator[str]:
             colour = WHO.get(who)
             name = click.style(who, fg=colour, bold=aloud, dim=not aloud)
             yield f"{name}  {click.style(ago(entry.created_at), dim=True)}{mark}"
-            yield from _text(text, None if full else FOLDED, dim=not aloud, prose=True)
+            yield from _text(text, None if full else MAX_SHOWN_LINES, dim=not aloud, prose=True)
         case Call(_, name, subject, state, took):
             end = MARKS.get(state, click.style(shown(state) or "?", dim=True))
             about = shown(subject if full else title_of(subject, 90))
@@ -94,13 +94,15 @@ def _lines(piece: Piece, full: bool) -> Iterator[str]:
         case TurnEnd(entry, changes):
             name = click.style((entry.checkpoint or "")[:8], fg="yellow")
             yield f"  ◆ checkpoint {name}: {plural(len(changes), 'file')} changed{mark}"
-            for change in changes if full else changes[:FOLDED]:
+            for change in changes if full else changes[:MAX_SHOWN_LINES]:
                 yield f"      {_change(change)}"
-            if not full and len(changes) > FOLDED:
-                yield f"      … and {len(changes) - FOLDED:,} more"
+            if not full and len(changes) > MAX_SHOWN_LINES:
+                yield f"      … and {len(changes) - MAX_SHOWN_LINES:,} more"
         case Note(_, title, text):
             yield click.style(f"  ┄ {said(title)}", fg="magenta") + mark
-            yield from _text(text, None if full else FOLDED, indent=4, dim=True, prose=True)
+            yield from _text(
+                text, None if full else MAX_SHOWN_LINES, indent=4, dim=True, prose=True
+            )
 
 
 def _mark(piece: Piece) -> str:

@@ -17,7 +17,7 @@ from mulligan.cli.output import Output, plural, shown
 from mulligan.errors import UsageError
 from mulligan.workspace.transfer.export import FORMATS, GitExport
 
-SHOWN = 5
+MAX_SHOWN_PATHS = 5
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html"}
 
 
@@ -104,8 +104,8 @@ def _told(done: GitExport) -> Iterator[str]:
 
 
 def _few(paths: tuple[str, ...]) -> str:
-    rest = f" and {len(paths) - SHOWN:,} more" if len(paths) > SHOWN else ""
-    return ", ".join(map(shown, paths[:SHOWN])) + rest
+    rest = f" and {len(paths) - MAX_SHOWN_PATHS:,} more" if len(paths) > MAX_SHOWN_PATHS else ""
+    return ", ".join(map(shown, paths[:MAX_SHOWN_PATHS])) + rest
 
 
 def _save(path: str, pieces: Iterable[str]) -> int:

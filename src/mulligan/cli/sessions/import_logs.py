@@ -10,9 +10,9 @@ import click
 from mulligan.cli import output
 from mulligan.cli.group import command
 from mulligan.workspace.project import home_directory
-from mulligan.workspace.transfer.import_logs import IMPORTERS, Imported, follow, import_logs
+from mulligan.workspace.transfer.import_logs import IMPORTERS, ImportResult, follow, import_logs
 
-SHOWN = 20
+MAX_SHOWN_PROBLEMS = 20
 
 
 @command(
@@ -66,7 +66,7 @@ def import_command(
         _tell(out, each)
 
 
-def _follow(out: output.Output, done: Imported) -> bool:
+def _follow(out: output.Output, done: ImportResult) -> bool:
     if out.as_json:
         if done.entries or done.checkpoints or done.problems:
             out.data(done.as_json())
@@ -75,7 +75,7 @@ def _follow(out: output.Output, done: Imported) -> bool:
     return True
 
 
-def _tell(out: output.Output, done: Imported) -> None:
+def _tell(out: output.Output, done: ImportResult) -> None:
     if not done.logs:
         out.say(f"{done.agent}: no logs found.")
         return
@@ -85,9 +85,9 @@ def _tell(out: output.Output, done: Imported) -> None:
         + (f"{output.plural(done.checkpoints, 'checkpoint')}, " if done.checkpoints else "")
         + f"{output.plural(done.logs, 'log')} ({done.unchanged} unchanged)"
     )
-    for problem in done.problems[:SHOWN]:
+    for problem in done.problems[:MAX_SHOWN_PROBLEMS]:
         place = f"{problem.path}:{problem.line}" if problem.line else problem.path
         out.say(f"  not taken: {output.shown(place)}: {output.shown(problem.reason)}")
-    rest = len(done.problems) - SHOWN
+    rest = len(done.problems) - MAX_SHOWN_PROBLEMS
     if rest > 0:
         out.say(f"  … and {rest:,} more; --json names them all.")

@@ -18,7 +18,7 @@ from mulligan.core.times import rfc3339
 from mulligan.errors import UsageError
 from mulligan.workspace.project import home_directory
 from mulligan.workspace.search import search as searching
-from mulligan.workspace.search.search import Filters, Found, Hit
+from mulligan.workspace.search.search import Filters, Hit, SearchResult
 
 WORDS = {
     "user_input": "you",
@@ -127,7 +127,7 @@ def _found(
     rebuild: bool,
     limit: int | None,
     filters: Filters,
-) -> Found:
+) -> SearchResult:
     if not everywhere:
         with out.workspace() as workspace:
             if rebuild:
@@ -149,7 +149,7 @@ def _here(out: Output, path: str | None) -> str | None:
     return os.path.join(os.path.realpath(out.base), path)
 
 
-def _lines(found: Found, everywhere: bool) -> Iterator[str]:
+def _lines(found: SearchResult, everywhere: bool) -> Iterator[str]:
     for number, hit in enumerate(found.hits):
         if number:
             yield ""
@@ -183,7 +183,7 @@ def _snippet(hit: Hit) -> str:
     return "".join(parts).strip()
 
 
-def _say_how_many(out: Output, found: Found) -> None:
+def _say_how_many(out: Output, found: SearchResult) -> None:
     count = len(found.hits)
     if not count:
         out.say("Nothing found.")

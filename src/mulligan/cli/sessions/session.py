@@ -7,7 +7,7 @@ import sys
 import click
 
 from mulligan.cli.complete import entry_names, session_names
-from mulligan.cli.group import Nested, command
+from mulligan.cli.group import CommandGroup, command
 from mulligan.cli.output import Output, exit_status, plural, said, shown
 from mulligan.cli.sessions.conversation import conversation, headline
 from mulligan.cli.sessions.session_status import status
@@ -16,12 +16,12 @@ from mulligan.workspace.results.sessions import Entry
 from mulligan.workspace.sessions.clear_all import Cleared
 from mulligan.workspace.workspace import Workspace
 
-PAGE = 1000
+PAGE_ENTRIES = 1000
 
 
 @command(
     "session",
-    kind=Nested,
+    kind=CommandGroup,
     examples="""
 mulligan session show @                     the session that was changed last
 mulligan session status                     what it has pending, and what became of the rest
@@ -78,7 +78,9 @@ def _transcript(workspace: Workspace, session: str, limit: int | None) -> list[E
     found: list[Entry] = []
     since: int | None = 0
     while since is not None:
-        page = workspace.transcript(session, since=since, limit=PAGE, include_compacted=True)
+        page = workspace.transcript(
+            session, since=since, limit=PAGE_ENTRIES, include_compacted=True
+        )
         found += page.entries
         since = page.next_seq
     return found

@@ -17,7 +17,7 @@ from mulligan.workspace.results.review import PendingStats
 from mulligan.workspace.results.sessions import Session, SessionPage
 from mulligan.workspace.workspace import Workspace
 
-USUAL = 50
+DEFAULT_PAGE_SESSIONS = 50
 STATUS_COLOURS = {"running": "green", "starting": "green", "waiting_input": "yellow"}
 Pending = dict[str, PendingStats]
 
@@ -31,8 +31,8 @@ mulligan sessions --status waiting_input
 mulligan sessions --all --json | jq -r '.sessions[].title'
 """,
 )
-@click.option("-n", "limit", type=click.IntRange(min=1), default=USUAL, metavar="N",
-              help=f"The newest N; {USUAL} without.")  # fmt: skip
+@click.option("-n", "limit", type=click.IntRange(min=1), default=DEFAULT_PAGE_SESSIONS, metavar="N",
+              help=f"The newest N; {DEFAULT_PAGE_SESSIONS} without.")  # fmt: skip
 @click.option("--status", type=click.Choice(STATUSES), metavar="S", help="Only in this state.")
 @click.option("--agent", metavar="A", help="Only with this agent.")
 @click.option("--all", "everywhere", is_flag=True, help="Of every project.")

@@ -28,7 +28,7 @@ from mulligan.workspace.search.tool_stats import (
 )
 from mulligan.workspace.search.tool_stats import stats as counted
 
-BAR = 20
+BAR_COLUMNS = 20
 CALL = "call"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -164,14 +164,13 @@ def _lines(found: Stats) -> Iterator[str]:
     names = ["  ".join(map(str.ljust, key, widths)) for key in keys]
     width = max(len(names[0]), len(" and ".join(found.by)))
     most = max(row.calls for row in found.rows)
-    title = (
-        f"{' and '.join(found.by):{width}}  {'':{BAR}} {'calls':>8}  success   average       p95"
-    )
+    labels = f"{' and '.join(found.by):{width}}  {'':{BAR_COLUMNS}}"
+    title = f"{labels} {'calls':>8}  success   average       p95"
     yield click.style(title, dim=True)
     for name, row in zip(names, found.rows, strict=True):
         yield f"{name:{width}}  {click.style(_bar(row.calls / most), fg='cyan')} {_numbers(row)}"
     if len(names) > 1:
-        yield f"{'all':{width}}  {'':{BAR}} {_numbers(found.total)}"
+        yield f"{'all':{width}}  {'':{BAR_COLUMNS}} {_numbers(found.total)}"
 
 
 def _numbers(row: Usage) -> str:
@@ -185,8 +184,8 @@ def _numbers(row: Usage) -> str:
 
 
 def _bar(share: float) -> str:
-    filled = max(1, round(share * BAR * 8))
-    return f"{'█' * (filled // 8) + EIGHTHS[filled % 8].strip():{BAR}}"
+    filled = max(1, round(share * BAR_COLUMNS * 8))
+    return f"{'█' * (filled // 8) + EIGHTHS[filled % 8].strip():{BAR_COLUMNS}}"
 
 
 def _duration(milliseconds: float | None) -> str:

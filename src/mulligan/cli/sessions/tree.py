@@ -24,7 +24,7 @@ from mulligan.exporters.reading import listed, title_of
 from mulligan.workspace.results.sessions import Entry, Session
 from mulligan.workspace.workspace import Workspace
 
-PAGE = 1000
+PAGE_ENTRIES = 1000
 KEPT_AT_ENDS = 5
 """Lines at both ends of a long stretch that are always shown."""
 
@@ -114,9 +114,11 @@ def read(workspace: Workspace, name: str) -> Shape:
     began: dict[str, str | None] = {}
     since: int | None = 0
     while since is not None:
-        page = workspace.transcript(session.id, since=since, limit=PAGE, include_compacted=True)
+        page = workspace.transcript(
+            session.id, since=since, limit=PAGE_ENTRIES, include_compacted=True
+        )
         for entry in page.entries:
-            if not entry.aside:
+            if not entry.off_path:
                 entries[entry.id] = entry
                 children.setdefault(entry.parent, []).append(entry)
             elif entry.type != UNREVERT_POINT:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from mulligan.cli.complete import session_names
-from mulligan.cli.group import Nested, command
+from mulligan.cli.group import CommandGroup, command
 from mulligan.cli.output import Output, change_line, shown
 from mulligan.errors import UsageError
 
 
 @command(
     "turn",
-    kind=Nested,
+    kind=CommandGroup,
     examples="""
 mulligan turn begin @ "make the tests pass"
 mulligan turn begin --new --agent my-agent "make the tests pass"

@@ -94,8 +94,8 @@ def _is_log(path: str) -> bool:
 class _Chain:
     """The main conversation, or that of one sub-agent."""
 
-    def __init__(self, *, aside: bool, root: str | None = None, prefix: str = "") -> None:
-        self.aside = aside
+    def __init__(self, *, off_path: bool, root: str | None = None, prefix: str = "") -> None:
+        self.off_path = off_path
         self.root = root  # the call that spawned the sub-agent
         self.prefix = prefix
         self.last = root
@@ -116,7 +116,7 @@ class _Reader:
         self.path = path
         self.stem = os.path.basename(path).removesuffix(".jsonl")
         alone = self.stem.startswith("agent-")
-        self.main = _Chain(aside=alone, prefix=f"{self.stem}:" if alone else "")
+        self.main = _Chain(off_path=alone, prefix=f"{self.stem}:" if alone else "")
         self.session: Session | None = None
         self.time: str | None = None
         self.titles: dict[str, str] = {}
@@ -134,7 +134,7 @@ class _Reader:
             yield from self._line(self.path, number, line, self.main)
         # A boundary at the very end is left to the next reading: its summary is still to come.
         self.boundary = None
-        if self.session is None or self.main.aside:
+        if self.session is None or self.main.off_path:
             return
         ended = self.time
         folder = os.path.join(self.path.removesuffix(".jsonl"), "subagents")
@@ -194,7 +194,7 @@ class _Reader:
                 if id in self.depths:
                     continue
                 entry = draft._replace(
-                    id=id, parent=parent, created_at=self.time, aside=chain.aside
+                    id=id, parent=parent, created_at=self.time, off_path=chain.off_path
                 )
                 yield from self._begun(line)
                 self._note(entry, id, chain)
@@ -212,13 +212,13 @@ class _Reader:
         """The chain that a line continues, and the entry above it."""
         said = line.get("parentUuid", "")
         known = self.places.get(said) if isinstance(said, str) else None
-        aside = home.aside or line.get("isSidechain") is True
-        if known is not None and known.chain.aside == aside:
+        off_path = home.off_path or line.get("isSidechain") is True
+        if known is not None and known.chain.off_path == off_path:
             return known.chain, known.entry
-        if aside and not home.aside:
+        if off_path and not home.off_path:
             prompt = text_of(mapping(line.get("message")).get("content"))
             root = known.entry if known is not None else self.prompts.get(prompt)
-            return _Chain(aside=True, root=root), root
+            return _Chain(off_path=True, root=root), root
         # Below a line that is missing it goes on where the chain stands.
         return home, home.root if said is None else home.last
 
@@ -230,7 +230,7 @@ class _Reader:
             chain.run.add(id)
         else:
             chain.run.clear()
-        if entry.model and not chain.aside and self.session is not None:
+        if entry.model and not chain.off_path and self.session is not None:
             self.session = self.session._replace(model=entry.model)
         data = entry.data or {}
         if entry.type == TOOL_CALL and data["call"]:
@@ -259,7 +259,7 @@ class _Reader:
             data["trigger"] = trigger
         time = moment(boundary.get("timestamp")) or self.time
         yield from self._begun(line)
-        yield NewEntry(COMPACT_MARKER, summary, data, id, parent, time, aside=chain.aside)
+        yield NewEntry(COMPACT_MARKER, summary, data, id, parent, time, off_path=chain.off_path)
         yield Compacted(id)
         self.depths[id] = 0
         chain.last = id
@@ -298,7 +298,7 @@ class _Reader:
         path = next(filter(_is_log, (nested, beside)), None)
         if path is None:
             return
-        chain = _Chain(aside=True, root=call, prefix=f"agent-{agent}:")
+        chain = _Chain(off_path=True, root=call, prefix=f"agent-{agent}:")
         try:
             for number, line in json_lines(path):
                 yield from self._line(path, number, line, chain)
@@ -312,7 +312,7 @@ class _Reader:
         said = string(line.get("sessionId"))
         id = said if said and not _UUID.fullmatch(self.stem) else self.stem
         self.session = Session(id, string(line.get("cwd")) or None)
-        if not self.main.aside:
+        if not self.main.off_path:
             # A session resumed by older versions begins with the lines of the one before it.
             origin = string(mapping(line.get("forkedFrom")).get("sessionId")) or said or id
             self.session = self.session._replace(

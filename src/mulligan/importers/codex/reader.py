@@ -99,7 +99,7 @@ class _Reader:
 
     One that belongs to another's session has a `prefix` before the ids of its entries. `until` is
     the line before which a fork was made, counted from 0. What a sub-agent does hangs below `root`,
-    aside of the conversation.
+    off the path of the conversation.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class _Reader:
         self.begun: bool = above.begun if above else False
         self.brought: set[str] = above.brought if above else {self.session.id}
         self.prefix = f"{name_of(path)}:" if above else ""
-        self.aside = root is not None
+        self.off_path = root is not None
         self.until = until
         self.waiting: dict[str, str] = {}  # sub-agents to be read, and the calls that spawned them
         self.line = 0
@@ -143,7 +143,7 @@ class _Reader:
             yield from self._line(value)
         for agent in tuple(self.waiting):
             yield from self._agent(agent)
-        if self.rewound and not self.aside:
+        if self.rewound and not self.off_path:
             yield Leaf(self.last)
         if self.begun and not self.prefix:
             yield self.session._replace(updated_at=self.time)
@@ -210,7 +210,7 @@ class _Reader:
     def _base(self, base: dict[str, Any]) -> Iterator[Record]:
         """What was said before a fork was made, of which its own rollout says only where it is."""
         thread, until = string(base.get("thread_id")), base.get("end_ordinal_exclusive")
-        if self.line != 1 or self.aside or thread in self.brought or not isinstance(until, int):
+        if self.line != 1 or self.off_path or thread in self.brought or not isinstance(until, int):
             return
         path = rollout_of(thread, self.path)
         if path is None:
@@ -482,7 +482,7 @@ class _Reader:
         self.made += 1
         self.depth += 1
         model = self.model if type in (ASSISTANT_OUTPUT, TOOL_CALL) else None
-        yield NewEntry(type, content, data, id, self.last, self.time, model, aside=self.aside)
+        yield NewEntry(type, content, data, id, self.last, self.time, model, off_path=self.off_path)
         self.last, self.rewound = id, False
 
     def _next_id(self) -> str:

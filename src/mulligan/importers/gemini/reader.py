@@ -115,8 +115,8 @@ def _summary_in(messages: list[dict[str, Any]]) -> dict[str, Any] | None:
 class _Thread:
     """The main conversation, or that of one sub-agent."""
 
-    def __init__(self, *, aside: bool, last: str | None = None, prefix: str = "") -> None:
-        self.aside = aside
+    def __init__(self, *, off_path: bool, last: str | None = None, prefix: str = "") -> None:
+        self.off_path = off_path
         self.last = last
         self.prefix = prefix
 
@@ -146,7 +146,7 @@ class _Reader:
         self.path = path
         self.session, self.project, alone = opened(path)
         stem = os.path.splitext(os.path.basename(path))[0]
-        self.main = _Thread(aside=alone, prefix=f"{stem}:" if alone else "")
+        self.main = _Thread(off_path=alone, prefix=f"{stem}:" if alone else "")
         self.begun = False
         self.rewound = False
         self.time: str | None = None
@@ -160,7 +160,7 @@ class _Reader:
     def records(self) -> Iterator[Record]:
         for number, value in self._lines():
             yield from self._line(self.path, number, value, self.main)
-        if not self.begun or self.main.aside:
+        if not self.begun or self.main.off_path:
             return
         ended = self.time
         for path in sorted(files_below(self._agents_folder(), ".jsonl")):
@@ -221,7 +221,7 @@ class _Reader:
             created_at=self.session.created_at or moment(told.get("startTime")),
         )
         # A sub-agent's file has an id of its own, and its session's is that of the folder.
-        if not thread.aside and not self.begun and string(told.get("sessionId")):
+        if not thread.off_path and not self.begun and string(told.get("sessionId")):
             self.session = self.session._replace(id=told["sessionId"])
 
     def _shown(self, path: str, number: int, messages: object, thread: _Thread) -> Iterator[Record]:
@@ -263,7 +263,7 @@ class _Reader:
                 yield from self._entry(thread, id, USER_INPUT, text, None, time)
         elif kind == "gemini":
             model = string(message.get("model")) or None
-            if model and not thread.aside:
+            if model and not thread.off_path:
                 self.session = self.session._replace(model=model)
             for thought in thoughts_of(message)[seen.thoughts :]:
                 seen.thoughts += 1
@@ -358,7 +358,7 @@ class _Reader:
         path = os.path.join(self._agents_folder(), f"{agent}.jsonl")
         if not os.path.isfile(path) or os.path.islink(path):
             return
-        thread = _Thread(aside=True, last=call, prefix=f"{agent}:")
+        thread = _Thread(off_path=True, last=call, prefix=f"{agent}:")
         try:
             for number, value in json_lines(path):
                 yield from self._line(path, number, value, thread)
@@ -386,7 +386,7 @@ class _Reader:
         if not self.begun:
             self.begun = True
             yield self.session
-        yield NewEntry(type, content, data, id, thread.last, time, model, aside=thread.aside)
+        yield NewEntry(type, content, data, id, thread.last, time, model, off_path=thread.off_path)
         thread.last = id
         if thread is self.main:
             self.depth += 1

@@ -42,18 +42,18 @@ OPERATIONS: Final = {
 _HUNK: Final = re.compile(r"^@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
 
 
-class Spawned(NamedTuple):
+class SpawnedSession(NamedTuple):
     """A sub-agent was set to work, in a session of its own, which is to be read here."""
 
     session: str
-    conversation: Conversation
+    conversation: SessionConverter
 
 
-class Conversation:
+class SessionConverter:
     """One session, message after message: `begin`, its parts, `end`; and `leaf` after the last.
 
     What of a message or a part cannot be taken comes in words instead of a record. A sub-agent's is
-    aside of the conversation that it belongs to, below the entry `root`.
+    off the path of the conversation that it belongs to, below the entry `root`.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Conversation:
         session: Session,
         revert: dict[str, Any],
         *,
-        aside: bool = False,
+        off_path: bool = False,
         root: str | None = None,
     ) -> None:
         self._session = session
-        self._aside = aside
+        self._off_path = off_path
         self._reverted_to = string(revert.get("messageID"))
         self._stands: list[str | None] = []  # where, if the user went back
         self._ids: set[str] = set()
@@ -82,7 +82,7 @@ class Conversation:
             self._stands = [self._last]
         if message.is_user:
             self._turn, self._told = _changed_in_turn(info), set()
-        if self._aside:
+        if self._off_path:
             return
         # Older versions say in the messages alone where they worked, and with which model.
         directory = self._session.directory or filled(mapping(info.get("path")).get("cwd"))
@@ -91,7 +91,9 @@ class Conversation:
             self._session = Session(self._session.id, directory=directory, model=model)
             yield self._session
 
-    def part(self, id: str, part: dict[str, Any], time: object) -> Iterator[Record | Spawned | str]:
+    def part(
+        self, id: str, part: dict[str, Any], time: object
+    ) -> Iterator[Record | SpawnedSession | str]:
         at = moment(time) or self._message.time
         kind, words = string(part.get("type")), string(part.get("text"))
         match kind:
@@ -129,7 +131,7 @@ class Conversation:
 
     def leaf(self) -> Iterator[Record]:
         """Always said: a result that is added late is not where the session stands."""
-        if self._last is not None and not self._aside:
+        if self._last is not None and not self._off_path:
             yield Leaf(self._stands[0] if self._stands else self._last)
 
     def _add(self, id: str, entry: NewEntry, at: str | None) -> Iterator[Record | str]:
@@ -144,7 +146,7 @@ class Conversation:
             parent=self._last,
             created_at=entry.created_at or at,
             model=model,
-            aside=self._aside,
+            off_path=self._off_path,
         )
         self._last = id
 
@@ -152,12 +154,12 @@ class Conversation:
         before, count = self._firsts.get(self._kept_from, (id, len(self._ids)))
         data = {"compactedCount": count, "summary": summary}
         yield from self._add(id, NewEntry(COMPACT_MARKER, summary, data), at)
-        if not self._aside:
+        if not self._off_path:
             yield Compacted(before)
 
     def _tool(
         self, id: str, part: dict[str, Any], at: str | None
-    ) -> Iterator[Record | Spawned | str]:
+    ) -> Iterator[Record | SpawnedSession | str]:
         call, name = string(part.get("callID")) or id, string(part.get("tool"))
         state = mapping(part.get("state"))
         times, metadata = mapping(state.get("time")), mapping(state.get("metadata"))
@@ -170,7 +172,7 @@ class Conversation:
         }
         yield from self._add(id, NewEntry(TOOL_CALL, data=data, created_at=began_at), at)
         if name == "task" and (child := string(metadata.get("sessionId"))):
-            yield Spawned(child, Conversation(self._session, {}, aside=True, root=id))
+            yield SpawnedSession(child, SessionConverter(self._session, {}, off_path=True, root=id))
         if status not in ("completed", "error"):
             return
         # A command that failed has completed all the same.

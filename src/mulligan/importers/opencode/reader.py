@@ -25,7 +25,7 @@ from mulligan.importers.database import (
 )
 from mulligan.importers.folders import files_below, files_in, given
 from mulligan.importers.lines import json_file, mapping, moment, parse, string
-from mulligan.importers.opencode.entries import Conversation, Spawned
+from mulligan.importers.opencode.entries import SessionConverter, SpawnedSession
 from mulligan.importers.records import Importer, Problem, Record, Session, Source
 from mulligan.importers.shapes import filled
 
@@ -137,7 +137,7 @@ def _read_rows(
     )
     yield session
     reading = _Reading(connection, path)
-    yield from reading.session(id, Conversation(session, mapping(_object(row.get("revert")))))
+    yield from reading.session(id, SessionConverter(session, mapping(_object(row.get("revert")))))
     yield from reading.others(id, session)
 
 
@@ -149,7 +149,7 @@ class _Reading:
         self._brought: dict[str, None] = {}
         self._depth = 0
 
-    def session(self, id: str, conversation: Conversation) -> Iterator[Record]:
+    def session(self, id: str, conversation: SessionConverter) -> Iterator[Record]:
         self._brought[id] = None
         by_session = "session_id = CAST(? AS TEXT) ORDER BY time_created, id"
         is_empty = True
@@ -177,11 +177,11 @@ class _Reading:
                 except (Unreadable, apsw.SQLError):
                     return  # an older form, in which nothing is said of them
                 for row in found:
-                    aside = Conversation(session, {}, aside=True)
-                    yield from self._bring(decoded(row.get("id")), aside)
+                    off_path = SessionConverter(session, {}, off_path=True)
+                    yield from self._bring(decoded(row.get("id")), off_path)
 
     def _message(
-        self, row: dict[str, Value], info: dict[str, Any], conversation: Conversation
+        self, row: dict[str, Value], info: dict[str, Any], conversation: SessionConverter
     ) -> Iterator[Record]:
         id = decoded(row.get("id"))
         yield from conversation.begin(id, info, row.get("time_created"))
@@ -196,16 +196,16 @@ class _Reading:
             yield from self._records(conversation.part(own, data, time))
         yield from self._records(conversation.end())
 
-    def _records(self, found: Iterator[Record | Spawned | str]) -> Iterator[Record]:
+    def _records(self, found: Iterator[Record | SpawnedSession | str]) -> Iterator[Record]:
         for record in found:
             if isinstance(record, str):
                 yield Problem(self._path, 0, record)
-            elif isinstance(record, Spawned):
+            elif isinstance(record, SpawnedSession):
                 yield from self._bring(record.session, record.conversation)
             else:
                 yield record
 
-    def _bring(self, id: str, conversation: Conversation) -> Iterator[Record]:
+    def _bring(self, id: str, conversation: SessionConverter) -> Iterator[Record]:
         if not id or id in self._brought:
             return
         if self._depth == MAX_DEPTH:
@@ -268,7 +268,7 @@ def _read_files(path: str) -> Iterator[Record]:
         times=(times.get("created"), times.get("updated")),
     )
     yield session
-    conversation = Conversation(session, mapping(info.get("revert")))
+    conversation = SessionConverter(session, mapping(info.get("revert")))
     # Ids begin with their time, so their order is that of the messages.
     for message in _objects(messages):
         if isinstance(message, Problem):
@@ -283,7 +283,7 @@ def _read_files(path: str) -> Iterator[Record]:
             own, content = part
             for record in conversation.part(own, content, None):
                 where = os.path.join(parts, name, own + ".json")
-                if not isinstance(record, Spawned):  # there it is a session of its own
+                if not isinstance(record, SpawnedSession):  # there it is a session of its own
                     yield Problem(where, 1, record) if isinstance(record, str) else record
         for record in conversation.end():
             where = os.path.join(messages, name + ".json")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from mulligan.journal.db import Database
 
-SCANNED = 10_000
+MAX_SCANNED_ENTRIES = 10_000
 """So many of the newest entries are looked at for text without a word in it, such as `=>`."""
 
 
@@ -24,7 +24,7 @@ def containing(
     )
     found: list[tuple[int, float]] = []
     limits = [(0, 1 << 62)] if sessions is None else sorted(sessions.values(), reverse=True)
-    left = SCANNED
+    left = MAX_SCANNED_ENTRIES
     for low, high in limits:
         rows = journal.rows(sql, literal, escaped, low, high, left)
         found += [(number, 0.0) for number, matches in rows if matches]

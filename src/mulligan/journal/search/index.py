@@ -37,7 +37,7 @@ SCHEMA = f"""
     INSERT INTO state (format) VALUES ({FORMAT});
 """
 WEIGHTS = "10.0, 2.0, 4.0, 1.0, 0.0"
-RANKED = 10_000
+MAX_RANKED_ENTRIES = 10_000
 """So many of the newest matches are ranked: a word that is in every entry says little anyway."""
 
 BATCH_ENTRIES = 10_000
@@ -45,7 +45,7 @@ BATCH_BYTES = 16 << 20
 PAGE_BYTES = 4096
 """Large parts are written at a time, and none of them alone: larger pages than the journal's."""
 
-LOGGED_PAGES = 4_000
+WAL_PAGES = 4_000
 
 Progress = Callable[[str, int, int | None], None]
 Alone = Callable[[], AbstractContextManager[None]]
@@ -158,7 +158,7 @@ class Index:
             self._db.rows("BEGIN")
             try:
                 whole = self._db.row("SELECT event IS NOT NULL AND walked IS NULL FROM state")[0]
-                rows = self._db.rows(sql, expression, *values, RANKED) if whole else []
+                rows = self._db.rows(sql, expression, *values, MAX_RANKED_ENTRIES) if whole else []
             finally:
                 self._db.rows("ROLLBACK")
         return rows if whole else None
@@ -243,7 +243,7 @@ def _opened(path: str) -> Database:
     db = Database(path, (SCHEMA,), page_bytes=PAGE_BYTES)
     # Nothing is lost with the last commits: the journal still has what they were made from.
     db.rows("PRAGMA synchronous = NORMAL")
-    db.rows(f"PRAGMA wal_autocheckpoint = {LOGGED_PAGES}")
+    db.rows(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     row = db.row("SELECT format FROM state")
     if row is None or row[0] != FORMAT:
         db.close()

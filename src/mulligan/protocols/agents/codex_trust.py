@@ -16,7 +16,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-SECONDS = 30.0
+TRUST_TIMEOUT_S = 30.0
 TRUSTED = ("trusted", "managed")
 
 
@@ -114,7 +114,7 @@ class _Talk:
         self._directory = directory
         self._number = 0
         self._received = b""
-        self._end = time.monotonic() + SECONDS
+        self._end = time.monotonic() + TRUST_TIMEOUT_S
         try:
             self._process = subprocess.Popen(
                 [program, "app-server"],
@@ -193,7 +193,7 @@ class _Talk:
             ready.register(stream, selectors.EVENT_READ)
             while b"\n" not in self._received:
                 if not ready.select(max(0.0, self._end - time.monotonic())):
-                    raise CannotAsk(f"codex has not answered within {SECONDS:.0f} seconds")
+                    raise CannotAsk(f"codex has not answered within {TRUST_TIMEOUT_S:.0f} seconds")
                 piece = os.read(stream.fileno(), 1 << 16)
                 if not piece:
                     raise CannotAsk("codex has ended without an answer")

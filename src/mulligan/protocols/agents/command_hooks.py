@@ -17,12 +17,12 @@ from functools import partial
 from typing import Any
 
 from mulligan.protocols.agents import json_text
-from mulligan.protocols.agents.shape import Agent, Mulligan, Place, nothing_needed
+from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope, nothing_needed
 
 Events = Mapping[str, float]
 """By event, how long the agent is to wait for us, in its own unit."""
 
-DEPTH = 5
+JSON_INDENT_DEPTH = 5
 """How far in a hook stands."""
 
 NEVER = 'exec 2>/dev/null; "$@" hook {agent} || true'
@@ -35,20 +35,20 @@ def agent(
     *,
     title: str,
     program: str,
-    folder: Callable[[Place], str],
+    folder: Callable[[InstallScope], str],
     file: str,
     project_file: str,
     events: Events,
     prompt: str,
     extra: Mapping[str, Any] | None = None,
-    needs: Callable[[Place], str | None] = nothing_needed,
+    needs: Callable[[InstallScope], str | None] = nothing_needed,
 ) -> Agent:
     """An agent with such hooks: in `file` of its own folder, or in `project_file` of a project.
 
     `prompt` is the event that tells of a prompt, `extra` what else each of its hooks has.
     """
 
-    def path(place: Place) -> str:
+    def path(place: InstallScope) -> str:
         if place.project is not None:
             return os.path.join(place.project, project_file)
         return os.path.join(folder(place), file)
@@ -71,7 +71,7 @@ def agent(
     )
 
 
-def command(agent: str, mulligan: Mulligan, *, may_stop: bool) -> str:
+def command(agent: str, mulligan: HookCommand, *, may_stop: bool) -> str:
     """The command of a hook. The shell's name for itself tells whose it is."""
     script = (AT_PROMPTS if may_stop and mulligan.strict else NEVER).format(agent=agent)
     return shlex.join(["sh", "-c", script, "mulligan", *mulligan.words])
@@ -86,7 +86,7 @@ def is_ours(agent: str, hook: Any) -> bool:
 
 def written(
     text: str | None,
-    mulligan: Mulligan,
+    mulligan: HookCommand,
     *,
     agent: str,
     events: Events,
@@ -112,7 +112,7 @@ def written(
         if not mine:
             text = json_text.appended(text, path, {"hooks": [hook]})
         elif mine[0].content != hook:
-            text = json_text.replaced(text, mine[0], DEPTH, hook)
+            text = json_text.replaced(text, mine[0], JSON_INDENT_DEPTH, hook)
     return text
 
 

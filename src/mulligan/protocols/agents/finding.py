@@ -26,24 +26,24 @@ from mulligan.protocols.agents.installing import (
     own_commands,
     user_place,
 )
-from mulligan.protocols.agents.shape import Agent, Mulligan, Place
+from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope
 from mulligan.workspace.results.files import Finding
 
-SECONDS = 60
+REHEARSAL_TIMEOUT_S = 60
 LATE_SECONDS = 7 * 86400
-SHOWN = 3
+MAX_SHOWN_LINES = 3
 MAX_COMMAND_CHARS = 200
 
 
-def is_found(one: Agent, place: Place) -> bool:
+def is_found(one: Agent, place: InstallScope) -> bool:
     """Whether an agent is on the path, or has ever been run."""
     program = shutil.which(one.program, path=place.environment.get("PATH"))
     return program is not None or os.path.isdir(one.folder(place))
 
 
-def agent_findings(home: str, place: Place | None = None) -> Iterator[Finding]:
+def agent_findings(home: str, place: InstallScope | None = None) -> Iterator[Finding]:
     """What there is to say about agents; `home` is Mulligan's own."""
-    place = place or Place(os.path.expanduser("~"), os.environ)
+    place = place or InstallScope(os.path.expanduser("~"), os.environ)
     for name in AGENTS:
         one = agent(name)
         try:
@@ -56,7 +56,7 @@ def agent_findings(home: str, place: Place | None = None) -> Iterator[Finding]:
     yield from _late_problems(home)
 
 
-def _about(one: Agent, place: Place) -> Iterator[Finding]:
+def _about(one: Agent, place: InstallScope) -> Iterator[Finding]:
     places = [user_place(place), *([place] if place.project is not None else [])]
     installed = []
     for where in places:
@@ -81,7 +81,7 @@ def _about(one: Agent, place: Place) -> Iterator[Finding]:
     for where, text in installed:
         path = one.file(where)
         again = f"mulligan install {one.name}" + ("" if where.project is None else " --project")
-        ours = Mulligan(our_command(), _is_strict(text))
+        ours = HookCommand(our_command(), _is_strict(text))
         renewed = one.written(text, ours)
         if renewed != text or _foreign(one, text, ours):
             foreign = "".join(f": {each}" for each in _foreign(one, text, ours)[:1])
@@ -108,7 +108,7 @@ def _about(one: Agent, place: Place) -> Iterator[Finding]:
             yield Finding("ok", one.title, f"installed in {path}, and a dry run worked")
 
 
-def _foreign(one: Agent, text: str, ours: Mulligan) -> list[str]:
+def _foreign(one: Agent, text: str, ours: HookCommand) -> list[str]:
     """The commands that look like ours and are not, each cut to a length that can be shown."""
     own = own_commands(one, ours)
     return [each[:MAX_COMMAND_CHARS] for each in one.commands(text) if each not in own]
@@ -118,7 +118,7 @@ def _is_strict(text: str) -> bool:
     return "--strict || exit 2" in text or f"{plugin_files.STRICT}true;" in text
 
 
-def _rehearsed(one: Agent, ours: Mulligan) -> str | None:
+def _rehearsed(one: Agent, ours: HookCommand) -> str | None:
     """Run this Mulligan's hook for show; gives what is wrong, if anything."""
     with tempfile.TemporaryDirectory(prefix="mulligan-rehearsal-") as scratch:
         project, home = os.path.join(scratch, "project"), os.path.join(scratch, "home")
@@ -130,7 +130,7 @@ def _rehearsed(one: Agent, ours: Mulligan) -> str | None:
                 cwd=project,
                 env={**os.environ, "MULLIGAN_HOME": home},
                 capture_output=True,
-                timeout=SECONDS,
+                timeout=REHEARSAL_TIMEOUT_S,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as problem:
@@ -169,7 +169,7 @@ def _last(output: bytes) -> str:
     return lines[-1] if lines else "it said nothing"
 
 
-def _without_trust(place: Place, path: str, mulligan: Mulligan) -> str | None:
+def _without_trust(place: InstallScope, path: str, mulligan: HookCommand) -> str | None:
     """Whether Codex has lost its trust in our hooks; `None` if all is well, or nobody can tell."""
     program = shutil.which("codex", path=place.environment.get("PATH"))
     if program is None:
@@ -192,7 +192,7 @@ def _late_problems(home: str) -> Iterator[Finding]:
     late = [line for line in _noted(home) if float(line.get("at") or 0) > now_s() - LATE_SECONDS]
     if not late:
         return
-    for line in late[-SHOWN:]:
+    for line in late[-MAX_SHOWN_LINES:]:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(float(line["at"])))
         told = f"{line.get('agent')}, {line.get('kind') or 'an event'}, {when}"
         where = f" in {line['directory']}" if line.get("directory") else ""

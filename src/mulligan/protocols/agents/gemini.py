@@ -11,7 +11,7 @@ import os
 from typing import Final
 
 from mulligan.protocols.agents import command_hooks
-from mulligan.protocols.agents.shape import Place
+from mulligan.protocols.agents.shape import InstallScope
 
 EVENTS: Final = {
     "SessionStart": 60_000,
@@ -25,11 +25,11 @@ EVENTS: Final = {
 TRUSTED: Final = ("TRUST_FOLDER", "TRUST_PARENT")
 
 
-def folder(place: Place) -> str:
+def folder(place: InstallScope) -> str:
     return os.path.join(place.environment.get("GEMINI_CLI_HOME") or place.home, ".gemini")
 
 
-def needs(place: Place) -> str | None:
+def needs(place: InstallScope) -> str | None:
     """Trust in the folder, without which the hooks of a project are not run."""
     if place.project is None or _is_trusted(place, place.project):
         return None
@@ -39,7 +39,7 @@ def needs(place: Place) -> str | None:
     )
 
 
-def _is_trusted(place: Place, project: str) -> bool:
+def _is_trusted(place: InstallScope, project: str) -> bool:
     if place.environment.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
         return True
     path = place.environment.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or os.path.join(

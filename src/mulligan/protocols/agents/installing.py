@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from mulligan.errors import UsageError
 from mulligan.protocols.agents import codex_trust
 from mulligan.protocols.agents.config_file import CODING, ConfigFile
-from mulligan.protocols.agents.shape import Agent, Mulligan, Place
+from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope
 from mulligan.store.fsync import make_directories
 
 RECORD = "installed.json"
@@ -58,7 +58,9 @@ def our_command() -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", "mulligan")
 
 
-def install(agent: Agent, place: Place, mulligan: Mulligan, home: str, *, preview: bool) -> Outcome:
+def install(
+    agent: Agent, place: InstallScope, mulligan: HookCommand, home: str, *, preview: bool
+) -> Outcome:
     """Writes what the agent needs to call us; where it is already, nothing changes.
 
     Raises `UsageError` for a file that cannot be understood, which stays as it is.
@@ -84,7 +86,7 @@ def install(agent: Agent, place: Place, mulligan: Mulligan, home: str, *, previe
     return Outcome(agent.name, tuple(changes), needs, note)
 
 
-def uninstall(agent: Agent, place: Place, home: str, *, preview: bool) -> Outcome:
+def uninstall(agent: Agent, place: InstallScope, home: str, *, preview: bool) -> Outcome:
     """Takes back exactly what was written; what others wrote since stays."""
     changes = []
     for file, removed in _files(agent, place):
@@ -102,21 +104,21 @@ def uninstall(agent: Agent, place: Place, home: str, *, preview: bool) -> Outcom
     return Outcome(agent.name, tuple(changes))
 
 
-def config_file(agent: Agent, place: Place) -> ConfigFile:
+def config_file(agent: Agent, place: InstallScope) -> ConfigFile:
     """The file that the hooks of an agent go into."""
     return ConfigFile(agent.file(place), place.project)
 
 
-def own_commands(agent: Agent, mulligan: Mulligan) -> frozenset[str]:
+def own_commands(agent: Agent, mulligan: HookCommand) -> frozenset[str]:
     """The very commands that an installation writes."""
     return frozenset(agent.commands(agent.written(None, mulligan)))
 
 
-def user_place(place: Place) -> Place:
+def user_place(place: InstallScope) -> InstallScope:
     return place._replace(project=None)
 
 
-def _installed_for_the_user(agent: Agent, place: Place) -> str | None:
+def _installed_for_the_user(agent: Agent, place: InstallScope) -> str | None:
     """The user's own file, if it calls us already: then every project is covered."""
     if place.project is None:
         return None
@@ -126,7 +128,7 @@ def _installed_for_the_user(agent: Agent, place: Place) -> str | None:
 
 
 def _trusted(
-    place: Place, path: str, commands: frozenset[str], home: str
+    place: InstallScope, path: str, commands: frozenset[str], home: str
 ) -> tuple[list[Change], str | None]:
     """Asks Codex to trust our hooks; gives what changed, and what is left to do if it did not."""
     program = shutil.which("codex", path=place.environment.get("PATH"))
@@ -155,13 +157,13 @@ def _trusted(
     return changes, None if found and all(each.is_trusted for each in found) else by_hand
 
 
-def _config(place: Place) -> ConfigFile:
+def _config(place: InstallScope) -> ConfigFile:
     """Codex's own settings, which are the user's even for the hooks of a project."""
     folder = place.environment.get("CODEX_HOME") or os.path.join(place.home, ".codex")
     return ConfigFile(os.path.join(folder, "config.toml"), None)
 
 
-def _files(agent: Agent, place: Place) -> Iterator[tuple[ConfigFile, Removed]]:
+def _files(agent: Agent, place: InstallScope) -> Iterator[tuple[ConfigFile, Removed]]:
     """The files that may hold something of ours, and how it is taken out of each."""
     file = config_file(agent, place)
     if agent.name == "codex":

@@ -10,10 +10,10 @@ import os
 from typing import Final
 
 from mulligan.protocols.agents import plugin_files
-from mulligan.protocols.agents.shape import Place, folder_of
+from mulligan.protocols.agents.shape import InstallScope, folder_of
 
 
-def folder(place: Place) -> str:
+def folder(place: InstallScope) -> str:
     return os.path.join(folder_of(place, variable="XDG_CONFIG_HOME", usual=".config"), "opencode")
 
 

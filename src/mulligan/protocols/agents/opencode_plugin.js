@@ -70,7 +70,7 @@ export const Mulligan = async ({ client, directory }) => {
 
   const about = (kind, id, more) => {
     const session = root(id);
-    return { kind, session, directory, log, part: session, aside: session !== id, ...more };
+    return { kind, session, directory, log, part: session, off_path: session !== id, ...more };
   };
 
   const safely = (handler) => async (...given) => {

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 
-from mulligan.protocols.agents.shape import Agent, Mulligan, Place, nothing_needed
+from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope, nothing_needed
 
 MARK = "// Written by `mulligan install "
 CALLED = "const MULLIGAN = "
@@ -24,14 +24,14 @@ def agent(
     name: str,
     *,
     title: str,
-    folder: Callable[[Place], str],
+    folder: Callable[[InstallScope], str],
     project_folder: str,
     file: str,
     source: str,
 ) -> Agent:
     """An agent that loads `file` from its own folder or from that of a project."""
 
-    def path(place: Place) -> str:
+    def path(place: InstallScope) -> str:
         if place.project is not None:
             return os.path.join(place.project, project_folder, file)
         return os.path.join(folder(place), file)
@@ -50,7 +50,7 @@ def agent(
     )
 
 
-def written(text: str | None, mulligan: Mulligan, *, agent: str, source: str) -> str:
+def written(text: str | None, mulligan: HookCommand, *, agent: str, source: str) -> str:
     """The file, with the command in it; raises `ValueError` if somebody else's has the name."""
     if text is not None and text.strip() and not text.startswith(MARK):
         raise ValueError("There is a file of this name already, and it is not ours.")

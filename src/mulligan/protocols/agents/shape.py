@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class InstallScope(NamedTuple):
     """Whom to install for: a user, by home and environment; or, if it is named, one project."""
 
     home: str
@@ -15,7 +15,7 @@ class Place(NamedTuple):
     project: str | None = None
 
 
-class Mulligan(NamedTuple):
+class HookCommand(NamedTuple):
     """How an agent is to call us: the words of the command, and whether prompts may be stopped."""
 
     words: tuple[str, ...]
@@ -36,19 +36,19 @@ class Agent(NamedTuple):
     name: str
     title: str
     program: str
-    folder: Callable[[Place], str]
-    file: Callable[[Place], str]
-    written: Callable[[str | None, Mulligan], str]
+    folder: Callable[[InstallScope], str]
+    file: Callable[[InstallScope], str]
+    written: Callable[[str | None, HookCommand], str]
     removed: Callable[[str], str | None]
     commands: Callable[[str], list[str]]
     rehearsal: Callable[[str], dict[str, object]]
-    needs: Callable[[Place], str | None]
+    needs: Callable[[InstallScope], str | None]
 
 
-def nothing_needed(place: Place) -> None:
+def nothing_needed(place: InstallScope) -> None:
     """Of an agent that works as soon as it is installed."""
 
 
-def folder_of(place: Place, *, variable: str, usual: str) -> str:
+def folder_of(place: InstallScope, *, variable: str, usual: str) -> str:
     """A folder that the environment may name, or the usual one below the home."""
     return place.environment.get(variable) or os.path.join(place.home, usual)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from mulligan.protocols.hooks.translate import Payload
 
-LARGEST = 64 << 20
-KEPT = 1 << 20
+MAX_EVENT_BYTES = 64 << 20
+MAX_LOG_BYTES = 1 << 20
 WAIT_SECONDS = 20
 SERVER_SECONDS = 30
 ANSWER_SECONDS = 100
@@ -105,8 +105,8 @@ def log_path() -> str:
 
 
 def _payload() -> Payload:
-    content = sys.stdin.buffer.read(LARGEST + 1)
-    if len(content) > LARGEST:
+    content = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
+    if len(content) > MAX_EVENT_BYTES:
         raise ValueError("The event is larger than any event should be.")
     found = json.loads(content)
     if not isinstance(found, dict):
@@ -167,7 +167,7 @@ def _here(happening: Payload, begun: float, *, strict: bool) -> Payload:
 
 
 def _recorded(happening: Payload, *, strict: bool) -> Payload:
-    from mulligan.core.hook_events import Happening
+    from mulligan.core.hook_events import HookEvent
     from mulligan.errors import RefusedRoot
     from mulligan.workspace.hooks import happened
     from mulligan.workspace.workspace import open_workspace
@@ -181,7 +181,7 @@ def _recorded(happening: Payload, *, strict: bool) -> Payload:
         return {}
     with workspace:
         workspace.journal.leave_log()
-        return happened(workspace, Happening.from_json(happening)).as_json()
+        return happened(workspace, HookEvent.from_json(happening)).as_json()
 
 
 def _at_the_server(happening: Payload) -> Payload | None:
@@ -223,7 +223,7 @@ def _note(agent: str, happening: Payload | None, problem: BaseException) -> None
     try:
         path = log_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        if os.path.exists(path) and os.path.getsize(path) > KEPT:
+        if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
             os.replace(path, path + ".1")
         line = {
             "at": now_s(),

@@ -143,7 +143,7 @@ def _from_command_hook(agent: str, payload: Payload) -> Payload | None:
         "source": _text(payload, "source"),
         "log": _text(payload, "transcript_path"),
         "input": payload.get("tool_input"),
-        "aside": _text(payload, "agent_id") is not None,
+        "off_path": _text(payload, "agent_id") is not None,
     }
 
 

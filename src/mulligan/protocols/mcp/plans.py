@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from mulligan.errors import WouldLoseWork
 
 if TYPE_CHECKING:
-    from mulligan.workspace.results.files import RestorePlan, RestoreResult
+    from mulligan.workspace.results.files import RestorePreview, RestoreResult
     from mulligan.workspace.workspace import Workspace
 
-LENGTH = 20
+TOKEN_CHARACTERS = 20
 
 
 def plan_restore(
     workspace: Workspace, checkpoint: str, paths: list[str], force: bool
-) -> tuple[str, RestorePlan]:
+) -> tuple[str, RestorePreview]:
     """What a restore would do, and the plan's name."""
     with workspace.locked():
         target = workspace.find(checkpoint).id
@@ -67,15 +67,15 @@ def _name(workspace: Workspace, asked: dict[str, Any], plan: dict[str, Any]) -> 
     newest = workspace.operations(1)
     number = newest[0].number if newest else 0
     content = json.dumps([asked, plan, _tree(workspace), number], sort_keys=True)
-    return hashlib.sha256(content.encode("ascii")).hexdigest()[:LENGTH]
+    return hashlib.sha256(content.encode("ascii")).hexdigest()[:TOKEN_CHARACTERS]
 
 
 def _tree(workspace: Workspace) -> str:
     """What the disk holds, in one word."""
     from mulligan.store.writer import Writer
-    from mulligan.workspace.snapshot.take import look
+    from mulligan.workspace.snapshot.take import take_snapshot
 
     with Writer(workspace.store) as writer:
-        seen = look(workspace, writer)
+        seen = take_snapshot(workspace, writer)
         writer.commit()
     return f"{seen.tree.hex()}/{seen.guarded.hex()}"

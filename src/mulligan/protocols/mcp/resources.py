@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 SCHEME = "mulligan://"
 SESSION = f"{SCHEME}session/"
 CHECKPOINT = f"{SCHEME}checkpoint/"
-LISTED = 50
+MAX_LISTED_SESSIONS = 50
 TEXT_LIMIT = 1_000_000
-PATHS = 1000
+MAX_LISTED_PATHS = 1000
 
 
 class Document(NamedTuple):
@@ -34,14 +34,14 @@ def documents(workspace: Workspace) -> list[Document]:
             f"{SESSION}{each.id}", f"session {each.id}", each.title or each.id,
             f"A session of {each.agent or 'an agent'}, last changed {each.updated_at}",
         )
-        for each in workspace.sessions(limit=LISTED).sessions
+        for each in workspace.sessions(limit=MAX_LISTED_SESSIONS).sessions
     ]  # fmt: skip
     checkpoints = [
         Document(
             f"{CHECKPOINT}{each.id}", f"checkpoint {each.id}", each.message or each.kind,
             f"A checkpoint of {each.files} files, taken {each.created_at}",
         )
-        for each in workspace.log(LISTED)
+        for each in workspace.log(MAX_LISTED_SESSIONS)
     ]  # fmt: skip
     return sessions + checkpoints
 
@@ -69,14 +69,14 @@ def _checkpoint(workspace: Workspace, name: str) -> Iterator[str]:
     yield from (f"- {name}: {value}\n" for name, value in rows.items())
     yield "\n## Files\n\n"
     entries = [each for each in workspace.entries(found.id) if each.kind != "directory"]
-    yield from (f"    {each.path!r:.200} {each.size}\n" for each in entries[:PATHS])
-    if len(entries) > PATHS:
-        yield f"\n… and {len(entries) - PATHS:,} more.\n"
+    yield from (f"    {each.path!r:.200} {each.size}\n" for each in entries[:MAX_LISTED_PATHS])
+    if len(entries) > MAX_LISTED_PATHS:
+        yield f"\n… and {len(entries) - MAX_LISTED_PATHS:,} more.\n"
     if found.coverage.skipped:
         yield "\n## Not covered\n\n"
         yield from (
             f"    {path or 'everything else'!r} {reason}\n"
-            for path, reason in found.coverage.skipped[:PATHS]
+            for path, reason in found.coverage.skipped[:MAX_LISTED_PATHS]
         )
 
 

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mulligan.errors import MulliganError, NotFound
 from mulligan.protocols.arguments import schema, taken
 from mulligan.protocols.mcp import resources
-from mulligan.protocols.mcp.tools import TOOLS, Place, Said, Tool
+from mulligan.protocols.mcp.tools import TOOLS, LazyWorkspace, Said, Tool
 from mulligan.version import __version__
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ INSTRUCTIONS = (
 
 def run(opening: Callable[[bool], Workspace]) -> None:
     """Serves one client until it leaves."""
-    place = Place(opening)
+    place = LazyWorkspace(opening)
     try:
         anyio.run(_serve, place)
     finally:
         place.close()
 
 
-def make_server(place: Place) -> Server[Any]:
+def make_server(place: LazyWorkspace) -> Server[Any]:
     """The server over a project; one request after another touches the project."""
     turn = anyio.CapacityLimiter(1)
 
@@ -116,7 +116,7 @@ TEMPLATES = (
 )  # fmt: skip
 
 
-async def _serve(place: Place) -> None:
+async def _serve(place: LazyWorkspace) -> None:
     server = make_server(place)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
@@ -136,15 +136,15 @@ def _described(name: str, tool: Tool) -> types.Tool:
     )  # fmt: skip
 
 
-def _called(place: Place, tool: Tool, given: dict[str, Any]) -> Said:
+def _called(place: LazyWorkspace, tool: Tool, given: dict[str, Any]) -> Said:
     return tool.run(place, **taken(tool.arguments, given))
 
 
-def _documents(place: Place) -> list[resources.Document]:
+def _documents(place: LazyWorkspace) -> list[resources.Document]:
     return resources.documents(place.workspace())
 
 
-def _document(place: Place, uri: str) -> str:
+def _document(place: LazyWorkspace, uri: str) -> str:
     return resources.read(place.workspace(), uri)
 
 

@@ -15,17 +15,17 @@ from mulligan.protocols.arguments import FLAG, NUMBER, TEXTS, Argument
 from mulligan.protocols.mcp import plans
 
 if TYPE_CHECKING:
-    from mulligan.workspace.results.files import Checkpoint, RestorePlan, RestoreResult
+    from mulligan.workspace.results.files import Checkpoint, RestorePreview, RestoreResult
     from mulligan.workspace.workspace import Workspace
 
-PAGE = 20
+DEFAULT_PAGE_ROWS = 20
 LARGEST_PAGE = 500
 TEXT_LIMIT = 200_000
 FILE_LIMIT = 1 << 20
 REQUIRED_PLAN = "The `plan` that plan_restore gave for the same checkpoint, paths and force."
 
 
-class Place:
+class LazyWorkspace:
     """The project that tools work on, opened when it is first needed."""
 
     def __init__(self, opening: Callable[[bool], Workspace]) -> None:
@@ -60,11 +60,11 @@ class Tool(NamedTuple):
     can_repeat: bool = True
 
 
-def take_checkpoint(place: Place, message: str, include: list[str]) -> Said:
+def take_checkpoint(place: LazyWorkspace, message: str, include: list[str]) -> Said:
     return Said(_checkpoint(place.workspace(create=True).checkpoint(message, include=include)))
 
 
-def list_checkpoints(place: Place, limit: int, before: str | None) -> Said:
+def list_checkpoints(place: LazyWorkspace, limit: int, before: str | None) -> Said:
     size = _page(limit)
     found = place.workspace().log(size + 1, before)
     return Said(
@@ -75,7 +75,7 @@ def list_checkpoints(place: Place, limit: int, before: str | None) -> Said:
     )
 
 
-def status(place: Place) -> Said:
+def status(place: LazyWorkspace) -> Said:
     found = place.workspace().status().as_json()
     for row in found["changed_files"]:
         for name in ("diff", "base_content", "old_mode", "new_mode"):
@@ -83,7 +83,7 @@ def status(place: Place) -> Said:
     return Said(found)
 
 
-def diff(place: Place, before: str | None, after: str | None, paths: list[str]) -> Said:
+def diff(place: LazyWorkspace, before: str | None, after: str | None, paths: list[str]) -> Said:
     changes = place.workspace().diff(before, after, paths)
     patch = b"".join(each.patch for each in changes).decode("utf-8", "replace")
     files = [
@@ -99,17 +99,19 @@ def diff(place: Place, before: str | None, after: str | None, paths: list[str]) 
     return Said({"files": files, "truncated": len(patch) > TEXT_LIMIT}, words or "No differences.")
 
 
-def plan_restore(place: Place, checkpoint: str, paths: list[str], force: bool) -> Said:
+def plan_restore(place: LazyWorkspace, checkpoint: str, paths: list[str], force: bool) -> Said:
     name, plan = plans.plan_restore(place.workspace(), checkpoint, paths, force)
     return Said({"plan": name, "checkpoint": plan.target} | _outcome(plan))
 
 
-def restore(place: Place, checkpoint: str, plan: str, paths: list[str], force: bool) -> Said:
+def restore(
+    place: LazyWorkspace, checkpoint: str, plan: str, paths: list[str], force: bool
+) -> Said:
     done = plans.restore(place.workspace(), checkpoint, paths, force, plan)
     return Said(_outcome(done) | _records(done))
 
 
-def undo(place: Place, plan: str | None, force: bool) -> Said:
+def undo(place: LazyWorkspace, plan: str | None, force: bool) -> Said:
     if plan is None:
         name, would = plans.plan_undo(place.workspace(), force)
         words = "Nothing was undone yet: call undo again with this plan to do it."
@@ -119,7 +121,12 @@ def undo(place: Place, plan: str | None, force: bool) -> Said:
 
 
 def search_sessions(
-    place: Place, query: str, session: str | None, path: str | None, types: list[str], limit: int
+    place: LazyWorkspace,
+    query: str,
+    session: str | None,
+    path: str | None,
+    types: list[str],
+    limit: int,
 ) -> Said:
     found = place.workspace().search(
         query, session=session, path=path, types=types, limit=_page(limit)
@@ -127,7 +134,7 @@ def search_sessions(
     return Said(found.as_json())
 
 
-def read_file_at(place: Place, checkpoint: str, path: str, offset: int, limit: int) -> Said:
+def read_file_at(place: LazyWorkspace, checkpoint: str, path: str, offset: int, limit: int) -> Said:
     """A file as it was. What is not text goes as base64."""
     content = place.workspace().read(checkpoint, path)
     part = content[offset : offset + min(limit, FILE_LIMIT)]
@@ -143,7 +150,7 @@ def read_file_at(place: Place, checkpoint: str, path: str, offset: int, limit: i
     return Said(about, part.decode("utf-8", "replace"))
 
 
-def list_sessions(place: Place, limit: int, cursor: str | None) -> Said:
+def list_sessions(place: LazyWorkspace, limit: int, cursor: str | None) -> Said:
     page = place.workspace().sessions(limit=_page(limit), cursor=cursor)
     names = ("session", "title", "agent", "status", "created_at", "updated_at")
     rows = [each.as_json() for each in page.sessions]
@@ -155,7 +162,7 @@ def list_sessions(place: Place, limit: int, cursor: str | None) -> Said:
     )
 
 
-def pending_changes(place: Place, session: str | None, paths: list[str]) -> Said:
+def pending_changes(place: LazyWorkspace, session: str | None, paths: list[str]) -> Said:
     return Said(place.workspace().pending(session=session, paths=paths).as_json())
 
 
@@ -165,7 +172,7 @@ CHECKPOINT = Argument(
 )  # fmt: skip
 PATHS = Argument("paths", TEXTS, "Only these files or folders.", default=[])
 FORCE = Argument("force", FLAG, "Overwrite what the user has changed, too.", default=False)
-LIMIT = Argument("limit", NUMBER, "At most so many.", default=PAGE)
+LIMIT = Argument("limit", NUMBER, "At most so many.", default=DEFAULT_PAGE_ROWS)
 
 TOOLS = {
     "take_checkpoint": Tool(
@@ -270,7 +277,7 @@ def _checkpoint(found: Checkpoint) -> dict[str, Any]:
     return shown | {"complete": coverage["complete"], "not_covered": coverage["skipped"]}
 
 
-def _outcome(done: RestorePlan | RestoreResult) -> dict[str, Any]:
+def _outcome(done: RestorePreview | RestoreResult) -> dict[str, Any]:
     return {
         "restored": list(done.restored),
         "deleted": list(done.deleted),

@@ -16,18 +16,18 @@ from mulligan.protocols.arguments import FLAG, NUMBER, OBJECT, TEXT, TEXTS, Argu
 from mulligan.protocols.rpc.entries import entry_line, session_line
 
 if TYPE_CHECKING:
-    from mulligan.workspace.results.files import RestorePlan, RestoreResult
+    from mulligan.workspace.results.files import RestorePreview, RestoreResult
     from mulligan.workspace.results.sessions import Session
     from mulligan.workspace.workspace import Workspace
 
-PAGE = 100
+DEFAULT_PAGE_ROWS = 100
 LARGEST_PAGE = 10_000
 
 
 Ask = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 
-class Desk:
+class RpcSession:
     """Where commands are carried out: a project, opened when it is first needed, and a session."""
 
     def __init__(self, opening: Callable[[], Workspace], session: str | None = None) -> None:
@@ -85,11 +85,11 @@ class Command(NamedTuple):
     arguments: tuple[Argument, ...] = ()
 
 
-def get_state(desk: Desk) -> Done:
+def get_state(desk: RpcSession) -> Done:
     return Done(session_line(desk.session) | _count(desk))
 
 
-def list_sessions(desk: Desk, limit: int, cursor: str | None) -> Done:
+def list_sessions(desk: RpcSession, limit: int, cursor: str | None) -> Done:
     page = desk.workspace.sessions(limit=_page(limit), cursor=cursor)
     return Done(
         {
@@ -100,23 +100,23 @@ def list_sessions(desk: Desk, limit: int, cursor: str | None) -> Done:
     )
 
 
-def new_session(desk: Desk, name: str, agent: str) -> Done:
+def new_session(desk: RpcSession, name: str, agent: str) -> Done:
     return switch_session(desk, desk.workspace.new_session(title=name, agent=agent).id)
 
 
-def switch_session(desk: Desk, session_id: str) -> Done:
+def switch_session(desk: RpcSession, session_id: str) -> Done:
     desk.choose(session_id)
     return get_state(desk)
 
 
-def clear_sessions(desk: Desk, confirm: str | None) -> Done:
+def clear_sessions(desk: RpcSession, confirm: str | None) -> Done:
     done = desk.workspace.clear_sessions(confirm)
     if done.cleared:
         desk.choose_none()
     return Done(done.as_json())
 
 
-def get_entries(desk: Desk, since_seq: int, limit: int) -> Done:
+def get_entries(desk: RpcSession, since_seq: int, limit: int) -> Done:
     page = desk.workspace.transcript(
         desk.session.id, since=since_seq, limit=_page(limit), include_compacted=True
     )
@@ -130,12 +130,12 @@ def get_entries(desk: Desk, since_seq: int, limit: int) -> Done:
     )
 
 
-def get_tree(desk: Desk) -> Done:
+def get_tree(desk: RpcSession) -> Done:
     branches = [
         {
             "firstId": each.first.id,
             "lastId": each.last.id,
-            "parentId": each.springs_from,
+            "parentId": each.parent_entry,
             "entries": each.entries,
             "active": each.active,
         }
@@ -146,12 +146,14 @@ def get_tree(desk: Desk) -> Done:
     return Done({"branches": branches, "leafId": session.leaf} | skipped)
 
 
-def append_entry(desk: Desk, entry_type: str, content: str, data: dict[str, Any] | None) -> Done:
+def append_entry(
+    desk: RpcSession, entry_type: str, content: str, data: dict[str, Any] | None
+) -> Done:
     made = desk.workspace.append(desk.session.id, NewEntry(entry_type, content, data))
     return Done(entry_line(made[0]))
 
 
-def begin_turn(desk: Desk, message: str) -> Done:
+def begin_turn(desk: RpcSession, message: str) -> Done:
     # This process ends with its client, whichever process began the session.
     begun = desk.workspace.begin_turn(desk.session.id, message, process=None)
     return Done(
@@ -164,7 +166,7 @@ def begin_turn(desk: Desk, message: str) -> Done:
     )
 
 
-def end_turn(desk: Desk, interrupted: bool) -> Done:
+def end_turn(desk: RpcSession, interrupted: bool) -> Done:
     step = desk.workspace.end_turn(desk.session.id, interrupted=interrupted)
     changed = {name: list(getattr(step, name)) for name in ("added", "modified", "deleted")}
     return Done(
@@ -177,7 +179,9 @@ def end_turn(desk: Desk, interrupted: bool) -> Done:
     )
 
 
-def get_modified_files(desk: Desk, from_entry_id: str | None, to_entry_id: str | None) -> Done:
+def get_modified_files(
+    desk: RpcSession, from_entry_id: str | None, to_entry_id: str | None
+) -> Done:
     files = [
         {"path": each.path, "status": each.status, "turnIndex": each.turn, "entryId": each.entry}
         for each in desk.workspace.modified_files(desk.session.id, from_entry_id, to_entry_id)
@@ -186,7 +190,7 @@ def get_modified_files(desk: Desk, from_entry_id: str | None, to_entry_id: str |
 
 
 def get_file_diff(
-    desk: Desk, file_path: str, from_entry_id: str | None, to_entry_id: str | None
+    desk: RpcSession, file_path: str, from_entry_id: str | None, to_entry_id: str | None
 ) -> Done:
     found = desk.workspace.file_diff(desk.session.id, file_path, from_entry_id, to_entry_id)
     if found is None:
@@ -205,7 +209,7 @@ def get_file_diff(
 
 
 def navigate_tree(
-    desk: Desk,
+    desk: RpcSession,
     target_id: str,
     summarize: bool,
     skip_files: bool,
@@ -253,7 +257,7 @@ def navigate_tree(
     return Done(answer | {"cancelled": False, "preview": preview}, (event,))
 
 
-def _asked(desk: Desk, event: dict[str, Any]) -> dict[str, Any] | None:
+def _asked(desk: RpcSession, event: dict[str, Any]) -> dict[str, Any] | None:
     """The client's reply to an event. None, which cancels, for a reply that makes no sense."""
     if desk.ask is None:
         raise UsageError("canVeto needs a client that can reply: start `mulligan rpc`.")
@@ -263,7 +267,7 @@ def _asked(desk: Desk, event: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def restore_files(
-    desk: Desk,
+    desk: RpcSession,
     target_entry_id: str | None,
     snapshot_hash: str | None,
     files: list[str] | None,
@@ -288,12 +292,12 @@ def restore_files(
     return Done(_restored(done, dirty))
 
 
-def undo(desk: Desk, preview: bool, force: bool, expect: int | None) -> Done:
+def undo(desk: RpcSession, preview: bool, force: bool, expect: int | None) -> Done:
     done = desk.workspace.undo(preview=preview, force=force, expect=expect)
     return Done(_restored(done) | _numbers(done))
 
 
-def redo(desk: Desk, preview: bool, force: bool, expect: int | None) -> Done:
+def redo(desk: RpcSession, preview: bool, force: bool, expect: int | None) -> Done:
     done = desk.workspace.redo(preview=preview, force=force, expect=expect)
     return Done(_restored(done) | _numbers(done))
 
@@ -305,7 +309,7 @@ BETWEEN = (
 PREVIEW = Argument("preview", FLAG, "Only say what would happen.", default=False)
 FORCE = Argument("force", FLAG, "Overwrite what the user changed, too.", default=False)
 EXPECT = Argument("expect", NUMBER, "The operation to take back, or nothing.")
-LIMIT = Argument("limit", NUMBER, "At most so many.", default=PAGE)
+LIMIT = Argument("limit", NUMBER, "At most so many.", default=DEFAULT_PAGE_ROWS)
 
 COMMANDS = {
     "get_state": Command("Which session commands are about, and where it stands.", get_state),
@@ -382,7 +386,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-def _restored(done: RestorePlan | RestoreResult, dirty: Iterable[str] = ()) -> dict[str, Any]:
+def _restored(done: RestorePreview | RestoreResult, dirty: Iterable[str] = ()) -> dict[str, Any]:
     """What was done. Dirty is whatever is not as it was left, be it skipped or overwritten."""
     return {
         "restored": list(done.restored),
@@ -398,7 +402,7 @@ def _numbers(done: RestoreResult) -> dict[str, int | None]:
     return {"operation": done.operation, "undoes": done.undoes}
 
 
-def _spared(done: RestorePlan | RestoreResult | None) -> list[str]:
+def _spared(done: RestorePreview | RestoreResult | None) -> list[str]:
     """The files that are left alone because the user has changed them."""
     from mulligan.workspace.restore.taking_out import THE_USERS
 
@@ -427,7 +431,7 @@ def _of_snapshot(workspace: Workspace, name: str) -> str:
     return workspace.find(name).id
 
 
-def _count(desk: Desk) -> dict[str, int]:
+def _count(desk: RpcSession) -> dict[str, int]:
     return {"entryCount": desk.workspace.count_entries(desk.session.id)}
 
 

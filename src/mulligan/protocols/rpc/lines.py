@@ -17,13 +17,13 @@ from typing import IO, Any
 
 from mulligan.errors import MulliganError, UsageError
 from mulligan.protocols.arguments import taken
-from mulligan.protocols.rpc.commands import COMMANDS, Desk
+from mulligan.protocols.rpc.commands import COMMANDS, RpcSession
 
 LINE_LIMIT = 32 << 20
-SHOWN = 60
+MAX_SHOWN_CHARACTERS = 60
 
 
-def serve(desk: Desk, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
+def serve(desk: RpcSession, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
     """Answers lines until there are no more, or nobody reads the answers."""
     unread: list[bytes] = []
 
@@ -55,7 +55,7 @@ def serve(desk: Desk, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
             return
 
 
-def answer(desk: Desk, line: bytes) -> list[dict[str, Any]]:
+def answer(desk: RpcSession, line: bytes) -> list[dict[str, Any]]:
     """What a line is answered with: events, if it caused any, and the response."""
     name = "parse"
     given: dict[str, Any] = {}
@@ -116,4 +116,4 @@ def _pass_over(incoming: IO[bytes]) -> None:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= SHOWN else f"{name[:SHOWN]}…"
+    return name if len(name) <= MAX_SHOWN_CHARACTERS else f"{name[:MAX_SHOWN_CHARACTERS]}…"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
     COMPACT_MARKER,
@@ -166,9 +166,9 @@ def _edited(workspace: Workspace, dialog: str, event: ChatEvent) -> None:
     path = workspace.path(event.file)
     if not path:
         raise UsageError("A file_edit is of a file; the project itself is none.")
-    edits.wrote(workspace, sessions.resolve(workspace.journal, dialog), [path])
+    edits.record_tool_write(workspace, sessions.resolve(workspace.journal, dialog), [path])
     there = os.path.lexists(os.path.join(workspace.project.root, path))
-    data: dict[str, Any] = {"path": text(path), "operation": "modify" if there else "delete"}
+    data: dict[str, Any] = {"path": decode_path(path), "operation": "modify" if there else "delete"}
     workspace.append(
         dialog, NewEntry(FILE_EDIT, "", data | ({"diff": event.diff} if event.diff else {}))
     )

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import sessions
 from mulligan.server import project_lookup
-from mulligan.server.api import Section
+from mulligan.server.api import Router
 from mulligan.server.dialogs import actions as verbs
 from mulligan.server.dialogs import events
 from mulligan.server.dialogs.actions import (
@@ -31,12 +31,12 @@ from mulligan.server.dialogs.actions import (
     DialogsFound,
 )
 from mulligan.server.dialogs.events import ChatEvent, DialogHistory
-from mulligan.server.dialogs.stream import Conversation
-from mulligan.server.registry import Hub
+from mulligan.server.dialogs.stream import ChatStream
+from mulligan.server.registry import Registry
 from mulligan.server.schema import LARGEST, About
 from mulligan.workspace.workspace import Workspace
 
-section = Section("dialogs", "/api", tolerant=True)
+section = Router("dialogs", "/api", tolerant=True)
 Found = TypeVar("Found")
 Project = Annotated[str | None, About("A project, by id or by path; else the server's own.")]
 HEADER = "x-mulligan-project"
@@ -122,7 +122,7 @@ class ChatEventsTaken(TypedDict):
 
 
 @section.get("/dialogs", "The dialogs, newest first")
-async def listed(hub: Hub, request: Request, query: DialogsQuery) -> DialogsFound:
+async def listed(hub: Registry, request: Request, query: DialogsQuery) -> DialogsFound:
     if query.sort not in ("updated_at", "created_at") or query.order not in ("asc", "desc"):
         raise UsageError("`sort` is updated_at or created_at, `order` is desc or asc.")
     return await _in_project(
@@ -132,7 +132,7 @@ async def listed(hub: Hub, request: Request, query: DialogsQuery) -> DialogsFoun
 
 
 @section.post("/dialogs", "Begin a dialog, with an initial checkpoint")
-async def created(hub: Hub, request: Request, query: DialogQuery, body: DialogBody) -> Dialog:
+async def created(hub: Registry, request: Request, query: DialogQuery, body: DialogBody) -> Dialog:
     return await _in_project(
         hub, request, query.project, verbs.create, title=body.title or "",
         set_current=body.set_current,
@@ -140,13 +140,13 @@ async def created(hub: Hub, request: Request, query: DialogQuery, body: DialogBo
 
 
 @section.get("/dialogs/current", "The dialog that a client was in last")
-async def current(hub: Hub, request: Request, query: DialogQuery) -> DialogFound:
+async def current(hub: Registry, request: Request, query: DialogQuery) -> DialogFound:
     return await _in_project(hub, request, query.project, verbs.current)
 
 
 @section.on("PATCH", "/dialogs/current", "Be in another dialog")
 async def set_current(
-    hub: Hub, request: Request, query: CurrentQuery, body: DialogCurrentBody
+    hub: Registry, request: Request, query: CurrentQuery, body: DialogCurrentBody
 ) -> DialogDone:
     id = query.id or body.id
     if not id:
@@ -156,27 +156,27 @@ async def set_current(
 
 
 @section.get("/dialogs/{dialog}", "One dialog")
-async def one(hub: Hub, request: Request, dialog: str, query: DialogQuery) -> Dialog:
+async def one(hub: Registry, request: Request, dialog: str, query: DialogQuery) -> Dialog:
     return await _in_dialog(hub, request, query.project, dialog, verbs.one)
 
 
 @section.on("PATCH", "/dialogs/{dialog}", "Give it another title")
 async def retitled(
-    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: DialogTitleBody
+    hub: Registry, request: Request, dialog: str, query: DialogQuery, body: DialogTitleBody
 ) -> DialogDone:
     await _in_dialog(hub, request, query.project, dialog, verbs.retitle, title=body.title)
     return {"ok": True}
 
 
 @section.on("DELETE", "/dialogs/{dialog}", "Drop a dialog and what it holds")
-async def deleted(hub: Hub, request: Request, dialog: str, query: DialogQuery) -> DialogDone:
+async def deleted(hub: Registry, request: Request, dialog: str, query: DialogQuery) -> DialogDone:
     await _in_dialog(hub, request, query.project, dialog, verbs.delete)
     return {"ok": True}
 
 
 @section.get("/dialogs/{dialog}/history", "What was said and done, as events")
 async def history(
-    hub: Hub, request: Request, dialog: str, query: DialogHistoryQuery
+    hub: Registry, request: Request, dialog: str, query: DialogHistoryQuery
 ) -> DialogHistory:
     return await _in_dialog(
         hub, request, query.project, dialog, events.history, limit=query.limit,
@@ -186,19 +186,21 @@ async def history(
 
 @section.get("/dialogs/{dialog}/checkpoints", "Its checkpoints, oldest first")
 async def checkpoints(
-    hub: Hub, request: Request, dialog: str, query: DialogQuery
+    hub: Registry, request: Request, dialog: str, query: DialogQuery
 ) -> DialogCheckpoints:
     return await _in_dialog(hub, request, query.project, dialog, verbs.checkpoints)
 
 
 @section.get("/dialogs/{dialog}/session", "What is not approved yet, with every change")
-async def session(hub: Hub, request: Request, dialog: str, query: DialogQuery) -> DialogSession:
+async def session(
+    hub: Registry, request: Request, dialog: str, query: DialogQuery
+) -> DialogSession:
     return await _in_dialog(hub, request, query.project, dialog, verbs.status)
 
 
 @section.post("/dialogs/{dialog}/approve", "Keep everything, and begin a new session")
 async def approve(
-    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: DialogApproveBody
+    hub: Registry, request: Request, dialog: str, query: DialogQuery, body: DialogApproveBody
 ) -> DialogApproved:
     return await _in_dialog(
         hub, request, query.project, dialog, verbs.approve, message=body.message or ""
@@ -207,14 +209,14 @@ async def approve(
 
 @section.post("/dialogs/{dialog}/reset", "Back to what was approved")
 async def reset(
-    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: DialogResetBody
+    hub: Registry, request: Request, dialog: str, query: DialogQuery, body: DialogResetBody
 ) -> DialogReset:
     return await _in_dialog(hub, request, query.project, dialog, verbs.reset, force=body.force)
 
 
 @section.post("/dialogs/{dialog}/restore", "Back to a checkpoint")
 async def restore(
-    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: DialogRestoreBody
+    hub: Registry, request: Request, dialog: str, query: DialogQuery, body: DialogRestoreBody
 ) -> DialogRestored:
     return await _in_dialog(
         hub, request, query.project, dialog, verbs.restore, checkpoint=body.checkpoint_id,
@@ -226,16 +228,18 @@ async def restore(
     "/dialogs/{dialog}/chat", "Begin a turn, and follow it", content="text/event-stream"
 )  # fmt: skip
 async def chat(
-    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: ChatBody
+    hub: Registry, request: Request, dialog: str, query: DialogQuery, body: ChatBody
 ) -> Response:
     project = await _project(hub, request, query.project)
     await hub.work(project, _known, dialog=dialog)
-    return Conversation(hub, project, dialog, _message(body), body.timeout)
+    return ChatStream(hub, project, dialog, _message(body), body.timeout)
 
 
 @section.post("/chat", "The same in the current dialog, or in a new one",
               content="text/event-stream")  # fmt: skip
-async def chat_here(hub: Hub, request: Request, query: DialogQuery, body: ChatBody) -> Response:
+async def chat_here(
+    hub: Registry, request: Request, query: DialogQuery, body: ChatBody
+) -> Response:
     message = _message(body)
     project = await _project(hub, request, query.project)
     dialog = body.dialog_id or (await hub.work(project, verbs.current))["id"]
@@ -243,22 +247,22 @@ async def chat_here(hub: Hub, request: Request, query: DialogQuery, body: ChatBo
         made = await hub.work(project, verbs.create, title="", set_current=True)
         dialog = made["id"]
     await hub.work(project, _known, dialog=dialog)
-    return Conversation(hub, project, dialog, message, body.timeout)
+    return ChatStream(hub, project, dialog, message, body.timeout)
 
 
 @section.post("/dialogs/{dialog}/chat/events", "What the client that drives a turn has to tell")
 async def chat_events(
-    hub: Hub, request: Request, dialog: str, query: DialogQuery, body: ChatEventsBody
+    hub: Registry, request: Request, dialog: str, query: DialogQuery, body: ChatEventsBody
 ) -> ChatEventsTaken:
     ended = await _in_dialog(hub, request, query.project, dialog, events.take, events=body.events)
     return {"taken": len(body.events), "ended": ended}
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)
 
 
-async def _project(hub: Hub, request: Request, given: str | None) -> str:
+async def _project(hub: Registry, request: Request, given: str | None) -> str:
     # Whoever names a directory here begins to work in it, whatever is asked first.
     return await hub.call(
         project_lookup.chosen, hub, given or request.headers.get(HEADER), create=True
@@ -266,13 +270,13 @@ async def _project(hub: Hub, request: Request, given: str | None) -> str:
 
 
 async def _in_project(
-    hub: Hub, request: Request, given: str | None, verb: Callable[..., Found], **more: Any
+    hub: Registry, request: Request, given: str | None, verb: Callable[..., Found], **more: Any
 ) -> Found:
     return await hub.work(await _project(hub, request, given), verb, **more)
 
 
 async def _in_dialog(
-    hub: Hub, request: Request, given: str | None, dialog: str, verb: Callable[..., Found],
+    hub: Registry, request: Request, given: str | None, dialog: str, verb: Callable[..., Found],
     **more: Any,
 ) -> Found:  # fmt: skip
     """Runs a verb on a dialog, which goes by its whole id."""

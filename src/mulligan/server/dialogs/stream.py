@@ -21,8 +21,8 @@ from mulligan.journal import entries, sessions, views
 from mulligan.server.dialogs.events import streamed
 from mulligan.server.errors_json import as_error, encoded
 from mulligan.server.events import SEND_SECONDS
-from mulligan.server.feed import Subscription, Told
-from mulligan.server.registry import Hub
+from mulligan.server.feed import Delivery, Subscription
+from mulligan.server.registry import Registry
 from mulligan.workspace.results.turns import Turn
 from mulligan.workspace.sessions.entries import entry_result
 from mulligan.workspace.workspace import Workspace
@@ -30,7 +30,7 @@ from mulligan.workspace.workspace import Workspace
 LOG = logging.getLogger("mulligan.server")
 PING_SECONDS = 15.0
 SILENT_SECONDS = 1800.0
-PAGE = 200
+PAGE_ENTRIES = 200
 PING = b": ping\n\n"
 ENDING = "The server ends, and with it the turn; what was done so far is kept."
 HEADERS = [
@@ -39,13 +39,13 @@ HEADERS = [
 ]
 
 
-class Conversation(Response):
+class ChatStream(Response):
     """The answer to a message: everything that happens in the turn that it begins."""
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, hub: Hub, project: str, dialog: str, message: str, timeout: float | None
+        self, hub: Registry, project: str, dialog: str, message: str, timeout: float | None
     ) -> None:
         self.status_code = 200
         self.background = None
@@ -99,7 +99,7 @@ class Conversation(Response):
         while True:
             async with self._hub.subscribe(self._project) as subscription:
                 is_last = subscription.ended
-                found: list[Told] | None = []
+                found: list[Delivery] | None = []
                 while found is not None:
                     news = await self._hub.work(
                         self._project, _news, turn=begun.turn, position=position
@@ -126,7 +126,7 @@ class Conversation(Response):
 
     async def _something(
         self, subscription: Subscription, stream: _Stream, seconds: float
-    ) -> list[Told] | None:
+    ) -> list[Delivery] | None:
         """Waits until something has happened to this session, or for so long."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
@@ -183,7 +183,7 @@ async def _left(receive: Receive) -> None:
         continue
 
 
-def _concerns(dialog: str, told: Told) -> bool:
+def _concerns(dialog: str, told: Delivery) -> bool:
     kind, session = told.event.kind, told.event.data.get("session")
     return session == dialog or kind.startswith("operation")
 
@@ -202,12 +202,16 @@ def _news(workspace: Workspace, turn: Turn, position: int) -> _News:
     if session is None:
         return _News([], position, is_over=True)
     rows = entries.page(
-        workspace.journal, session.number, since=position, limit=PAGE, include_compacted=True
+        workspace.journal,
+        session.number,
+        since=position,
+        limit=PAGE_ENTRIES,
+        include_compacted=True,
     )
-    found = [entry_result(session, row) for row in rows if not row.aside]
+    found = [entry_result(session, row) for row in rows if not row.off_path]
     events = [event for entry in found for event in streamed(workspace, entry)]
     last = rows[-1].seq if rows else position
-    return _News(events, last, is_over, is_all=len(rows) < PAGE)
+    return _News(events, last, is_over, is_all=len(rows) < PAGE_ENTRIES)
 
 
 def _is_open(workspace: Workspace, turn: Turn) -> bool:

@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 from mulligan.server.access import CODE_SECONDS, Access
-from mulligan.server.api import Section
-from mulligan.server.registry import Hub
+from mulligan.server.api import Router
+from mulligan.server.registry import Registry
 from mulligan.server.schema import About
 
-section = Section("access")
+section = Router("access")
 
 
 class PageBody(NamedTuple):
@@ -32,5 +32,5 @@ async def page_address(request: Request, body: PageBody) -> PageAddress:
     return {"page": access.page_address(body.project), "expires_in": CODE_SECONDS}
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)

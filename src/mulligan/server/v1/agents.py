@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from mulligan.core.hook_events import Happening, Told
+from mulligan.core.hook_events import HookEvent, HookReply
 from mulligan.errors import UsageError
-from mulligan.server.api import Section
-from mulligan.server.registry import Hub
+from mulligan.server.api import Router
+from mulligan.server.registry import Registry
 from mulligan.workspace import hooks
 from mulligan.workspace.workspace import Workspace
 
-section = Section("agents")
+section = Router("agents")
 
 
 @section.post("/happened", "Record what an agent's hook tells of")
-async def happened(hub: Hub, body: Happening) -> Told:
+async def happened(hub: Registry, body: HookEvent) -> HookReply:
     try:
-        told = Happening.from_json(body.as_json())
+        told = HookEvent.from_json(body.as_json())
     except ValueError as problem:
         raise UsageError(str(problem)) from problem
     opened = await hub.open_path(told.directory, automatic=True)
 
-    def record(workspace: Workspace) -> Told:
+    def record(workspace: Workspace) -> HookReply:
         return hooks.happened(workspace, told)
 
     return await hub.work(opened.project.id, record)
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)

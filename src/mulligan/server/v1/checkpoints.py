@@ -6,20 +6,20 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from starlette.routing import BaseRoute
 
-from mulligan.server.api import Section
-from mulligan.server.registry import Hub
+from mulligan.server.api import Router
+from mulligan.server.registry import Registry
 from mulligan.server.schema import About
 from mulligan.server.v1.projects import Limit
 from mulligan.workspace.results.files import (
     Checkpoint,
     Forgotten,
-    RestorePlan,
+    RestorePreview,
     RestoreResult,
     TreeEntry,
 )
 from mulligan.workspace.workspace import Workspace
 
-section = Section("checkpoints")
+section = Router("checkpoints")
 
 
 class CheckpointsQuery(NamedTuple):
@@ -86,13 +86,13 @@ def files(workspace: Workspace, checkpoint: str) -> Files:
 @section.post("/projects/{project}/checkpoints/{checkpoint}/restore", "Go back to a checkpoint")
 def restore(
     workspace: Workspace, checkpoint: str, body: RestoreBody
-) -> RestoreResult | RestorePlan:
+) -> RestoreResult | RestorePreview:
     verb: Any = workspace.plan_restore if body.preview else workspace.restore
-    found: RestoreResult | RestorePlan = verb(
+    found: RestoreResult | RestorePreview = verb(
         checkpoint, body.paths, keep_dirty=body.keep_dirty, force=body.force
     )
     return found
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)

@@ -15,17 +15,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from mulligan.core import tree
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.errors import NotFound
 from mulligan.journal import checkpoints
-from mulligan.server.api import Section
-from mulligan.server.errors_json import MESSAGE_LIMIT, Refused, too_large
-from mulligan.server.registry import Hub
+from mulligan.server.api import Router
+from mulligan.server.errors_json import MESSAGE_LIMIT, RequestRefused, too_large
+from mulligan.server.registry import Registry
 from mulligan.workspace.imported import check_files_allowed
 from mulligan.workspace.workspace import Workspace
 from mulligan.worktree.fs.safe_paths import OPEN_FILE, Directories
 
-section = Section("files")
+section = Router("files")
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 LOOKED_AT = 8192
 
@@ -64,7 +64,7 @@ def on_disk(workspace: Workspace, request: Request, query: FileQuery) -> Respons
     return served(request, content_on_disk(workspace, query.path))
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)
 
 
@@ -101,7 +101,7 @@ def content_on_disk(workspace: Workspace, path: str) -> Content:
                 return Content(file.read(MESSAGE_LIMIT), looks)
     except OSError as problem:
         reason = problem.strerror or "cannot be read"
-        raise NotFound(f"{text(way)}: {reason}.") from problem
+        raise NotFound(f"{decode_path(way)}: {reason}.") from problem
 
 
 def served(request: Request, content: Content) -> Response:
@@ -137,7 +137,9 @@ def _part(wanted: str, size: int) -> tuple[int, int] | None:
     else:
         start, end = max(0, size - int(last)), size
     if start >= size or start >= end:
-        raise Refused("range", f"The file has {size} bytes.", {"content-range": f"bytes */{size}"})
+        raise RequestRefused(
+            "range", f"The file has {size} bytes.", {"content-range": f"bytes */{size}"}
+        )
     return start, end
 
 

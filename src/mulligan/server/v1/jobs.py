@@ -6,11 +6,11 @@ from typing import Any, Literal, TypedDict, cast
 
 from starlette.routing import BaseRoute
 
-from mulligan.server.api import Section
+from mulligan.server.api import Router
 from mulligan.server.background import Job
-from mulligan.server.registry import Hub
+from mulligan.server.registry import Registry
 
-section = Section("jobs")
+section = Router("jobs")
 
 
 class Problem(TypedDict):
@@ -37,21 +37,21 @@ class JobRows(TypedDict):
 
 
 @section.get("/jobs", "All jobs of this server that are not forgotten")
-def listed(hub: Hub) -> JobRows:
+def listed(hub: Registry) -> JobRows:
     return {"jobs": [_row(job) for job in hub.jobs.all()]}
 
 
 @section.get("/jobs/{job}", "How far a job is")
-def one(hub: Hub, job: str) -> JobRow:
+def one(hub: Registry, job: str) -> JobRow:
     return _row(hub.jobs.get(job))
 
 
 @section.on("DELETE", "/jobs/{job}", "End a job")
-def cancel(hub: Hub, job: str) -> JobRow:
+def cancel(hub: Registry, job: str) -> JobRow:
     return _row(hub.jobs.cancel(job))
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)
 
 

@@ -6,14 +6,14 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from starlette.routing import BaseRoute
 
-from mulligan.server.api import Section
-from mulligan.server.registry import Hub
+from mulligan.server.api import Router
+from mulligan.server.registry import Registry
 from mulligan.server.schema import LARGEST, About
 from mulligan.workspace.results.files import Finding, Progress
-from mulligan.workspace.transfer.import_logs import Imported, import_logs, importer
+from mulligan.workspace.transfer.import_logs import ImportResult, import_logs, importer
 from mulligan.workspace.workspace import Workspace
 
-section = Section("upkeep")
+section = Router("upkeep")
 
 
 class Findings(TypedDict):
@@ -53,7 +53,7 @@ def doctor(workspace: Workspace) -> Findings:
 
 
 @section.post("/projects/{project}/verify", "Re-read and re-hash everything", status=202)
-def verify(hub: Hub, project: str, body: VerifyBody) -> Begun:
+def verify(hub: Registry, project: str, body: VerifyBody) -> Begun:
     def work(workspace: Workspace) -> Any:
         return workspace.verify(repair=body.repair)
 
@@ -61,7 +61,7 @@ def verify(hub: Hub, project: str, body: VerifyBody) -> Begun:
 
 
 @section.post("/projects/{project}/gc", "Free what nothing needs any more", status=202)
-def gc(hub: Hub, project: str, body: GcBody) -> Begun:
+def gc(hub: Registry, project: str, body: GcBody) -> Begun:
     def work(workspace: Workspace) -> Any:
         return workspace.gc(dry_run=body.dry_run)
 
@@ -69,7 +69,7 @@ def gc(hub: Hub, project: str, body: GcBody) -> Begun:
 
 
 @section.post("/projects/{project}/forget", "Drop old checkpoints", status=202)
-def forget(hub: Hub, project: str, body: ForgetBody) -> Begun:
+def forget(hub: Registry, project: str, body: ForgetBody) -> Begun:
     def work(workspace: Workspace) -> Any:
         return workspace.forget(**body._asdict())
 
@@ -77,14 +77,14 @@ def forget(hub: Hub, project: str, body: ForgetBody) -> Begun:
 
 
 @section.post("/import", "Take in sessions from an agent's logs", status=202)
-def take_in(hub: Hub, body: ImportBody) -> Begun:
+def take_in(hub: Registry, body: ImportBody) -> Begun:
     importer(body.agent)  # An agent that nobody knows is told at once.
 
-    def work(progress: Progress) -> Imported:
+    def work(progress: Progress) -> ImportResult:
         return import_logs(hub.home, body.agent, again=body.again, progress=progress)
 
     return {"job": hub.begin_elsewhere("import", work).job}
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)

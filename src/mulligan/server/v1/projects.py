@@ -7,10 +7,10 @@ from typing import Annotated, NamedTuple, TypedDict
 
 from starlette.routing import BaseRoute
 
-from mulligan.core.coverage import legible
+from mulligan.core.coverage import decode_lossy
 from mulligan.errors import Busy, NotWritable, OutOfSpace
-from mulligan.server.api import Section
-from mulligan.server.registry import Hub, ProjectRow
+from mulligan.server.api import Router
+from mulligan.server.registry import ProjectRow, Registry
 from mulligan.server.schema import LARGEST, About, With
 from mulligan.version import __version__
 from mulligan.workspace.project import is_imported
@@ -18,7 +18,7 @@ from mulligan.workspace.results.files import FileChange, Operation, RestoreResul
 from mulligan.workspace.results.review import PendingStats
 from mulligan.workspace.workspace import Workspace
 
-section = Section("projects")
+section = Router("projects")
 
 Limit = Annotated[int, About("How many at most.", 1, 1000)]
 
@@ -79,7 +79,7 @@ class UndoBody(NamedTuple):
 
 
 @section.get("/health", "Whether the server is there")
-def health(hub: Hub) -> Health:
+def health(hub: Registry) -> Health:
     return {
         "ok": True,
         "version": __version__,
@@ -90,18 +90,18 @@ def health(hub: Hub) -> Health:
 
 
 @section.get("/projects", "All projects, the one that was used last first")
-def projects(hub: Hub) -> Projects:
+def projects(hub: Registry) -> Projects:
     return {"projects": [_with_pending(hub, row) for row in hub.listed()]}
 
 
 @section.post("/projects", "Open the project that a folder lies in, known or new")
-def open_project(hub: Hub, body: OpenProject) -> ProjectRow:
+def open_project(hub: Registry, body: OpenProject) -> ProjectRow:
     found = hub.opened_at(os.path.join("/", body.path))
     return _with_pending(hub, hub.described(found.workspace.project.id))
 
 
 @section.get("/projects/{project}", "One project, with what waits for a decision")
-def project(hub: Hub, project: str) -> ProjectRow:
+def project(hub: Registry, project: str) -> ProjectRow:
     row = hub.described(project)
     if "pending" not in row:
         row["pending"] = pending_stats(hub.opened(project))
@@ -145,7 +145,7 @@ def redo(workspace: Workspace, body: UndoBody) -> RestoreResult:
     )
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)
 
 
@@ -160,7 +160,7 @@ def pending_stats(workspace: Workspace) -> dict[str, PendingStats]:
         return {}
 
 
-def _with_pending(hub: Hub, row: ProjectRow) -> ProjectRow:
+def _with_pending(hub: Registry, row: ProjectRow) -> ProjectRow:
     opened = hub.if_open(row["project"]) if "pending" not in row else None
     if opened is not None:
         row["pending"] = pending_stats(opened)
@@ -170,4 +170,4 @@ def _with_pending(hub: Hub, row: ProjectRow) -> ProjectRow:
 def _change(change: FileChange, *, stat: bool) -> With[FileChange, Patch]:
     if stat:
         return With(change._replace(diff=None, base_content=None), {"patch": ""})
-    return With(change, {"patch": legible(change.patch)})
+    return With(change, {"patch": decode_lossy(change.patch)})

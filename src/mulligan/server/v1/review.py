@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple, TypedDict
 from starlette.routing import BaseRoute
 
 from mulligan.errors import UsageError
-from mulligan.server.api import Section
-from mulligan.server.registry import Hub
+from mulligan.server.api import Router
+from mulligan.server.registry import Registry
 from mulligan.server.schema import LARGEST, About, With
 from mulligan.workspace.results.review import (
     Approved,
@@ -23,7 +23,7 @@ from mulligan.workspace.results.review import (
 )
 from mulligan.workspace.workspace import Workspace
 
-section = Section("review")
+section = Router("review")
 TURN = "Only what this turn of the session did, counted from 0 on the branch where it stands."
 TurnNumber = Annotated[int | None, About(TURN, 0, LARGEST)]
 
@@ -139,7 +139,7 @@ def reset(workspace: Workspace, session: str, body: ResetBody) -> Reset:
     return workspace.reset(session, force=body.force, preview=body.preview)
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)
 
 

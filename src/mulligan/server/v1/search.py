@@ -7,15 +7,15 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from starlette.routing import BaseRoute
 
 from mulligan.errors import UsageError
-from mulligan.server.api import Section
-from mulligan.server.registry import Hub
+from mulligan.server.api import Router
+from mulligan.server.registry import Registry
 from mulligan.server.schema import About
 from mulligan.server.v1.projects import Limit
-from mulligan.workspace.search.search import Filters, Found, search, search_everywhere
+from mulligan.workspace.search.search import Filters, SearchResult, search, search_everywhere
 from mulligan.workspace.search.tool_stats import Stats, Which, stats, stats_everywhere
 from mulligan.workspace.workspace import Workspace
 
-section = Section("search")
+section = Router("search")
 Project = Annotated[str | None, About("Only this project; all of them otherwise.")]
 
 
@@ -57,7 +57,7 @@ class StatsRow(TypedDict):
 
 
 @section.get("/search", "Find what was said and done")
-async def found(hub: Hub, query: SearchQuery) -> Found:
+async def found(hub: Registry, query: SearchQuery) -> SearchResult:
     filters: Filters = {
         "agent": query.agent,
         "types": query.type,
@@ -74,14 +74,14 @@ async def found(hub: Hub, query: SearchQuery) -> Found:
             search_everywhere, hub.home, query.q, progress=hub.progress, **page, **filters
         )
 
-    def in_one(workspace: Workspace) -> Found:
+    def in_one(workspace: Workspace) -> SearchResult:
         return search(workspace, query.q, session=query.session, **page, **filters)
 
     return await hub.work(query.project, in_one)
 
 
 @section.get("/stats", "Which tools agents used, and how that went")
-async def figures(hub: Hub, query: StatsQuery) -> Stats:
+async def figures(hub: Registry, query: StatsQuery) -> Stats:
     which: Which = {
         "after": query.since,
         "before": query.before,
@@ -98,7 +98,7 @@ async def figures(hub: Hub, query: StatsQuery) -> Stats:
     return await hub.work(query.project, in_one)
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)
 
 

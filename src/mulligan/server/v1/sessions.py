@@ -9,9 +9,9 @@ from starlette.routing import BaseRoute
 
 from mulligan.core.entries import LEAF, RUNNING, NewEntry
 from mulligan.errors import UsageError
-from mulligan.server.api import Section
+from mulligan.server.api import Router
 from mulligan.server.peer import client_process
-from mulligan.server.registry import Hub
+from mulligan.server.registry import Registry
 from mulligan.server.schema import LARGEST, About, With
 from mulligan.server.v1.projects import Limit, pending_stats
 from mulligan.workspace.results.review import PendingStats
@@ -29,7 +29,7 @@ from mulligan.workspace.search.search import moment
 from mulligan.workspace.sessions.clear_all import Cleared
 from mulligan.workspace.workspace import Workspace
 
-section = Section("sessions")
+section = Router("sessions")
 Seq = Annotated[int, About("The `seq` of an entry.", 0, LARGEST)]
 
 
@@ -113,7 +113,7 @@ class EntryBody(NamedTuple):
     model: str | None = None
     checkpoint: str | None = None
     plan_item: str | None = None
-    aside: Annotated[bool, About("It does not become the leaf.")] = False
+    off_path: Annotated[bool, About("It does not become the leaf.")] = False
 
 
 class EntriesBody(NamedTuple):
@@ -340,5 +340,5 @@ def file_diff(workspace: Workspace, session: str, query: FileDiffQuery) -> FileD
     return workspace.file_diff(session, query.path, query.from_, query.to)
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)

@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from starlette.routing import BaseRoute
 
-from mulligan.server.api import Section
-from mulligan.server.registry import Hub
+from mulligan.server.api import Router
+from mulligan.server.registry import Registry
 from mulligan.server.schema import LARGEST, About
 from mulligan.workspace.disk_usage import HomeSizes, Sizes, sizes, sizes_of
 from mulligan.workspace.excludes import Excludes, excludes, write_excludes
@@ -17,7 +17,7 @@ from mulligan.workspace.settings import origins, section_of
 from mulligan.workspace.trust import ProjectRuleFile, accept_one, revoke, rule_files
 from mulligan.workspace.workspace import Workspace
 
-section = Section("settings")
+section = Router("settings")
 Count = Annotated[int | None, About("", 0, LARGEST)]
 
 
@@ -134,9 +134,9 @@ def project_sizes(workspace: Workspace) -> ProjectSizes:
 
 
 @section.get("/sizes", "How much room each project takes, the largest first")
-def all_sizes(hub: Hub) -> HomeSizes:
+def all_sizes(hub: Registry) -> HomeSizes:
     return sizes(hub.home)
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)

@@ -8,13 +8,13 @@ from typing import Any
 
 from starlette.websockets import WebSocket
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.entries import RUNNING
 from mulligan.errors import MulliganError, NotFound
 from mulligan.journal import entries, sessions
 from mulligan.server import project_lookup
 from mulligan.server.peer import client_process
-from mulligan.server.registry import Hub, open_project
+from mulligan.server.registry import Registry, open_project
 from mulligan.server.websocket import shapes
 from mulligan.server.websocket.payloads import (
     CreateSession,
@@ -29,21 +29,21 @@ from mulligan.workspace.search.search import Hit, search_everywhere
 from mulligan.workspace.sessions.entries import entry_result
 from mulligan.workspace.workspace import Workspace
 
-LISTED = 100
-EDITS = 1000
+DEFAULT_PAGE_ROWS = 100
+DEFAULT_PAGE_EDITS = 1000
 
 
-def all_sessions(hub: Hub, only: str | None) -> list[dict[str, Any]]:
+def all_sessions(hub: Registry, only: str | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for project in _projects(hub, only):
         try:
             with project_lookup.journal_of(hub, project) as journal:
-                rows = sessions.newest_first(journal, limit=LISTED)
+                rows = sessions.newest_first(journal, limit=DEFAULT_PAGE_ROWS)
         except (MulliganError, OSError):
             continue
         found += [shapes.session_row(project, row) for row in rows]
     found.sort(key=lambda each: str(each["updatedAt"]), reverse=True)
-    return found[:LISTED]
+    return found[:DEFAULT_PAGE_ROWS]
 
 
 def session(workspace: Workspace, id: str) -> dict[str, Any]:
@@ -96,11 +96,11 @@ def search(workspace: Workspace, given: SearchQuery) -> list[dict[str, Any]]:
     return [_hit(hit, workspace.entry(hit.entry, hit.session)) for hit in hits]
 
 
-def search_all(hub: Hub, given: SearchAllQuery) -> list[dict[str, Any]]:
+def search_all(hub: Registry, given: SearchAllQuery) -> list[dict[str, Any]]:
     hits = search_everywhere(
         hub.home, given.query, limit=given.limit, progress=hub.progress, raw=given.raw
     ).hits
-    projects = {text(project.root): project for project in known_projects(hub.home)}
+    projects = {decode_path(project.root): project for project in known_projects(hub.home)}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for root in dict.fromkeys(hit.project for hit in hits):
         with project_lookup.journal_of(hub, projects[root]) as journal:
@@ -122,7 +122,7 @@ def file_edits(workspace: Workspace, id: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     since: int | None = 0
     while since is not None:
-        page = workspace.file_edits(id, since=since, limit=EDITS)
+        page = workspace.file_edits(id, since=since, limit=DEFAULT_PAGE_EDITS)
         found += [shapes.entry(each) for each in page.entries]
         since = page.next_seq if page.has_more else None
     return found
@@ -169,7 +169,7 @@ def file_at(workspace: Workspace, given: FileQuery) -> str | None:
     return base64.b64encode(content).decode("ascii")
 
 
-def gc(hub: Hub, only: str | None) -> dict[str, int]:
+def gc(hub: Registry, only: str | None) -> dict[str, int]:
     removed = freed = 0
     for project in _projects(hub, only):
         workspace = hub.if_open(project.id)
@@ -191,7 +191,7 @@ def entry(workspace: Workspace, session: str, seq: int) -> Any:
     return entry_result(row, found)
 
 
-def _projects(hub: Hub, only: str | None) -> list[Project]:
+def _projects(hub: Registry, only: str | None) -> list[Project]:
     """The projects that have a journal: one, or all."""
     return [
         project

@@ -23,16 +23,16 @@ from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, NotFound,
 from mulligan.server.errors_json import (
     MESSAGE_LIMIT,
     STATUS,
-    Refused,
+    RequestRefused,
     as_error,
     decoded,
     encoded,
     query_of,
 )
 from mulligan.server.feed import Subscription
-from mulligan.server.registry import Hub
+from mulligan.server.registry import Registry
 from mulligan.server.websocket.payloads import InvalidPayload
-from mulligan.server.websocket.requests import REQUESTS, Asked, told
+from mulligan.server.websocket.requests import REQUESTS, RequestScope, told
 
 LOG = logging.getLogger("mulligan.server")
 PATHS = ("/ws", "/api/v1/ws")
@@ -41,11 +41,11 @@ IDLE_SECONDS = 120.0
 ANSWER_SECONDS = 60.0
 SEND_SECONDS = 20.0
 AT_ONCE = 32
-SUBSCRIPTIONS = 16
+MAX_SUBSCRIPTIONS = 16
 GOING_AWAY = 1001
 
 
-def routes(hub: Hub) -> list[BaseRoute]:
+def routes(hub: Registry) -> list[BaseRoute]:
     async def serve(socket: WebSocket) -> None:
         await Connection(hub, socket).serve()
 
@@ -61,7 +61,7 @@ class Request(NamedTuple):
 class Connection:
     """One client: what it asked and was not answered yet, and what it follows."""
 
-    def __init__(self, hub: Hub, socket: WebSocket) -> None:
+    def __init__(self, hub: Registry, socket: WebSocket) -> None:
         self._hub, self._socket = hub, socket
         self._sending = asyncio.Lock()
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -152,8 +152,10 @@ class Connection:
             return self._unsubscribe(request.payload)
         verb = REQUESTS.get(request.channel)
         if verb is None:
-            raise Refused("unknown_channel", f"No handler for channel: {request.channel[:80]}")
-        asked = Asked(self._hub, self._project, self._socket)
+            raise RequestRefused(
+                "unknown_channel", f"No handler for channel: {request.channel[:80]}"
+            )
+        asked = RequestScope(self._hub, self._project, self._socket)
         working = asyncio.ensure_future(verb.run(asked, verb.read(request.payload)))
         done, _ = await asyncio.wait({working}, timeout=ANSWER_SECONDS)
         if not done:
@@ -169,9 +171,9 @@ class Connection:
         after = payload.get("after")
         if not isinstance(given, str | None) or not isinstance(after, str | int | None):
             raise InvalidPayload("`project` and `after` must be text.")
-        if len(self._following) >= SUBSCRIPTIONS:
-            raise InvalidPayload(f"A connection follows at most {SUBSCRIPTIONS} projects.")
-        asked = Asked(self._hub, None, self._socket)
+        if len(self._following) >= MAX_SUBSCRIPTIONS:
+            raise InvalidPayload(f"A connection follows at most {MAX_SUBSCRIPTIONS} projects.")
+        asked = RequestScope(self._hub, None, self._socket)
         project = None if given is None else await asked.project(given)
         name = project or "*"
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -288,7 +290,7 @@ def _as_error(problem: Exception) -> dict[str, Any]:
     """A problem as the envelope has it; what a verb raised is told in the details."""
     if isinstance(problem, InvalidPayload):
         return _error("INVALID_MESSAGE", str(problem))
-    if isinstance(problem, Refused) and problem.code in ("unknown_channel", "unauthorized"):
+    if isinstance(problem, RequestRefused) and problem.code in ("unknown_channel", "unauthorized"):
         return _error(problem.code.upper(), str(problem))
     if not isinstance(problem, MulliganError):
         LOG.error("A request over the WebSocket failed.", exc_info=problem)

@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from mulligan.clock import now_ns
-from mulligan.core.coverage import raw
+from mulligan.core.coverage import encode_path
 from mulligan.core.entries import SYSTEM_MESSAGE, NewEntry
 from mulligan.core.times import nanoseconds
 from mulligan.server.websocket.actions import point
 from mulligan.server.websocket.payloads import CreatePoint, InvalidPayload, RestoreBody
-from mulligan.workspace.results.files import RestorePlan, RestoreResult, TreeEntry
+from mulligan.workspace.results.files import RestorePreview, RestoreResult, TreeEntry
 from mulligan.workspace.snapshot.named_files import GivenFile
 from mulligan.workspace.workspace import Workspace
 
-MODE = 0o644
+DEFAULT_FILE_MODE = 0o644
 
 
 def create(workspace: Workspace, given: CreatePoint) -> dict[str, Any]:
@@ -46,7 +46,9 @@ def restore(workspace: Workspace, given: RestoreBody) -> dict[str, Any]:
     In the project, what a session had is in a backup point, and the session pauses.
     """
     target = given.target_dir
-    elsewhere = target is not None and os.path.realpath(raw(target)) != workspace.project.root
+    elsewhere = (
+        target is not None and os.path.realpath(encode_path(target)) != workspace.project.root
+    )
     found = point(workspace, given.restore_point_id)
     held = [each for each in workspace.entries(found["id"]) if each.kind != "directory"]
     unknown = [path for path in given.files if path not in {each.path for each in held}]
@@ -99,7 +101,7 @@ def _elsewhere(
 
 
 def _outcome(
-    done: RestorePlan | RestoreResult, held: Iterable[TreeEntry], unknown: list[str]
+    done: RestorePreview | RestoreResult, held: Iterable[TreeEntry], unknown: list[str]
 ) -> dict[str, Any]:
     """`restoredFiles` names every file of the point that is now as it was in the point.
 
@@ -131,7 +133,7 @@ def _files(workspace: Workspace, given: tuple[Any, ...]) -> list[GivenFile]:
         if not isinstance(file, dict) or not isinstance(file.get("path"), str):
             raise InvalidPayload("`files` is a list of paths, or of objects with a `path`.")
         path = workspace.path(file["path"])
-        content, mode = _content(file), file.get("mode", MODE)
+        content, mode = _content(file), file.get("mode", DEFAULT_FILE_MODE)
         if not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= 0o777:
             raise InvalidPayload("The `mode` of a file is a number, as 420.")
         new = GivenFile(path, content, mode)
@@ -152,7 +154,7 @@ def _content(file: dict[str, Any]) -> bytes | None:
         if isinstance(content, str) and encoding == "base64":
             return base64.b64decode(content, validate=True)
         if isinstance(content, str) and encoding in ("utf8", "utf-8"):
-            return raw(content)
+            return encode_path(content)
     except (TypeError, ValueError, binascii.Error):
         pass
     raise InvalidPayload(

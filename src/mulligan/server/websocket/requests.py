@@ -13,8 +13,8 @@ from starlette.websockets import WebSocket
 
 from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.server import project_lookup
-from mulligan.server.feed import Told
-from mulligan.server.registry import Hub
+from mulligan.server.feed import Delivery
+from mulligan.server.registry import Registry
 from mulligan.server.schema import from_json, hints_of
 from mulligan.server.websocket import actions as verbs
 from mulligan.server.websocket import points, shapes
@@ -39,10 +39,10 @@ Answer = TypeVar("Answer")
 PYTHON_NAME = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 
-class Asked(NamedTuple):
+class RequestScope(NamedTuple):
     """Where a request is to be answered: a server, and the project that a client keeps to."""
 
-    hub: Hub
+    hub: Registry
     scope: str | None
     socket: WebSocket
 
@@ -92,68 +92,68 @@ class Verb(NamedTuple):
             raise InvalidPayload(PYTHON_NAME.sub(_client_name, str(problem))) from None
 
 
-async def list_sessions(asked: Asked, given: Nothing) -> list[dict[str, Any]]:
+async def list_sessions(asked: RequestScope, given: Nothing) -> list[dict[str, Any]]:
     named = given.project_path or asked.scope
     only = await asked.project(named) if named else None
     return await asked.hub.call(verbs.all_sessions, asked.hub, only)
 
 
-async def get_session(asked: Asked, given: Id) -> dict[str, Any] | None:
+async def get_session(asked: RequestScope, given: Id) -> dict[str, Any] | None:
     return await asked.of_session(given.id, None, verbs.session, id=given.id)
 
 
-async def delete_session(asked: Asked, given: Id) -> bool:
+async def delete_session(asked: RequestScope, given: Id) -> bool:
     return await asked.of_session(given.id, False, verbs.delete_session, id=given.id)
 
 
-async def clear_sessions(asked: Asked, given: ClearSessions) -> dict[str, Any]:
+async def clear_sessions(asked: RequestScope, given: ClearSessions) -> dict[str, Any]:
     project = await asked.project(given.project_path)
     return await asked.hub.work(project, verbs.clear_sessions, confirm=given.confirm)
 
 
-async def create_session(asked: Asked, given: CreateSession) -> dict[str, Any]:
+async def create_session(asked: RequestScope, given: CreateSession) -> dict[str, Any]:
     project = await asked.project(given.project_path, create=True)
     return await asked.hub.work(project, verbs.create_session, given=given, socket=asked.socket)
 
 
-async def get_transcript(asked: Asked, given: TranscriptQuery) -> dict[str, Any]:
+async def get_transcript(asked: RequestScope, given: TranscriptQuery) -> dict[str, Any]:
     nothing = {"entries": [], "hasMore": False}
     return await asked.of_session(given.session_id, nothing, verbs.transcript, given=given)
 
 
-async def get_recent_transcript(asked: Asked, given: RecentQuery) -> list[dict[str, Any]]:
+async def get_recent_transcript(asked: RequestScope, given: RecentQuery) -> list[dict[str, Any]]:
     return await asked.of_session(given.session_id, [], verbs.recent, given=given)
 
 
-async def search_transcript(asked: Asked, given: SearchQuery) -> list[dict[str, Any]]:
+async def search_transcript(asked: RequestScope, given: SearchQuery) -> list[dict[str, Any]]:
     return await asked.of_session(given.session_id, [], verbs.search, given=given)
 
 
-async def search_all(asked: Asked, given: SearchAllQuery) -> list[dict[str, Any]]:
+async def search_all(asked: RequestScope, given: SearchAllQuery) -> list[dict[str, Any]]:
     return await asked.hub.call(verbs.search_all, asked.hub, given)
 
 
-async def get_file_edits(asked: Asked, given: SessionId) -> list[dict[str, Any]]:
+async def get_file_edits(asked: RequestScope, given: SessionId) -> list[dict[str, Any]]:
     return await asked.of_session(given.session_id, [], verbs.file_edits, id=given.session_id)
 
 
-async def list_restore_points(asked: Asked, given: SessionId) -> list[dict[str, Any]]:
+async def list_restore_points(asked: RequestScope, given: SessionId) -> list[dict[str, Any]]:
     return await asked.of_session(given.session_id, [], verbs.points, id=given.session_id)
 
 
-async def get_restore_point(asked: Asked, given: Id) -> dict[str, Any] | None:
+async def get_restore_point(asked: RequestScope, given: Id) -> dict[str, Any] | None:
     return await asked.at_point(given.id, verbs.point_with_files, id=given.id)
 
 
-async def create_restore_point(asked: Asked, given: CreatePoint) -> dict[str, Any]:
+async def create_restore_point(asked: RequestScope, given: CreatePoint) -> dict[str, Any]:
     return await asked.in_session(given.session_id, points.create, given=given)
 
 
-async def delete_restore_point(asked: Asked, given: Id) -> bool:
+async def delete_restore_point(asked: RequestScope, given: Id) -> bool:
     return bool(await asked.at_point(given.id, verbs.delete_point, id=given.id))
 
 
-async def delete_old_restore_points(asked: Asked, given: OldPoints) -> int:
+async def delete_old_restore_points(asked: RequestScope, given: OldPoints) -> int:
     more = {"older_than": given.older_than, "session": given.session_id}
     if given.session_id is not None:
         return await asked.of_session(given.session_id, 0, points.delete_old, **more)
@@ -163,18 +163,18 @@ async def delete_old_restore_points(asked: Asked, given: OldPoints) -> int:
     return await asked.hub.work(await asked.project(named), points.delete_old, **more)
 
 
-async def restore(asked: Asked, given: RestoreBody) -> dict[str, Any]:
+async def restore(asked: RequestScope, given: RestoreBody) -> dict[str, Any]:
     done = await asked.at_point(given.restore_point_id, points.restore, given=given)
     if done is None:
         raise NotFound("Restore point not found")
     return done
 
 
-async def get_file_at_restore_point(asked: Asked, given: FileQuery) -> str | None:
+async def get_file_at_restore_point(asked: RequestScope, given: FileQuery) -> str | None:
     return await asked.at_point(given.restore_point_id, verbs.file_at, given=given)
 
 
-async def gc(asked: Asked, given: Nothing) -> dict[str, int]:
+async def gc(asked: RequestScope, given: Nothing) -> dict[str, int]:
     named = given.project_path or asked.scope
     only = await asked.project(named) if named else None
     return await asked.hub.call(verbs.gc, asked.hub, only)
@@ -202,7 +202,7 @@ REQUESTS = {
 }
 
 
-async def told(hub: Hub, found: Told) -> list[tuple[str, dict[str, Any]]]:
+async def told(hub: Registry, found: Delivery) -> list[tuple[str, dict[str, Any]]]:
     """An event as messages: what happened and, of an entry, what it says; channel and payload."""
     event = found.event
     payload = event.as_json() | {"cursor": found.cursor}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.entries import (
     BRANCH_SUMMARY,
     COMPACT_MARKER,
@@ -40,7 +40,7 @@ def session(found: Session) -> dict[str, Any]:
 def session_row(project: Project, row: SessionRow) -> dict[str, Any]:
     return {
         "id": row.id,
-        "projectPath": text(project.root),
+        "projectPath": decode_path(project.root),
         "status": current_status(row),
         "createdAt": row.created_at,
         "updatedAt": row.updated_at,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mulligan.core.diff import is_binary
 from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
-from mulligan.core.merge import fold, touched
+from mulligan.core.merge import merge_edits, touched
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import FILE, Change, Entry
 from mulligan.journal.views import View
@@ -184,7 +184,7 @@ def _without(trees: Trees, held: Entry | None, away: Withdrawn) -> Entry | None:
     lines = as_lines(held, trees)
     if held is None or lines is None:
         return held
-    return trees.with_content(held, fold(lines, *away).content)
+    return trees.with_content(held, merge_edits(lines, *away).content)
 
 
 def _with_own(
@@ -231,7 +231,7 @@ def _own(trees: Trees, wrote: Entry | None, was: Entry | None, now: Entry | None
         for edit in hunks(old, new)
         if not any(_lines(each) & _lines(edit) for each in _meeting(edit, removed))
     ]
-    mine = fold(mine, old, apply_hunks(old, edits), edits=edits).content
+    mine = merge_edits(mine, old, apply_hunks(old, edits), edits=edits).content
     return trees.with_content(now, mine)
 
 
@@ -250,14 +250,14 @@ def _joined(
     if held is None or was is None or base is None or old is None or new is None:
         return held, wrote
     edits = hunks(old, new)
-    folded = fold(base, old, new, edits=edits)
+    folded = merge_edits(base, old, new, edits=edits)
     approved = trees.with_content(held, folded.content)._replace(mode=_mode(held, was, now))
     mine = as_lines(wrote, trees)
     if wrote is None or mine is None:
         return approved, wrote
-    left = set(folded.left)
+    left = set(folded.unplaced)
     taken = apply_hunks(old, [edit for edit in edits if edit not in left])
-    written = trees.with_content(wrote, fold(mine, old, taken).content)
+    written = trees.with_content(wrote, merge_edits(mine, old, taken).content)
     return approved, written._replace(mode=_mode(wrote, was, now))
 
 
@@ -269,7 +269,7 @@ def _still_written(
     mine, new = as_lines(wrote, trees), as_lines(now, trees)
     if same(wrote, was) or wrote is None or old is None or mine is None or new is None:
         return now
-    return trees.with_content(wrote, fold(mine, old, new).content)
+    return trees.with_content(wrote, merge_edits(mine, old, new).content)
 
 
 def _joined_by_an_agent(
@@ -296,15 +296,15 @@ def _joined_by_an_agent(
     ours = hunks(old, mine)
     edits = [edit for edit in hunks(old, new) if not _brings_back(edit, ours)]
     pending = hunks(base, old)
-    approved = fold(base, old, apply_hunks(old, edits), pending=pending, edits=edits)
+    approved = merge_edits(base, old, apply_hunks(old, edits), pending=pending, edits=edits)
     near = touched([_turned(edit) for edit in edits], pending)
-    left = set(approved.left)
+    left = set(approved.unplaced)
     beside = [
         edit
         for at, edit in enumerate(edits)
         if edit not in left and (at not in near or _is_beside(edit, pending))
     ]
-    written = fold(mine, old, apply_hunks(old, beside), edits=beside)
+    written = merge_edits(mine, old, apply_hunks(old, beside), edits=beside)
     return (
         trees.with_content(held, approved.content)._replace(mode=_mode(held, was, now)),
         trees.with_content(wrote, written.content)._replace(mode=_mode(wrote, was, now)),

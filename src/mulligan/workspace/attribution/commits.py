@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import operations
 from mulligan.journal.views import View
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Id = bytes
 TIMEOUT_S = 30
-QUESTIONS = 200
+MAX_GIT_QUERIES = 200
 
 
 def kept_by_commit(
@@ -74,7 +74,7 @@ def _kept_by_commit(
                 written=trees.edit(view.written or view.approved, whole),
             )
             found[number] = quiet(view, present)
-    return found, sorted(map(text, paths))
+    return found, sorted(map(decode_path, paths))
 
 
 def _kept(
@@ -91,7 +91,12 @@ def _kept(
     for path, approved, present in pending:
         if (path in held) == (present is not None) and path not in unlike:
             yield path, present
-        elif approved is not None and present is not None and path in held and asked < QUESTIONS:
+        elif (
+            approved is not None
+            and present is not None
+            and path in held
+            and asked < MAX_GIT_QUERIES
+        ):
             asked += 1
             entry = _partly(git, trees, head, Change(path, approved, present))
             if entry is not None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.tree import Entry
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.views import View
@@ -113,7 +113,9 @@ def _as_then(
                     sides[0][path] = approved.get(path, came[path])
                     sides[1][path] = written.get(path, came[path])
             paths -= here
-        paths -= {path for path in paths if past.decided is None or text(path) in past.decided}
+        paths -= {
+            path for path in paths if past.decided is None or decode_path(path) in past.decided
+        }
     found = {}
     for session, (approved, written) in into.items():
         view = known.get(session) or views.of_session(workspace.journal, session) or View()

@@ -19,7 +19,7 @@ from mulligan.workspace.attribution.commits import kept_by_commit
 from mulligan.workspace.attribution.standing import Standing, settle
 from mulligan.workspace.imported import adopt
 from mulligan.workspace.snapshot.checkpoints import add
-from mulligan.workspace.snapshot.take import Look, look
+from mulligan.workspace.snapshot.take import Snapshot, take_snapshot
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Observation:
     """
 
     def __init__(
-        self, workspace: Workspace, writer: Writer, seen: Look, standing: Standing
+        self, workspace: Workspace, writer: Writer, seen: Snapshot, standing: Standing
     ) -> None:
         self.workspace = workspace
         self.writer = writer
@@ -68,7 +68,7 @@ class Observation:
         message: str,
         session: str | None = None,
         entry: str | None = None,
-        seen: Look | None = None,
+        seen: Snapshot | None = None,
     ) -> CheckpointRow:
         """Adds a checkpoint of the disk, or of another state."""
         adopt(self.workspace)
@@ -139,14 +139,14 @@ def observing(
 ) -> Iterator[Observation]:
     """Looks at the disk. The caller holds the lock."""
     with Writer(workspace.store) as writer:
-        seen = look(workspace, writer)
+        seen = take_snapshot(workspace, writer)
         yield observed(workspace, writer, seen, came_into_view=came_into_view, acting=acting)
 
 
 def observed(
     workspace: Workspace,
     writer: Writer,
-    seen: Look,
+    seen: Snapshot,
     *,
     came_into_view: Collection[bytes] = (),
     acting: int | None = None,

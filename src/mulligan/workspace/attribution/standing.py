@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mulligan.journal import operations, views
 from mulligan.journal.views import View
 from mulligan.workspace.snapshot.holding import last_seen
-from mulligan.workspace.snapshot.take import Look
+from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Standing(NamedTuple):
 def settle(
     workspace: Workspace,
     trees: Trees,
-    seen: Look,
+    seen: Snapshot,
     came_into_view: Collection[bytes] = (),
     acting: int | None = None,
 ) -> Standing:

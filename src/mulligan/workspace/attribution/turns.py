@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mulligan.core.coverage import text, words
+from mulligan.core.coverage import decode_path, storable
 from mulligan.core.entries import STATUSES, STEP_SNAPSHOT, USER_INPUT, NewEntry
 from mulligan.core.tree import EMPTY_ID, Change, find
 from mulligan.errors import UsageError, WouldLoseWork
@@ -25,18 +25,18 @@ from mulligan.workspace.attribution.standing import quiet
 from mulligan.workspace.process import runs
 from mulligan.workspace.results.turns import Step, Turn
 from mulligan.workspace.sessions.entries import appending
-from mulligan.workspace.snapshot.checkpoints import force, new_id
+from mulligan.workspace.snapshot.checkpoints import always_include, new_id
 from mulligan.workspace.snapshot.holding import last_seen
-from mulligan.workspace.snapshot.take import forced_paths
+from mulligan.workspace.snapshot.take import always_included
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from mulligan.workspace.restore.target import Wish
+    from mulligan.workspace.restore.target import RestoreTarget
     from mulligan.workspace.results.files import RestoreResult
     from mulligan.workspace.workspace import Workspace
 
-SHOWN = 50
+MAX_TITLE_CHARACTERS = 50
 Paths = dict[str, tuple[str, ...]]
 
 
@@ -54,11 +54,11 @@ def begin(
 
     `process` runs the session from now on (`process.runs`).
     """
-    message = words(message)
+    message = storable(message)
     with workspace.locked():
         session = sessions.resolve(workspace.journal, name)
-        bring_into_view(workspace, tuple(include))
-        entry = words(id) if id else new_id()
+        include_paths(workspace, tuple(include))
+        entry = storable(id) if id else new_id()
         with observing(workspace) as now:
             view = now.view(session.number)
             left = _work(now, view) if view.base is not None else None
@@ -129,7 +129,7 @@ def end(
     return step
 
 
-def split(workspace: Workspace) -> None:
+def record_open_turns(workspace: Workspace) -> None:
     """Makes an operation of what open turns have done so far, so that it can be taken back.
 
     Before any decision: what was done before it is then taken back after it, in that order.
@@ -165,7 +165,7 @@ def undo(
         if expect is not None:
             _check_no_open_work(workspace, expect)
         if not preview:
-            split(workspace)
+            record_open_turns(workspace)
         elif expect is None and (worked := _open_work(workspace)):
             return _preview_of_open_turn(workspace, *worked[-1], force=force)
         return run.undo(
@@ -189,7 +189,7 @@ def redo(
         if expect is not None:
             _check_no_open_work(workspace, expect)
         if not preview:
-            split(workspace)
+            record_open_turns(workspace)
         return run.redo(
             workspace, keep_dirty=keep_dirty, force=force, preview=preview, expect=expect
         )
@@ -228,7 +228,7 @@ def _preview_of_open_turn(
     session = sessions.by_number(workspace.journal, number)
     base = view.base
 
-    def wishing(now: Observation) -> Wish:
+    def wishing(now: Observation) -> RestoreTarget:
         between = (now.seen.tree, base or now.seen.tree)
         return taken_out(workspace, now, between, force=force)._replace(
             kind="undo", session=session.id if session else None
@@ -244,13 +244,13 @@ def observe(workspace: Workspace, *, acting: int | None = None) -> None:
             _note(workspace, acting=acting)
 
 
-def bring_into_view(workspace: Workspace, paths: Collection[bytes]) -> None:
+def include_paths(workspace: Workspace, paths: Collection[bytes]) -> None:
     """From now on these paths are kept wherever they lie.
 
     What one holds that was out of scope until now is nobody's new work.
     """
     with workspace.locked():
-        forced = set(forced_paths(workspace))
+        forced = set(always_included(workspace))
         new = [path for path in paths if path and path not in forced]
         live = bool(views.live(workspace.journal))
         there = _out_of_view(workspace, paths, new, last_seen(workspace))
@@ -259,12 +259,14 @@ def bring_into_view(workspace: Workspace, paths: Collection[bytes]) -> None:
             there = _out_of_view(workspace, there, new, _note(workspace))
         latest = checkpoints.latest(workspace.journal)
         since = checkpoints.position(workspace.journal, latest.id) if latest is not None else 0
-        force(workspace, new, since=since)
+        always_include(workspace, new, since=since)
         if there and live:
             _note(workspace, came_into_view=there)
 
 
-def hidden(workspace: Workspace, paths: Iterable[bytes], tree: bytes | None) -> list[bytes]:
+def on_disk_not_in_tree(
+    workspace: Workspace, paths: Iterable[bytes], tree: bytes | None
+) -> list[bytes]:
     """Those of the paths that are on the disk and not in a tree."""
     found = [
         path
@@ -280,7 +282,7 @@ def _out_of_view(
 ) -> list[bytes]:
     """Those that hold what a tree does not: a folder that is in it, and was not asked for until
     now, may."""
-    found = hidden(workspace, paths, tree)
+    found = on_disk_not_in_tree(workspace, paths, tree)
     if tree is None:
         return found
     entries = [(path, find(tree, path, workspace.load)) for path in paths if path in new]
@@ -300,7 +302,7 @@ def _note(
         return now.seen.tree
 
 
-def keep_safe(workspace: Workspace, message: str) -> None:
+def take_safety_checkpoint(workspace: Workspace, message: str) -> None:
     """A checkpoint of what the disk holds, whoever's it is."""
     with observing(workspace) as now:
         now.commit()
@@ -334,7 +336,9 @@ def turn_index(workspace: Workspace, session: int, seq: int) -> int:
 
 
 def shortened(message: str) -> str:
-    return message if len(message) <= SHOWN else message[:SHOWN] + "..."
+    return (
+        message if len(message) <= MAX_TITLE_CHARACTERS else message[:MAX_TITLE_CHARACTERS] + "..."
+    )
 
 
 def named(changes: Iterable[Change]) -> Paths:
@@ -345,7 +349,7 @@ def named(changes: Iterable[Change]) -> Paths:
         now = after is not None and not after.is_directory
         if was or now:
             kind = "modified" if was and now else "added" if now else "deleted"
-            found[kind].append(text(path))
+            found[kind].append(decode_path(path))
     return {kind: tuple(paths) for kind, paths in found.items()}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core import tree
-from mulligan.core.coverage import raw, text
+from mulligan.core.coverage import decode_path, encode_path
 from mulligan.core.tree import Change, Entry
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import checkpoints
@@ -26,7 +26,7 @@ from mulligan.workspace.snapshot.named_files import record
 from mulligan.worktree.fs.safe_paths import Directories
 from mulligan.worktree.fs.target_directory import target_directory, what_is_at
 from mulligan.worktree.restore import apply
-from mulligan.worktree.restore.displaced import MEANWHILE
+from mulligan.worktree.restore.displaced import CHANGED_CONCURRENTLY
 from mulligan.worktree.scan.read_path import entry_at
 
 if TYPE_CHECKING:
@@ -87,24 +87,24 @@ def restore_elsewhere(
             backup = None
             writer.commit()
             if differs and not preview:
-                message = f"Before restoring {row.id} to {text(target)}"
+                message = f"Before restoring {row.id} to {decode_path(target)}"
                 backup = record(workspace, writer, message, differs).id
         changes = [change for path, change in plan.changes.items() if path not in left]
         skipped, verified = plan.skipped | left, True
         if changes and not preview:
             assert opened is not None
             done = apply.apply(opened, f"elsewhere-{new_id()}", changes, workspace.store.stream)
-            done.settle()
-            skipped |= done.skipped | dict.fromkeys(done.wrong, MEANWHILE)
+            done.wait_durable()
+            skipped |= done.skipped | dict.fromkeys(done.wrong, CHANGED_CONCURRENTLY)
             verified = not (done.wrong or done.failed)
     written = [each.path for each in changes if each.after and not each.after.is_directory]
     written = [path for path in written if path not in skipped]
     return RestoredElsewhere(
         row.id,
-        text(target),
-        tuple(map(text, sorted((*plan.same, *written)))),
-        tuple(map(text, written)),
-        tuple(Skip(text(path), reason) for path, reason in sorted(skipped.items())),
+        decode_path(target),
+        tuple(map(decode_path, sorted((*plan.same, *written)))),
+        tuple(map(decode_path, written)),
+        tuple(Skip(decode_path(path), reason) for path, reason in sorted(skipped.items())),
         backup,
         preview,
         verified,
@@ -115,7 +115,7 @@ def _checked(workspace: Workspace, directory: str) -> bytes:
     """The absolute path of a directory that may be written to."""
     if not os.path.isabs(directory) or "\0" in directory:
         raise UsageError(f"{directory!r} is not the absolute path of a directory.")
-    path = os.path.normpath(raw(directory))
+    path = os.path.normpath(encode_path(directory))
     if not path.strip(b"/"):
         raise UsageError("Files are not restored to the root of the file system.")
     if b".git" in path.lower().split(b"/"):
@@ -130,7 +130,8 @@ def _keep_out_of_home(workspace: Workspace, target: bytes, wanted: dict[bytes, E
     home = workspace.home_path
     if within(target, home) or any(within(os.path.join(target, each), home) for each in wanted):
         raise UsageError(
-            f"{text(target)} holds Mulligan's own home {text(home)} or is in it; nothing was "
+            f"{decode_path(target)} holds Mulligan's own home {decode_path(home)} or is in it; "
+            "nothing was "
             "written. Choose another directory."
         )
 
@@ -148,7 +149,7 @@ def _wanted(
             if named or is_above or not paths:
                 yield path, entry
     if missing:
-        raise NotFound(f"{text(min(missing))} is not in checkpoint {row.id}.")
+        raise NotFound(f"{decode_path(min(missing))} is not in checkpoint {row.id}.")
 
 
 def _plan(opened: bytes | None, wanted: dict[bytes, Entry], writer: Writer) -> _Plan:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.tree import Entry, parents
 from mulligan.journal import checkpoints
-from mulligan.workspace.restore.target import Wish
+from mulligan.workspace.restore.target import RestoreTarget
 from mulligan.worktree.fs.safe_paths import Directories
 from mulligan.worktree.scan.stat_cache import Node
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 
-def with_emptied_folders(workspace: Workspace, wish: Wish) -> Wish:
+def with_emptied_folders(workspace: Workspace, wish: RestoreTarget) -> RestoreTarget:
     """The wish, to which the removal of such folders is added."""
     gone = {path for path, entry in wish.main.items() if entry is None}
     found = _out_of_scope(workspace, gone)
@@ -37,7 +37,7 @@ def with_emptied_folders(workspace: Workspace, wish: Wish) -> Wish:
                 emptied[folder] = None
     if not emptied:
         return wish
-    return wish._replace(leads_to=None, main=dict(wish.main) | emptied)
+    return wish._replace(exact_tree=None, main=dict(wish.main) | emptied)
 
 
 def _out_of_scope(workspace: Workspace, paths: set[bytes]) -> set[bytes]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from mulligan.core.coverage import Coverage, text
+from mulligan.core.coverage import Coverage, decode_path
 from mulligan.core.tree import Change, parents
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
@@ -20,31 +20,31 @@ from mulligan.journal.views import View
 from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.carrying import carried_on
 from mulligan.workspace.attribution.looking_back import brought_back, taken_back
-from mulligan.workspace.restore.plan import Move, listed, moved
+from mulligan.workspace.restore.plan import RestorePlan, listed, moved
 from mulligan.workspace.results.files import RestoreResult, Skip
 from mulligan.workspace.snapshot.checkpoints import add, coverage
-from mulligan.workspace.snapshot.take import Look
+from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.restore import apply
-from mulligan.worktree.restore.displaced import MEANWHILE
+from mulligan.worktree.restore.displaced import CHANGED_CONCURRENTLY
 from mulligan.worktree.scan.stat_cache import Node
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 
-def complete(
+def finish_operation(
     workspace: Workspace,
     operation: OperationRow,
     *,
     safety: CheckpointRow,
-    move: Move,
+    move: RestorePlan,
     applied: apply.Applied,
 ) -> RestoreResult:
     """Marks the operation with what it really arrived at, once that is there for good."""
     wrong = applied.wrong
     done = [change for change in applied.done if change.path not in wrong]
-    spared = dict(move.spared or {}) | applied.skipped | dict.fromkeys(wrong, MEANWHILE)
+    spared = dict(move.skipped or {}) | applied.skipped | dict.fromkeys(wrong, CHANGED_CONCURRENTLY)
     new, kept = move.tree, move.guarded
     with Writer(workspace.store) as writer:
         trees = Trees(workspace, writer)
@@ -61,10 +61,10 @@ def complete(
         stand = _standing_after(workspace, trees, operation, safety.tree, new)
         writer.commit()
     covered = coverage(workspace, safety)
-    arrived_at = Look(
+    arrived_at = Snapshot(
         new, kept, covered, *workspace.load(new).totals, safety.coverage, safety.max_file_size
     )
-    skipped = tuple(Skip(text(path), reason) for path, reason in sorted(spared.items()))
+    skipped = tuple(Skip(decode_path(path), reason) for path, reason in sorted(spared.items()))
     result = RestoreResult(
         kind=operation.kind,
         operation=operation.number,
@@ -75,12 +75,12 @@ def complete(
         restored=tuple(listed(done, deleted=False)),
         deleted=tuple(listed(done, deleted=True)),
         skipped=skipped,
-        dirty=tuple(text(path) for path in move.dirty),
-        rescued=tuple(text(path) for path in applied.rescued),
+        dirty=tuple(decode_path(path) for path in move.dirty),
+        rescued=tuple(decode_path(path) for path in applied.rescued),
         verified=not (wrong or applied.failed or is_obstructed(move, covered)),
     )
     # While the disk was still busy with the files, all else was made ready: now they must be there.
-    applied.settle()
+    applied.wait_durable()
     with workspace.journal.writing() as db:
         latest = checkpoints.latest(workspace.journal)
         row = add(
@@ -103,9 +103,9 @@ def complete(
     return named(workspace, result._replace(new_checkpoint=row.id))
 
 
-def is_obstructed(move: Move, covered: Coverage) -> bool:
+def is_obstructed(move: RestorePlan, covered: Coverage) -> bool:
     """Whether a path was left alone because what lies there now could not be stored first."""
-    spared = (move.spared or {}).items()
+    spared = (move.skipped or {}).items()
     return any(covered.reason_for(path) == reason for path, reason in spared)
 
 

@@ -18,7 +18,7 @@ from mulligan.journal import checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.workspace.snapshot.checkpoints import coverage
 from mulligan.workspace.snapshot.diff import within
-from mulligan.workspace.snapshot.take import Look
+from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.worktree.ignore import git_repo
 from mulligan.worktree.ignore.scope import Reason, Scope, project_scope
 from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, without_excludes
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 
-class Then:
+class ScopeAtCheckpoint:
     """The time at which a checkpoint was taken."""
 
-    def __init__(self, workspace: Workspace, target: CheckpointRow, now: Look) -> None:
+    def __init__(self, workspace: Workspace, target: CheckpointRow, now: Snapshot) -> None:
         self._workspace = workspace
         self._target = target
         self._now = now
@@ -60,7 +60,7 @@ class Then:
     def is_asked_for_now(self, path: bytes) -> bool:
         return any(within(path, each) for each, _since in self._forced)
 
-    def reason_to_spare(self, path: bytes, is_directory: bool) -> str | None:
+    def reason_to_keep(self, path: bytes, is_directory: bool) -> str | None:
         """Why a path that the checkpoint does not have must not be deleted for that."""
         why = self._covered.reason_for(path)
         if why is not None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.core import tree
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import checkpoints
-from mulligan.workspace.restore.target import Wanted, Wish, settled
-from mulligan.workspace.snapshot.take import Look
+from mulligan.workspace.restore.target import RestoreTarget, Wanted, drop_blocked_paths
+from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan.overrides import directories_above
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Id = bytes
 
 
-class Move(NamedTuple):
+class RestorePlan(NamedTuple):
     """The trees to arrive at, and what follows from them."""
 
     tree: Id
@@ -28,7 +28,7 @@ class Move(NamedTuple):
     main_changes: tuple[Change, ...]
     guarded_changes: tuple[Change, ...]
     dirty: tuple[bytes, ...] = ()
-    spared: Mapping[bytes, str] | None = None
+    skipped: Mapping[bytes, str] | None = None
 
     @property
     def changes(self) -> list[Change]:
@@ -44,37 +44,37 @@ class Move(NamedTuple):
         return sorted(found.values(), key=lambda change: change.path.split(b"/"))
 
 
-def prepare(
-    workspace: Workspace, trees: Trees, seen: Look, wish: Wish, *, keep_dirty: bool
-) -> Move:
+def plan_restore(
+    workspace: Workspace, trees: Trees, seen: Snapshot, wish: RestoreTarget, *, keep_dirty: bool
+) -> RestorePlan:
     """The move that fulfils a wish, from what the disk holds; the caller commits what is made."""
     before = (seen.tree, seen.guarded)
-    if wish.leads_to is None:
+    if wish.exact_tree is None:
         move = moved(trees, before, wish.main, wish.guarded)
     else:
-        goal, changes = wish.leads_to
+        goal, changes = wish.exact_tree
         move = moved(trees, before, {}, wish.guarded)._replace(tree=goal, main_changes=changes)
     dirty = find_dirty(workspace, before, move.changes, deliberate_only=keep_dirty)
     if keep_dirty and dirty:
         reason = "it is in no checkpoint yet, and was to be kept"
-        wish = settled(workspace, seen, wish.without(dict.fromkeys(dirty, reason)))
+        wish = drop_blocked_paths(workspace, seen, wish.without(dict.fromkeys(dirty, reason)))
         move = moved(trees, before, wish.main, wish.guarded)
-    return Move(
-        move.tree, move.guarded, move.main_changes, move.guarded_changes, tuple(dirty), wish.spared
+    return RestorePlan(
+        move.tree, move.guarded, move.main_changes, move.guarded_changes, tuple(dirty), wish.skipped
     )
 
 
-def between(workspace: Workspace, before: tuple[Id, Id], after: tuple[Id, Id]) -> Move:
+def plan_between(workspace: Workspace, before: tuple[Id, Id], after: tuple[Id, Id]) -> RestorePlan:
     """The move from one state to another, as recovery finds it in the journal."""
     main = workspace.differences(before[0], after[0])
     guarded = workspace.differences(before[1], after[1])
-    return Move(*after, tuple(main), _files(guarded))
+    return RestorePlan(*after, tuple(main), _files(guarded))
 
 
-def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> Move:
+def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> RestorePlan:
     """The move that sets these paths, and leaves all others alone."""
     new, kept = trees.edit(before[0], main), trees.edit(before[1], guarded)
-    return Move(
+    return RestorePlan(
         new,
         kept,
         tuple(trees.differences(before[0], new)),
@@ -127,9 +127,9 @@ def listed(changes: Iterable[Change], *, deleted: bool) -> list[str]:
         if deleted and other is not None and other.is_directory == entry.is_directory:
             continue
         if not entry.is_directory:
-            found.append(text(path))
+            found.append(decode_path(path))
         elif entry.id == tree.EMPTY_ID or (other is not None and other.is_directory):
-            found.append(text(path) + "/")
+            found.append(decode_path(path) + "/")
     return found
 
 

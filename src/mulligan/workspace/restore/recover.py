@@ -17,17 +17,17 @@ from mulligan.errors import Corrupt, MulliganError
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.operations import OperationRow
 from mulligan.store.writer import Writer
-from mulligan.workspace.restore.finish import complete
-from mulligan.workspace.restore.plan import between
-from mulligan.workspace.restore.run import NOT_SAFE, NOTHING_YET, loses_content, staged_as
+from mulligan.workspace.restore.finish import finish_operation
+from mulligan.workspace.restore.plan import plan_between
+from mulligan.workspace.restore.run import NOT_SAFE, NOTHING_YET, loses_content, staging_tag
 from mulligan.workspace.results.files import Operation
 from mulligan.workspace.snapshot.checkpoints import operation
 from mulligan.worktree.fs.safe_paths import (
     Directories,
-    looks_like,
-    may_be_like,
+    content_matches,
+    content_matches_or_false,
+    could_match,
     status_of,
-    surely_is,
 )
 from mulligan.worktree.restore import apply, staging_recovery
 from mulligan.worktree.scan.read_path import entry_at
@@ -77,12 +77,12 @@ def _end(workspace: Workspace, row: OperationRow) -> None:
         return
     before = (safety.tree, safety.guarded)
     try:
-        move = between(workspace, before, (row.plan_tree, row.plan_guarded))
+        move = plan_between(workspace, before, (row.plan_tree, row.plan_guarded))
     except Corrupt as problem:
         # Nothing can be done about it, and nothing else must be kept waiting for it.
         _abandon(workspace, row, f"{UNREADABLE}: {problem}")
         return
-    root, tag, changes = workspace.project.root, staged_as(row), move.changes
+    root, tag, changes = workspace.project.root, staging_tag(row), move.changes
     rescued = staging_recovery.rescue(root, tag, changes, workspace.store.stream)
     if not rescued and not _has_begun(root, changes):
         _abandon(workspace, row, NOTHING_YET)
@@ -91,9 +91,9 @@ def _end(workspace: Workspace, row: OperationRow) -> None:
     applied = apply.apply(root, tag, changes, workspace.store.stream)
     applied.rescued += rescued
     try:
-        complete(workspace, row, safety=safety, move=move, applied=applied)
+        finish_operation(workspace, row, safety=safety, move=move, applied=applied)
     finally:
-        applied.settle()
+        applied.wait_durable()
 
 
 def _keep_safe(workspace: Workspace, changes: list[Change]) -> None:
@@ -102,7 +102,7 @@ def _keep_safe(workspace: Workspace, changes: list[Change]) -> None:
     Whoever was interrupted may not have got as far as reading it back.
     """
     root, store = workspace.project.root, workspace.store
-    store.forget_kept()
+    store.clear_cache()
     damaged = {
         change: found
         for change in changes
@@ -119,7 +119,7 @@ def _keep_safe(workspace: Workspace, changes: list[Change]) -> None:
         for change in here:
             entry_at(root, change.path, writer)
         writer.commit()
-    store.forget_kept()
+    store.clear_cache()
     for change in here:
         if change.before is not None and store.damaged(change.before.id):
             raise Corrupt(NOT_SAFE)
@@ -150,10 +150,10 @@ def _is_there(directories: Directories, change: Change) -> bool:
     directory, _slash, name = change.path.rpartition(b"/")
     parent = directories.open_if_there(directory)
     before = change.before
-    return parent is not None and before is not None and looks_like(parent, name, before)
+    return parent is not None and before is not None and content_matches(parent, name, before)
 
 
 def _is_as(parent: int, name: bytes, entry: Entry, status: os.stat_result) -> bool:
-    if not may_be_like(status, entry) or not surely_is(parent, name, entry):
+    if not could_match(status, entry) or not content_matches_or_false(parent, name, entry):
         return False
     return entry.kind == LINK or status.st_mode & 0o7777 == entry.mode

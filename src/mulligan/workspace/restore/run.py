@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from mulligan.clock import now_ns
-from mulligan.core.coverage import Coverage, text
+from mulligan.core.coverage import Coverage, decode_path
 from mulligan.core.times import stamp_after
 from mulligan.core.tree import FILE, Change
 from mulligan.core.undo_order import Step, next_redo, next_undo
@@ -37,23 +37,27 @@ from mulligan.journal.operations import OperationRow
 from mulligan.store.packs import Record
 from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.observation import Observation, observed
-from mulligan.workspace.attribution.turns import split
+from mulligan.workspace.attribution.turns import record_open_turns
 from mulligan.workspace.import_previews import check_preview
 from mulligan.workspace.restore.emptied import with_emptied_folders
-from mulligan.workspace.restore.finish import complete, is_obstructed, named, root_of
-from mulligan.workspace.restore.plan import Move, listed, prepare
-from mulligan.workspace.restore.taking_out import to_take_out, without_the_users, would_be_forced
-from mulligan.workspace.restore.target import (
-    Wish,
-    out_of_view,
-    settled,
-    to_checkpoint,
-    to_take_back,
+from mulligan.workspace.restore.finish import finish_operation, is_obstructed, named, root_of
+from mulligan.workspace.restore.plan import RestorePlan, listed, plan_restore
+from mulligan.workspace.restore.taking_out import (
+    revert_session_work,
+    without_the_users,
+    would_be_forced,
 )
-from mulligan.workspace.results.files import RestorePlan, RestoreResult, Skip
+from mulligan.workspace.restore.target import (
+    RestoreTarget,
+    drop_blocked_paths,
+    out_of_view,
+    revert_operation,
+    to_checkpoint,
+)
+from mulligan.workspace.results.files import RestorePreview, RestoreResult, Skip
 from mulligan.workspace.sessions.unrevert import append_unrevert_point
-from mulligan.workspace.snapshot.take import look, with_large_files
-from mulligan.worktree.fs.deferred_unlink import Freeing
+from mulligan.workspace.snapshot.take import take_snapshot, with_large_files
+from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
 from mulligan.worktree.fs.leases import open_for_writing
 from mulligan.worktree.restore import apply
 from mulligan.worktree.scan.overrides import directories_above
@@ -67,14 +71,14 @@ NOT_SAFE = (
     "in. Nothing was overwritten; the disk under the store may be failing."
 )
 NOTHING_YET = "it was interrupted before it changed anything"
-Planned = Callable[[apsw.Connection, Observation, Move], dict[str, Any]]
+Planned = Callable[[apsw.Connection, Observation, RestorePlan], dict[str, Any]]
 
 
 def plan(
     workspace: Workspace, name: str, paths: tuple[bytes, ...], *, keep_dirty: bool, force: bool
-) -> RestorePlan:
+) -> RestorePreview:
     done = restore(workspace, name, paths, keep_dirty=keep_dirty, force=force, preview=True)
-    return RestorePlan(
+    return RestorePreview(
         done.target, done.restored, done.deleted, done.skipped, done.dirty, done.root
     )
 
@@ -97,9 +101,9 @@ def restore(
             target = target._replace(session=owner.id)
         check_preview(workspace, target, paths, force=force, preview=preview)
         if not preview:
-            split(workspace)
+            record_open_turns(workspace)
 
-        def planned(db: apsw.Connection, now: Observation, move: Move) -> dict[str, Any]:
+        def planned(db: apsw.Connection, now: Observation, move: RestorePlan) -> dict[str, Any]:
             if owner is not None:
                 leaf = sessions.resolve(workspace.journal, owner.id).leaf_id
                 append_unrevert_point(db, owner.number, now.seen.tree, move, leaf)
@@ -162,13 +166,13 @@ def redo(
 
 def perform(
     workspace: Workspace,
-    wishing: Callable[[Observation], Wish],
+    wishing: Callable[[Observation], RestoreTarget],
     *,
     keep_dirty: bool = False,
     force: bool = True,
     replace_open: bool = False,
     preview: bool = False,
-    always: Callable[[Move], bool] | None = None,
+    always: Callable[[RestorePlan], bool] | None = None,
     planned: Planned | None = None,
     mended: bool = False,
 ) -> RestoreResult:
@@ -180,26 +184,28 @@ def perform(
     transaction, and gives what more the operation means for the session.
     """
     with Writer(workspace.store) as writer:
-        now = observed(workspace, writer, look(workspace, writer))
+        now = observed(workspace, writer, take_snapshot(workspace, writer))
         # What the disk holds is stored for good before anything is decided about it.
         now.commit()
         wish = wishing(now)
         hidden = out_of_view(workspace, now.seen, wish)
         if hidden:
             # Left out by today's rules: what they hold must be in the store first.
-            seen = with_large_files(workspace, writer, look(workspace, writer, hidden), hidden)
+            seen = with_large_files(
+                workspace, writer, take_snapshot(workspace, writer, hidden), hidden
+            )
             now = observed(workspace, writer, seen)
             now.commit()
             wish = wishing(now)
         if not force:
             wish = without_the_users(workspace, now.seen, wish)
         wish = with_emptied_folders(workspace, wish)
-        move = prepare(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
+        move = plan_restore(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
         in_use = {} if replace_open else _in_use(workspace, move.changes)
         if in_use:
             # Before the plan is written down: what recovery finds there, it carries out.
-            wish = settled(workspace, now.seen, wish.without(in_use))
-            move = prepare(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
+            wish = drop_blocked_paths(workspace, now.seen, wish.without(in_use))
+            move = plan_restore(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
         changes = move.changes
         # An undo counts as done even if somebody has put everything back already.
         counts = always(move) if always else wish.undoes and not _refused(wish, move)
@@ -211,7 +217,7 @@ def perform(
         with workspace.journal.writing() as db:
             safety = now.safety(db, f"Before {wish.kind} to {wish.target or 'an earlier state'}")
             now.note(db, safety)
-            intent = dict(wish.intent) | (planned(db, now, move) if planned else {})
+            intent = dict(wish.session_effects) | (planned(db, now, move) if planned else {})
             number = operations.plan(
                 db,
                 kind=wish.kind,
@@ -226,7 +232,7 @@ def perform(
             )
     contents = {each.id for change in changes for each in change[1:] if each}
     roots = (*now.seen[:2], move.tree, move.guarded)
-    records = workspace.store.expect(contents)
+    records = workspace.store.prefetch(contents)
     operation = operations.by_number(workspace.journal, number)
     assert operation is not None
 
@@ -235,11 +241,11 @@ def perform(
         with suppress(MulliganError), workspace.journal.writing() as db:
             operations.abandon(db, number, str(problem) or NOTHING_YET)
 
-    with Freeing() as freeing:
+    with DeferredUnlink() as freeing:
         try:
             applied = apply.apply(
                 workspace.project.root,
-                staged_as(operation),
+                staging_tag(operation),
                 changes,
                 workspace.store.stream,
                 lambda done, total: workspace.progress("restoring", done, total),
@@ -257,7 +263,7 @@ def perform(
                 preview=preview, always=always, planned=planned, mended=True,
             )  # fmt: skip
         try:
-            return complete(workspace, operation, safety=safety, move=move, applied=applied)
+            return finish_operation(workspace, operation, safety=safety, move=move, applied=applied)
         except OutOfSpace as problem:
             raise OutOfSpace(
                 "The files are changed, and no space is left to write that down, in "
@@ -269,10 +275,10 @@ def perform(
                 "not called done: the next command goes over it again."
             ) from problem
         finally:
-            applied.settle()
+            applied.wait_durable()
 
 
-def staged_as(operation: OperationRow) -> str:
+def staging_tag(operation: OperationRow) -> str:
     """What the folder is named after in which its new contents wait: nobody else's operation, be it
     one that has the same number in another home, may take it for its own."""
     return f"{operation.number}-{operation.before}"
@@ -327,10 +333,12 @@ def _take_back(
     if operation is None or before is None or after is None:
         raise NotFound(f"Operation {number} cannot be taken back: its checkpoints were forgotten.")
 
-    def wishing(now: Observation) -> Wish:
+    def wishing(now: Observation) -> RestoreTarget:
         if operation.session is None:
-            return to_take_back(workspace, now.seen, kind, number, before, after)
-        return to_take_out(workspace, now, kind, operation, (after.tree, before.tree), force=force)
+            return revert_operation(workspace, now.seen, kind, number, before, after)
+        return revert_session_work(
+            workspace, now, kind, operation, (after.tree, before.tree), force=force
+        )
 
     return perform(workspace, wishing, keep_dirty=keep_dirty, replace_open=force, preview=preview)
 
@@ -380,7 +388,7 @@ def _read_back(
     """
     store = workspace.store
     trees = _trees_about(workspace, changes, roots)
-    records = {**contents, **store.expect(trees)}
+    records = {**contents, **store.prefetch(trees)}
     going = {each.before.id for each in changes if each.before and loses_content(each)}
     damaged = store.damaged_among(going | trees, records)
     if not damaged:
@@ -394,19 +402,21 @@ def _read_back(
         for data in known:
             writer.put(data)
         writer.commit()
-    store.forget_kept()
+    store.clear_cache()
     if any(store.damaged(id) for id in damaged):
         raise Corrupt(NOT_SAFE)
 
 
-def _refused(wish: Wish, move: Move) -> bool:
+def _refused(wish: RestoreTarget, move: RestorePlan) -> bool:
     """Whether all that an undo is about was left to others, so that `force` can still have it."""
-    spared = (move.spared or {}).values()
-    return not wish.intent and any(would_be_forced(reason) for reason in spared)
+    spared = (move.skipped or {}).values()
+    return not wish.session_effects and any(would_be_forced(reason) for reason in spared)
 
 
-def _not_done(wish: Wish, move: Move, covered: Coverage, *, preview: bool) -> RestoreResult:
-    spared = sorted((move.spared or {}).items())
+def _not_done(
+    wish: RestoreTarget, move: RestorePlan, covered: Coverage, *, preview: bool
+) -> RestoreResult:
+    spared = sorted((move.skipped or {}).items())
     return RestoreResult(
         kind=wish.kind,
         operation=None,
@@ -416,8 +426,8 @@ def _not_done(wish: Wish, move: Move, covered: Coverage, *, preview: bool) -> Re
         undoes=wish.undoes,
         restored=tuple(listed(move.changes, deleted=False)),
         deleted=tuple(listed(move.changes, deleted=True)),
-        skipped=tuple(Skip(text(path), reason) for path, reason in spared),
-        dirty=tuple(text(path) for path in move.dirty),
+        skipped=tuple(Skip(decode_path(path), reason) for path, reason in spared),
+        dirty=tuple(decode_path(path) for path in move.dirty),
         verified=preview or not is_obstructed(move, covered),
         preview=preview,
     )

@@ -11,12 +11,12 @@ from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.attribution.carrying import as_lines, same
 from mulligan.workspace.attribution.observation import Observation
-from mulligan.workspace.restore.target import Wish, settled
+from mulligan.workspace.restore.target import RestoreTarget, drop_blocked_paths
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.fs.leases import OPEN_FOR_WRITING
 
 if TYPE_CHECKING:
-    from mulligan.workspace.snapshot.take import Look
+    from mulligan.workspace.snapshot.take import Snapshot
     from mulligan.workspace.workspace import Workspace
 
 Id = bytes
@@ -35,7 +35,7 @@ def would_be_forced(reason: str) -> bool:
     return reason in FORCE_WOULD or reason.startswith(OPEN_FOR_WRITING)
 
 
-def to_take_out(
+def revert_session_work(
     workspace: Workspace,
     now: Observation,
     kind: str,
@@ -43,7 +43,7 @@ def to_take_out(
     between: tuple[Id, Id],
     *,
     force: bool,
-) -> Wish:
+) -> RestoreTarget:
     """To have what led to the first tree as in the second, without what others did since.
 
     With `force` their work goes too; it is in the safety checkpoint.
@@ -55,13 +55,13 @@ def to_take_out(
         intent = {"leaf": operation.intent["leaf_before"], "leaf_before": operation.intent["leaf"]}
     return wish._replace(
         kind=kind, target=operation.before, undoes=operation.number, session=operation.session,
-        intent=intent,
+        session_effects=intent,
     )  # fmt: skip
 
 
 def taken_out(
     workspace: Workspace, now: Observation, between: tuple[Id, Id], *, force: bool
-) -> Wish:
+) -> RestoreTarget:
     """To have what led to the first tree as in the second, but for what others did since."""
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
@@ -70,14 +70,18 @@ def taken_out(
         if not_covered is not None:
             spared[change.path] = not_covered
             continue
-        wanted, reason = without(now.trees, change, now.trees.find(now.seen.tree, change.path))
+        wanted, reason = revert_change(
+            now.trees, change, now.trees.find(now.seen.tree, change.path)
+        )
         main[change.path] = change.after if force else wanted
         if reason is not None and not force:
             spared[change.path] = reason
-    return settled(workspace, now.seen, Wish("undo", None, main, {}, spared))
+    return drop_blocked_paths(workspace, now.seen, RestoreTarget("undo", None, main, {}, spared))
 
 
-def without(trees: Trees, change: Change, present: Entry | None) -> tuple[Entry | None, str | None]:
+def revert_change(
+    trees: Trees, change: Change, present: Entry | None
+) -> tuple[Entry | None, str | None]:
     """What should be at a path once a change is taken back, and why not all of it could be.
 
     The change leads from what somebody made of the path to what it was before.
@@ -93,10 +97,10 @@ def without(trees: Trees, change: Change, present: Entry | None) -> tuple[Entry 
     folded = take_back(lines, made, old)
     mode = before.mode if present.mode == after.mode else present.mode
     entry = trees.with_content(present, folded.content)._replace(mode=mode)
-    return entry, SOME_LINES if folded.left else None
+    return entry, SOME_LINES if folded.unplaced else None
 
 
-def without_the_users(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
+def without_the_users(workspace: Workspace, seen: Snapshot, wish: RestoreTarget) -> RestoreTarget:
     """The wish, but for files that the user has changed since the last turn.
 
     Where nobody can tell the user's bytes from an agent's, it stays as it is.
@@ -109,10 +113,10 @@ def without_the_users(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
         for path in _changed_by_the_user(workspace, seen) & wish.main.keys()
         if tree.find(seen.tree, path, workspace.load) is not None
     }
-    return settled(workspace, seen, wish.without(theirs)) if theirs else wish
+    return drop_blocked_paths(workspace, seen, wish.without(theirs)) if theirs else wish
 
 
-def _changed_by_the_user(workspace: Workspace, seen: Look) -> set[bytes]:
+def _changed_by_the_user(workspace: Workspace, seen: Snapshot) -> set[bytes]:
     """The files that nobody but the user has changed since an agent was last at work.
 
     Between two operations it is the user who works. What a restore writes is its own, whoever had

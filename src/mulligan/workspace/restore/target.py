@@ -11,14 +11,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core import tree
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.tree import Change, Entry
 from mulligan.errors import NotFound
 from mulligan.journal import checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
-from mulligan.workspace.restore.past_scope import Then
+from mulligan.workspace.restore.past_scope import ScopeAtCheckpoint
 from mulligan.workspace.snapshot.diff import is_held, is_partial, within
-from mulligan.workspace.snapshot.take import Look
+from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.worktree.fs.safe_paths import Directories, is_file
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Wanted = Mapping[bytes, Entry | None]
 Find = Callable[[bytes], Entry | None]
 
 
-class Wish(NamedTuple):
+class RestoreTarget(NamedTuple):
     """`main` speaks of the project's tree, `guarded` of the ignored files that are kept.
 
     `session` is whose doing it is, `None` for the user's; `intent` what it means for views.
@@ -38,26 +38,26 @@ class Wish(NamedTuple):
     target: str | None
     main: Wanted
     guarded: Wanted
-    spared: Mapping[bytes, str]
+    skipped: Mapping[bytes, str]
     undoes: int | None = None
     session: str | None = None
-    intent: Mapping[str, Any] = MappingProxyType({})
-    leads_to: tuple[bytes, tuple[Change, ...]] | None = None
+    session_effects: Mapping[str, Any] = MappingProxyType({})
+    exact_tree: tuple[bytes, tuple[Change, ...]] | None = None
     """The tree that `main` leads to and the changes that lead there, where it names them all."""
 
-    def without(self, spared: Mapping[bytes, str]) -> Wish:
+    def without(self, spared: Mapping[bytes, str]) -> RestoreTarget:
         """The wish but for some paths, which are to stay as they are, each for a reason."""
         return self._replace(
-            leads_to=None,
+            exact_tree=None,
             main={path: entry for path, entry in self.main.items() if path not in spared},
             guarded={path: entry for path, entry in self.guarded.items() if path not in spared},
-            spared=dict(self.spared) | dict(spared),
+            skipped=dict(self.skipped) | dict(spared),
         )
 
 
 def to_checkpoint(
-    workspace: Workspace, seen: Look, target: CheckpointRow, paths: tuple[bytes, ...]
-) -> Wish:
+    workspace: Workspace, seen: Snapshot, target: CheckpointRow, paths: tuple[bytes, ...]
+) -> RestoreTarget:
     """To have the project, or some paths of it, as in a checkpoint.
 
     Guarded files are brought back where they are missing or named, and otherwise left alone. A
@@ -65,7 +65,7 @@ def to_checkpoint(
     """
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
-    then = Then(workspace, target, seen)
+    then = ScopeAtCheckpoint(workspace, target, seen)
     differences = workspace.differences(seen.tree, target.tree)
     workspace.finder(seen.tree).learn((path, was) for path, was, _now in differences)
     partial = is_partial(workspace, target)
@@ -78,7 +78,7 @@ def to_checkpoint(
         reason, after = None, change.after
         if after is None:
             is_directory = change.before is not None and change.before.is_directory
-            reason = then.reason_to_spare(change.path, is_directory)
+            reason = then.reason_to_keep(change.path, is_directory)
             after = then.out_of_scope(change.path) if reason is None else None
             if after is not None and _is_same(change.before, after):
                 continue
@@ -120,21 +120,21 @@ def to_checkpoint(
             # It is not ignored any more, and so one of the project's own files now.
             main[path], whole = kept, False
             spared.pop(path, None)
-    wish = Wish(
+    wish = RestoreTarget(
         "restore", target.id, main, guarded, spared, session=target.session,
-        leads_to=(target.tree, tuple(differences)) if whole else None,
+        exact_tree=(target.tree, tuple(differences)) if whole else None,
     )  # fmt: skip
-    return settled(workspace, seen, wish)
+    return drop_blocked_paths(workspace, seen, wish)
 
 
-def to_take_back(
+def revert_operation(
     workspace: Workspace,
-    seen: Look,
+    seen: Snapshot,
     kind: str,
     number: int,
     before: CheckpointRow,
     after: CheckpointRow,
-) -> Wish:
+) -> RestoreTarget:
     """To have what an operation changed as it was before it; whatever else was done stays.
 
     Guarded files that it overwrote come back; none is removed.
@@ -154,14 +154,14 @@ def to_take_back(
         if change.after is not None and not change.after.is_directory
     }
     whole = seen.tree == after.tree and not spared
-    wish = Wish(
+    wish = RestoreTarget(
         kind, before.id, main, guarded, spared, undoes=number,
-        leads_to=(before.tree, tuple(differences)) if whole else None,
+        exact_tree=(before.tree, tuple(differences)) if whole else None,
     )  # fmt: skip
-    return settled(workspace, seen, wish)
+    return drop_blocked_paths(workspace, seen, wish)
 
 
-def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
+def out_of_view(workspace: Workspace, seen: Snapshot, wish: RestoreTarget) -> list[bytes]:
     """Files on the disk that the wish is about and that the look did not cover.
 
     What a checkpoint covered stays in scope for a move: today's rules leave out none of it.
@@ -171,7 +171,7 @@ def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
     with Directories(workspace.project.root) as disk:
         return [
             path
-            for path in dict.fromkeys((*wish.main, *wish.spared))
+            for path in dict.fromkeys((*wish.main, *wish.skipped))
             if in_tree(path) is None
             and (in_guarded(path) is None or wish.main.get(path) is None)
             and (had_larger or seen.coverage.reason_for(path) is None)
@@ -179,7 +179,7 @@ def out_of_view(workspace: Workspace, seen: Look, wish: Wish) -> list[bytes]:
         ]
 
 
-def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
+def drop_blocked_paths(workspace: Workspace, seen: Snapshot, wish: RestoreTarget) -> RestoreTarget:
     """The wish without what could only come true at the cost of something that is to stay.
 
     A file cannot take the place of a folder in which something stays, nor can anything be put
@@ -218,10 +218,10 @@ def settled(workspace: Workspace, seen: Look, wish: Wish) -> Wish:
         for path in wish.main
         if any(within(path, folder) for folder in folders)
     }
-    return settled(workspace, seen, wish.without(spared))
+    return drop_blocked_paths(workspace, seen, wish.without(spared))
 
 
-def _finders(workspace: Workspace, seen: Look) -> tuple[Find, Find]:
+def _finders(workspace: Workspace, seen: Snapshot) -> tuple[Find, Find]:
     """Looks paths up in what was seen: the project's tree, and the guarded files."""
     return workspace.finder(seen.tree), workspace.finder(seen.guarded)
 
@@ -238,7 +238,7 @@ def _concerns(change: Change, paths: tuple[bytes, ...]) -> bool:
     return makes_folder and any(within(path, change.path) for path in paths)
 
 
-def _check_named(workspace: Workspace, seen: Look, target: CheckpointRow, path: bytes) -> None:
+def _check_named(workspace: Workspace, seen: Snapshot, target: CheckpointRow, path: bytes) -> None:
     """A name that is known to neither side is a mistake, and silence would hide it."""
     if not path:
         return
@@ -246,7 +246,8 @@ def _check_named(workspace: Workspace, seen: Look, target: CheckpointRow, path: 
         if tree.find(root, path, workspace.load) is not None:
             return
     raise NotFound(
-        f"{text(path)} is not in checkpoint {target.id}, and not among what is covered on disk."
+        f"{decode_path(path)} is not in checkpoint {target.id}, and not among what is covered on "
+        "disk."
     )
 
 

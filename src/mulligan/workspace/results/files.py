@@ -143,7 +143,7 @@ class Skip(NamedTuple):
     reason: str
 
 
-class RestorePlan(NamedTuple):
+class RestorePreview(NamedTuple):
     """What a restore would do. Folders are listed, with a slash, only where they are empty."""
 
     target: str | None
@@ -256,7 +256,7 @@ class Finding(NamedTuple):
     level: str
     subject: str
     message: str
-    mend: str | None = None
+    fix: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)

@@ -5,7 +5,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from mulligan.core.coverage import legible, raw
+from mulligan.core.coverage import decode_lossy, encode_path
 from mulligan.workspace.results.files import FileChange, RestoreResult, plain
 
 
@@ -42,7 +42,7 @@ class PendingHunk(NamedTuple):
         found = plain(self)
         found["hunk"] = found.pop("id")
         for name in ("old_lines", "new_lines"):
-            found[name] = [legible(raw(line)) for line in getattr(self, name)]
+            found[name] = [decode_lossy(encode_path(line)) for line in getattr(self, name)]
         return found | {"additions": self.additions, "deletions": self.deletions}
 
 

@@ -4,7 +4,7 @@
 
 from typing import Any, NamedTuple
 
-from mulligan.core.coverage import legible
+from mulligan.core.coverage import decode_lossy
 from mulligan.workspace.results.files import RestoreResult, plain
 
 
@@ -62,7 +62,7 @@ class Entry(NamedTuple):
     checkpoint: str | None
     plan_item: str | None
     is_compacted: bool
-    aside: bool
+    off_path: bool
     label: str | None
     branch: int
 
@@ -88,7 +88,7 @@ class Branch(NamedTuple):
 
     first: Entry
     last: Entry
-    springs_from: str | None
+    parent_entry: str | None
     entries: int
     active: bool
 
@@ -161,5 +161,5 @@ class FileDifference(NamedTuple):
         found = plain(self)
         for name in ("old_content", "new_content"):
             content = getattr(self, name)
-            found[name] = None if content is None else legible(content)
+            found[name] = None if content is None else decode_lossy(content)
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mulligan.core.coverage import legible, text
+from mulligan.core.coverage import decode_lossy, decode_path
 from mulligan.core.tree import Entry, differences
 from mulligan.journal import checkpoints, operations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 UNDOING = ("discard", "reset", "undo", "redo")
-NAMED = 20
-LONGEST = 6_000
+MAX_NAMED_FILES = 20
+MAX_DIFF_CHARACTERS = 6_000
 """Characters of differences: more would only take room in the agent's memory."""
-LARGEST = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 
 
 def rejections(workspace: Workspace, session: SessionRow) -> str | None:
@@ -28,8 +28,8 @@ def rejections(workspace: Workspace, session: SessionRow) -> str | None:
     undone = _undone(workspace, session)
     if not undone:
         return None
-    names = ", ".join(map(text, sorted(undone)[:NAMED]))
-    more = f" and {len(undone) - NAMED} more" if len(undone) > NAMED else ""
+    names = ", ".join(map(decode_path, sorted(undone)[:MAX_NAMED_FILES]))
+    more = f" and {len(undone) - MAX_NAMED_FILES} more" if len(undone) > MAX_NAMED_FILES else ""
     said = (
         "The user has looked at your last changes and undone some of them, in: "
         f"{names}{more}. Do not make those changes again unless asked to; read the files again "
@@ -38,8 +38,8 @@ def rejections(workspace: Workspace, session: SessionRow) -> str | None:
     shown = ""
     for path, (was, now) in sorted(undone.items()):
         shown += _difference(workspace, path, now, was)
-        if len(shown) > LONGEST:
-            shown = shown[:LONGEST].rpartition("\n")[0] + "\n(and more)\n"
+        if len(shown) > MAX_DIFF_CHARACTERS:
+            shown = shown[:MAX_DIFF_CHARACTERS].rpartition("\n")[0] + "\n(and more)\n"
             break
     return f"{said} This was undone:\n\n{shown}" if shown else said
 
@@ -68,10 +68,10 @@ def _undone(
 def _difference(workspace: Workspace, path: bytes, old: Entry | None, new: Entry | None) -> str:
     from mulligan.core.diff import compare, is_binary
 
-    if any(each is not None and each.size > LARGEST for each in (old, new)):
+    if any(each is not None and each.size > MAX_FILE_BYTES for each in (old, new)):
         return ""
     before, after = (b"" if each is None else workspace.store.get(each.id) for each in (old, new))
     if is_binary(before) or is_binary(after):
         return ""
     shown, _additions, _deletions = compare(before, after, old_name=path, new_name=path)
-    return legible(shown)
+    return decode_lossy(shown)

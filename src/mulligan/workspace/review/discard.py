@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
 from mulligan.core.merge import touched
 from mulligan.core.tree import Change, Entry
@@ -15,10 +15,10 @@ from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution.carrying import as_lines, same
 from mulligan.workspace.attribution.observation import Observation, observing
-from mulligan.workspace.attribution.turns import split
+from mulligan.workspace.attribution.turns import record_open_turns
 from mulligan.workspace.restore.run import perform
-from mulligan.workspace.restore.taking_out import CHANGED_SINCE, SOME_LINES, without
-from mulligan.workspace.restore.target import Wish, settled
+from mulligan.workspace.restore.taking_out import CHANGED_SINCE, SOME_LINES, revert_change
+from mulligan.workspace.restore.target import RestoreTarget, drop_blocked_paths
 from mulligan.workspace.results.files import RestoreResult
 from mulligan.workspace.results.review import Discarded
 from mulligan.workspace.review.pending import File, Part, files, folders, names_now, turns_of
@@ -44,7 +44,7 @@ def discard(
     results: list[RestoreResult] = []
     with workspace.locked():
         if not preview:
-            split(workspace)
+            record_open_turns(workspace)
         if choice.turn is not None:
             done, left = _discard_turn(workspace, choice, force=force, preview=preview)
             return Discarded(tuple(done[0]), tuple(sorted(left)), (done[1],))
@@ -62,7 +62,7 @@ def discard(
 
 def undoing(
     workspace: Workspace, now: Observation, chosen: Chosen, *, force: bool
-) -> tuple[Wish, list[str], list[str]]:
+) -> tuple[RestoreTarget, list[str], list[str]]:
     """To have these hunks undone; and which are, and which not because others are in them."""
     undone: list[str] = []
     conflicts: list[str] = []
@@ -77,7 +77,7 @@ def undoing(
         if acting:
             main[file.path] = _undone_entry(now.trees, file, acting)
             main |= folders(now.trees, file.view.approved, now.seen.tree, file.path, main)
-    wish = settled(workspace, now.seen, Wish("discard", None, main, {}, spared))
+    wish = drop_blocked_paths(workspace, now.seen, RestoreTarget("discard", None, main, {}, spared))
     return wish, undone, conflicts
 
 
@@ -88,16 +88,18 @@ def _discard(
     conflicts: list[str] = []
     path_of: dict[str, str] = {}
 
-    def wishing(now: Observation) -> Wish:
+    def wishing(now: Observation) -> RestoreTarget:
         nonlocal undone, conflicts
         path_of.clear()
         found = files(now, only=session, paths=choice.paths, turns=False)
         mine = choice._replace(session=session.id)
         chosen = chosen_of(found, mine, missing_is_fine=True)
         wish, undone, conflicts = undoing(workspace, now, chosen, force=force)
-        path_of.update((part.shown.id, text(file.path)) for file, parts in chosen for part in parts)
+        path_of.update(
+            (part.shown.id, decode_path(file.path)) for file, parts in chosen for part in parts
+        )
         summary = {"hunks": undone, "conflicts": conflicts}
-        return wish._replace(session=session.id, intent={"summary": summary})
+        return wish._replace(session=session.id, session_effects={"summary": summary})
 
     result = perform(workspace, wishing, replace_open=force, preview=preview)
     stayed = _stayed(result, path_of)
@@ -132,7 +134,7 @@ def _discard_turn(
     conflicts: set[str] = set()
     path_of: dict[str, str] = {}
 
-    def wishing(now: Observation) -> Wish:
+    def wishing(now: Observation) -> RestoreTarget:
         undone.clear()
         conflicts.clear()
         waiting = {file.path: file for file in files(now, only=session, paths=choice.paths)}
@@ -147,21 +149,21 @@ def _discard_turn(
                     spared[path] = reason
         for path, file in waiting.items():
             mine = [part for part in file.parts if choice.turn in part.shown.turns]
-            path_of.update((part.shown.id, text(path)) for part in mine)
+            path_of.update((part.shown.id, decode_path(path)) for part in mine)
             if path in main:
                 undone.extend(part.shown.id for part in mine)
             if path in spared:
                 conflicts.update(part.shown.id for part in mine)
-        wish = Wish(
+        wish = RestoreTarget(
             "discard",
             None,
             main,
             {},
             spared,
             session=session.id,
-            intent={"summary": {"turn": choice.turn, "hunks": list(undone)}},
+            session_effects={"summary": {"turn": choice.turn, "hunks": list(undone)}},
         )
-        return settled(workspace, now.seen, wish)
+        return drop_blocked_paths(workspace, now.seen, wish)
 
     result = perform(workspace, wishing, replace_open=force, preview=preview)
     stayed = _stayed(result, path_of)
@@ -192,7 +194,7 @@ def _turn_taken_out(
             continue
         change = Change(path, became, was)
         held = main.get(path, file.after)
-        wanted, reason = (change.after, None) if force else without(trees, change, held)
+        wanted, reason = (change.after, None) if force else revert_change(trees, change, held)
         present, goal = as_lines(held, trees), as_lines(wanted, trees)
         if held is not None and wanted is not None and present is not None and goal is not None:
             # Only where it is pending: what was kept of the turn stays.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.hunks import apply_hunks, hunks, revert_hunks
 from mulligan.core.merge import touched
 from mulligan.core.tree import Entry
@@ -17,7 +17,7 @@ from mulligan.journal.views import View
 from mulligan.workspace.attribution.carrying import as_lines, same
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.standing import quiet
-from mulligan.workspace.attribution.turns import split
+from mulligan.workspace.attribution.turns import record_open_turns
 from mulligan.workspace.results.review import Kept, PendingStats, Position, Review
 from mulligan.workspace.review.pending import File, Part, files, folders
 from mulligan.workspace.review.selection import EVERYTHING, Choice, chosen_of, of_turn, session_of
@@ -95,7 +95,7 @@ def position(
 def keep(workspace: Workspace, choice: Choice) -> Kept:
     """Moves the baseline by what is chosen; the disk stays as it is."""
     with workspace.locked():
-        split(workspace)
+        record_open_turns(workspace)
         only = session_of(workspace, choice)
         with observing(workspace) as now:
             now.commit()
@@ -128,7 +128,7 @@ def keep(workspace: Workspace, choice: Choice) -> Kept:
     return Kept(
         tuple(numbers),
         tuple(part.shown.id for _file, parts in chosen for part in parts),
-        tuple(text(file.path) for file in whole),
+        tuple(decode_path(file.path) for file in whole),
     )
 
 
@@ -193,5 +193,5 @@ def _by_session(
 def _summary(work: Sequence[tuple[File, list[Part]]]) -> dict[str, list[str]]:
     return {
         "hunks": [part.shown.id for _file, parts in work for part in parts],
-        "paths": [text(file.path) for file, _parts in work],
+        "paths": [decode_path(file.path) for file, _parts in work],
     }

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.entries import STEP_SNAPSHOT
 from mulligan.core.hunks import Hunk, hunks
 from mulligan.core.merge import Span, carried, touched
@@ -107,7 +107,7 @@ def turns_of(workspace: Workspace, session: SessionRow) -> list[OperationRow]:
 
 def shown_path(file: File) -> str:
     entry = file.after or file.before
-    return text(file.path) + ("/" if entry is not None and entry.is_directory else "")
+    return decode_path(file.path) + ("/" if entry is not None and entry.is_directory else "")
 
 
 def _of_session(
@@ -180,12 +180,12 @@ def _parts(
             PendingHunk(
                 id=name,
                 session=session.id,
-                path=text(path),
+                path=decode_path(path),
                 kind=WHOLE if lines is None else LINES,
                 old_start=lines.old_start + 1 if lines else 0,
                 new_start=lines.new_start + 1 if lines else 0,
-                old_lines=tuple(map(text, old)),
-                new_lines=tuple(map(text, new)),
+                old_lines=tuple(map(decode_path, old)),
+                new_lines=tuple(map(decode_path, new)),
                 mixed=mixed,
                 changed_by=by if mixed else (),
             ),

@@ -13,9 +13,9 @@ from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import Observation, observing
-from mulligan.workspace.attribution.turns import round_name, split
+from mulligan.workspace.attribution.turns import record_open_turns, round_name
 from mulligan.workspace.restore.run import perform
-from mulligan.workspace.restore.target import Wish
+from mulligan.workspace.restore.target import RestoreTarget
 from mulligan.workspace.results.files import FileChange
 from mulligan.workspace.results.review import Approved, Reset, Round, RoundStatus
 from mulligan.workspace.review.discard import undoing
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def approve(workspace: Workspace, name: str, message: str = "") -> Approved:
     """What the disk holds is what the user wants. Uncommitted changes are taken in first."""
     with workspace.locked():
-        split(workspace)
+        record_open_turns(workspace)
         session = sessions.resolve(workspace.journal, name)
         with observing(workspace) as now:
             view = now.view(session.number)
@@ -65,19 +65,19 @@ def reset(workspace: Workspace, name: str, *, force: bool = False, preview: bool
     """
     with workspace.locked():
         if not preview:
-            split(workspace)
+            record_open_turns(workspace)
         session = sessions.resolve(workspace.journal, name)
 
-        def wishing(now: Observation) -> Wish:
+        def wishing(now: Observation) -> RestoreTarget:
             view = now.view(session.number)
             chosen = [(file, list(file.parts)) for file in files(now, only=session, turns=False)]
             wish, _undone, _conflicts = undoing(workspace, now, chosen, force=force)
             intent = {"round": view.round + 1, "summary": {"round": view.round}}
-            return wish._replace(kind="reset", session=session.id, intent=intent)
+            return wish._replace(kind="reset", session=session.id, session_effects=intent)
 
         done = perform(
             workspace, wishing, replace_open=force, preview=preview,
-            always=lambda move: not move.spared,
+            always=lambda move: not move.skipped,
         )  # fmt: skip
     view = views.of_session(workspace.journal, session.number) or View()
     return Reset(session.id, done.new_checkpoint, round_name(view), done.safety_checkpoint, done)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import sessions
 from mulligan.journal.sessions import SessionRow
@@ -45,7 +45,7 @@ def chosen_of(
     if wanted and not missing_is_fine:
         _check_found(wanted, chosen)
     if choice.paths and not chosen and not missing_is_fine:
-        paths = ", ".join(map(text, choice.paths))
+        paths = ", ".join(map(decode_path, choice.paths))
         raise NotFound(f"Nothing is pending in {paths}; `mulligan pending` lists what is.")
     return chosen
 

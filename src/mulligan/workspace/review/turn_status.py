@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.hunks import Hunk, hunks
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import checkpoints, operations, sessions
@@ -80,7 +80,7 @@ def _file(trees: Trees, view: View, change: Change, present: Id, name: bytes) ->
     else:
         status = _together(_by_hunk(trees, made, new or b"", approved, held))
     action = "created" if was is None else "deleted" if became is None else "modified"
-    return TurnFile(text(path), action, status, additions, deletions)
+    return TurnFile(decode_path(path), action, status, additions, deletions)
 
 
 def _whole(

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from mulligan.core.coverage import text as shown_path
+from mulligan.core.coverage import decode_path as shown_path
 from mulligan.core.entries import TYPES
 from mulligan.core.times import nanoseconds, rfc3339
 from mulligan.errors import MulliganError, NotWritable, OutOfSpace, UsageError
@@ -22,7 +22,7 @@ from mulligan.journal import sessions
 from mulligan.journal.db import MEMORY, Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.journal.search.entry_filters import Returns, containing, first_at, newest_of, times_of
-from mulligan.journal.search.index import RANKED, Index
+from mulligan.journal.search.index import MAX_RANKED_ENTRIES, Index
 from mulligan.journal.search.query import Pieces, Reader, all_of, marked, of_types
 from mulligan.journal.search.texts import columns_of, paths_of
 from mulligan.workspace.lock import locked
@@ -32,10 +32,10 @@ from mulligan.workspace.results.files import Progress
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
-SESSION_LIMIT = 20
-LIMIT = 50
-CHUNK = 500
-IDLE = 2
+DEFAULT_SESSION_HITS = 20
+DEFAULT_HITS = 50
+CHUNK_ENTRIES = 500
+MAX_IDLE_TOOLS = 2
 
 Ranges = dict[int, tuple[int, int]]
 
@@ -69,7 +69,7 @@ class Hit(NamedTuple):
         return found | {"snippet": self.snippet}
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search found. `total` is `None` where counting would take too long."""
 
     query: str
@@ -99,7 +99,7 @@ class Filters(TypedDict, total=False):
     as_you_type: bool
 
 
-class Ranked(NamedTuple):
+class RankedHit(NamedTuple):
     """An entry in the order of the answer: the greatest first."""
 
     score: float
@@ -115,19 +115,19 @@ def search(
     limit: int | None = None,
     offset: int = 0,
     **filters: Unpack[Filters],
-) -> Found:
+) -> SearchResult:
     """The entries that hold all words of a text, the best first, of equals the newest.
 
     Without text, everything about a path. Raises `UsageError` for a raw query that is wrong, and
     for nothing else that anyone may type.
     """
-    start, end = _page(offset, limit, SESSION_LIMIT if session else LIMIT)
+    start, end = _page(offset, limit, DEFAULT_SESSION_HITS if session else DEFAULT_HITS)
     project, journal = workspace.project, workspace.journal
     with _tools_of(workspace) as tools:
         asked = _Search(tools.reader, text, filters, workspace.progress)
         found, total = asked.rank(project, journal, tools.index, end, session=session)
         hits = asked.hits(project, journal, found[start:end])
-    return Found(text, tuple(hits.values()), total)
+    return SearchResult(text, tuple(hits.values()), total)
 
 
 def search_everywhere(
@@ -138,13 +138,13 @@ def search_everywhere(
     offset: int = 0,
     progress: Progress | None = None,
     **filters: Unpack[Filters],
-) -> Found:
+) -> SearchResult:
     """The same in every project that has data in this home, whether it still exists or not.
 
     A project that cannot be searched is named in `problems`; the others are answered.
     """
-    start, end = _page(offset, limit, LIMIT)
-    ranked: list[tuple[Ranked, Project]] = []
+    start, end = _page(offset, limit, DEFAULT_HITS)
+    ranked: list[tuple[RankedHit, Project]] = []
     totals: list[int | None] = []
     hits: dict[tuple[Project, int], Hit] = {}
     with closing(Reader()) as reader:
@@ -168,7 +168,9 @@ def search_everywhere(
         problems += in_each(list(dict.fromkeys(project for _, project in chosen)), show)
     keys = [(project, each.number) for each, project in chosen]
     total = None if None in totals else sum(each for each in totals if each is not None)
-    return Found(text, tuple(hits[key] for key in keys if key in hits), total, tuple(problems))
+    return SearchResult(
+        text, tuple(hits[key] for key in keys if key in hits), total, tuple(problems)
+    )
 
 
 def rebuild(workspace: Workspace) -> None:
@@ -253,7 +255,7 @@ class _Search:
         count: int,
         *,
         session: str | None = None,
-    ) -> tuple[list[Ranked], int | None]:
+    ) -> tuple[list[RankedHit], int | None]:
         """The first so many that match, in order; and how many match at all, if that is known."""
         only = sessions.resolve(journal, session).number if session else None
         path = None if self._path is None else _inside(project, self._path)
@@ -281,7 +283,9 @@ class _Search:
         found.sort(key=itemgetter(1), reverse=True)
         return self._sifted(project, journal, path, found, count)
 
-    def hits(self, project: Project, journal: Database, chosen: Sequence[Ranked]) -> dict[int, Hit]:
+    def hits(
+        self, project: Project, journal: Database, chosen: Sequence[RankedHit]
+    ) -> dict[int, Hit]:
         """The entries with all that is to be said of them, by number, in the order given."""
         sql = (
             "SELECT e.number, s.id, s.title, s.agent, e.id, e.seq, e.type, e.created_at, e.branch, "
@@ -332,23 +336,25 @@ class _Search:
         path: str | None,
         found: list[tuple[int, float]],
         count: int,
-    ) -> tuple[list[Ranked], int | None]:
+    ) -> tuple[list[RankedHit], int | None]:
         """Leaves out what the index cannot tell from the rest; reads no more than it must."""
         if path is None and self._compacted and not self._query.literal:
-            return _first(journal, found, count), len(found) if len(found) < RANKED else None
-        kept: list[Ranked] = []
-        for start in range(0, len(found), CHUNK):
+            return _first(journal, found, count), len(found) if len(
+                found
+            ) < MAX_RANKED_ENTRIES else None
+        kept: list[RankedHit] = []
+        for start in range(0, len(found), CHUNK_ENTRIES):
             kept.sort(reverse=True)
             # Those with the same score as the last are needed too: of equals the newest is first.
             if len(kept) >= count and (not count or kept[count - 1].score > found[start][1]):
                 return kept[:count], None
-            kept += self._kept(project, journal, path, dict(found[start : start + CHUNK]))
-        every = len(found) < RANKED and not self._query.literal
+            kept += self._kept(project, journal, path, dict(found[start : start + CHUNK_ENTRIES]))
+        every = len(found) < MAX_RANKED_ENTRIES and not self._query.literal
         return sorted(kept, reverse=True)[:count], len(kept) if every else None
 
     def _kept(
         self, project: Project, journal: Database, path: str | None, scores: dict[int, float]
-    ) -> Iterator[Ranked]:
+    ) -> Iterator[RankedHit]:
         literal = self._query.literal
         needed = "e.content, e.data" if literal or path is not None else "'', NULL"
         sql = (
@@ -367,7 +373,7 @@ class _Search:
                     not literal or any(literal in each for each in columns_of(type, content, data))
                 )
             ):
-                yield Ranked(scores[number], time, number)
+                yield RankedHit(scores[number], time, number)
 
 
 @contextmanager
@@ -385,7 +391,7 @@ def _tools_of(workspace: Workspace) -> Iterator[Tools]:
     except BaseException:
         tools.close()
         raise
-    if len(workspace.search_tools) < IDLE:
+    if len(workspace.search_tools) < MAX_IDLE_TOOLS:
         workspace.search_tools.append(tools)
     else:
         tools.close()
@@ -407,18 +413,20 @@ def _index_of(project: Project) -> Index:
     return Index(project.path("search.sqlite"), lambda: locked(project.path("search.lock")))
 
 
-def _first(journal: Database, found: list[tuple[int, float]], count: int) -> list[Ranked]:
+def _first(journal: Database, found: list[tuple[int, float]], count: int) -> list[RankedHit]:
     """The first so many of what was found, which is in order but for the times of equals."""
     if not found or not count:
         return []
     least = found[min(count, len(found)) - 1][1]
     scores = {number: score for number, score in found if score > least}
     tied = [number for number, score in found if score == least]
-    if len(tied) > CHUNK:
+    if len(tied) > CHUNK_ENTRIES:
         tied = newest_of(journal, tied, count)
     scores |= dict.fromkeys(tied, least)
     times = times_of(journal, scores)
-    return sorted((Ranked(scores[each], times[each], each) for each in times), reverse=True)[:count]
+    return sorted((RankedHit(scores[each], times[each], each) for each in times), reverse=True)[
+        :count
+    ]
 
 
 def _rebuild(project: Project, journal: Database, progress: Progress) -> None:

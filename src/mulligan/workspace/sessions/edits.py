@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mulligan.clock import now_ns
-from mulligan.core.coverage import legible, raw, text
+from mulligan.core.coverage import decode_lossy, decode_path, encode_path
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.entries import FILE_EDIT, NewEntry
 from mulligan.core.times import rfc3339
@@ -20,18 +20,18 @@ from mulligan.journal import sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.turns import (
-    bring_into_view,
-    hidden,
-    keep_safe,
+    include_paths,
     observe,
+    on_disk_not_in_tree,
     open_turns,
+    take_safety_checkpoint,
 )
 from mulligan.workspace.restore.run import perform
-from mulligan.workspace.restore.target import Wish
+from mulligan.workspace.restore.target import RestoreTarget
 from mulligan.workspace.results.sessions import Edit
 from mulligan.workspace.results.sessions import Entry as Record
 from mulligan.workspace.sessions import entries as keeping
-from mulligan.workspace.snapshot.checkpoints import force
+from mulligan.workspace.snapshot.checkpoints import always_include
 from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.worktree.scan.read_path import entry_at
 
@@ -51,16 +51,16 @@ def start(workspace: Workspace, name: str, paths: tuple[bytes, ...]) -> Edit:
         if len(open_turns(workspace)) > 1:
             # Another agent is at work too: what it did up to now is not this one's.
             observe(workspace)
-        unseen = hidden(workspace, paths, last_seen(workspace))
-        bring_into_view(workspace, unseen)
-        if hidden(workspace, unseen, last_seen(workspace)):
+        unseen = on_disk_not_in_tree(workspace, paths, last_seen(workspace))
+        include_paths(workspace, unseen)
+        if on_disk_not_in_tree(workspace, unseen, last_seen(workspace)):
             # Nobody's turn is going on, and what they hold is in no checkpoint.
-            keep_safe(workspace, "Before an edit")
+            take_safety_checkpoint(workspace, "Before an edit")
         with Writer(workspace.store) as writer:
             found = [entry_at(workspace.project.root, path, writer) for path in paths]
             writer.commit()
         _enter(workspace, session, list(paths), found, is_open=True)
-    return Edit(session.id, tuple(text(path) for path in paths), tuple(map(_held, found)))
+    return Edit(session.id, tuple(decode_path(path) for path in paths), tuple(map(_held, found)))
 
 
 def finalize(workspace: Workspace, edit: Edit) -> list[Record]:
@@ -97,7 +97,7 @@ def finalize(workspace: Workspace, edit: Edit) -> list[Record]:
     return list(page.entries)
 
 
-def wrote(workspace: Workspace, session: SessionRow, paths: list[bytes]) -> None:
+def record_tool_write(workspace: Workspace, session: SessionRow, paths: list[bytes]) -> None:
     """A tool has written these files: they are kept from now on, and known to be its work."""
     with workspace.locked():
         with Writer(workspace.store) as writer:
@@ -115,7 +115,7 @@ def abort(workspace: Workspace, edit: Edit) -> tuple[str, ...]:
     }
     with workspace.locked():
         # What the tool made must be seen to be removed, wherever it lies.
-        force(workspace, [path for path, entry in wanted.items() if entry is None])
+        always_include(workspace, [path for path, entry in wanted.items() if entry is None])
         known = last_seen(workspace)
         wanted |= {
             above: None
@@ -126,7 +126,7 @@ def abort(workspace: Workspace, edit: Edit) -> tuple[str, ...]:
         }
         done = perform(
             workspace,
-            lambda now: Wish("abort_edit", None, wanted, {}, {}, session=session.id),
+            lambda now: RestoreTarget("abort_edit", None, wanted, {}, {}, session=session.id),
         )
         _enter(workspace, session, paths, [None] * len(paths), is_open=False)
     return (*done.restored, *done.deleted)
@@ -138,7 +138,7 @@ def _note(
     """The ledger; and what no checkpoint would look at by itself is looked at from now on."""
     known = last_seen(workspace)
     there = [path for path, entry in zip(paths, now, strict=True) if entry is not None]
-    force(
+    always_include(
         workspace,
         [path for path in there if known is None or not find(known, path, workspace.load)],
     )
@@ -168,7 +168,7 @@ def _record(
     workspace: Workspace, path: bytes, before: Entry | None, after: Entry | None
 ) -> NewEntry:
     operation = "create" if before is None else "delete" if after is None else "modify"
-    data: dict[str, object] = {"path": text(path), "operation": operation}
+    data: dict[str, object] = {"path": decode_path(path), "operation": operation}
     if before is not None:
         data["beforeHash"] = before.id.hex()
     if after is not None:
@@ -182,7 +182,7 @@ def _record(
                 old, new, old_name=b"a/" + path if before else b"/dev/null",
                 new_name=b"b/" + path if after else b"/dev/null",
             )  # fmt: skip
-            data |= {"diff": legible(shown), "additions": additions, "deletions": deletions}
+            data |= {"diff": decode_lossy(shown), "additions": additions, "deletions": deletions}
     return NewEntry(FILE_EDIT, "", data)
 
 
@@ -197,6 +197,6 @@ def _entry(workspace: Workspace, path: bytes, held: Held) -> Entry | None:
     name = path.rpartition(b"/")[2]
     content = bytes.fromhex(id)
     size = workspace.store.size(content)
-    if raw(kind) == FILE:
+    if encode_path(kind) == FILE:
         return file_entry(name, int(mode, 8), size, content)
     return link_entry(name, size, content)

@@ -253,7 +253,7 @@ def entry_result(session: SessionRow, row: EntryRow) -> Entry:
         checkpoint=row.checkpoint,
         plan_item=row.plan_item,
         is_compacted=row.is_compacted,
-        aside=row.aside,
+        off_path=row.off_path,
         label=row.label,
         branch=row.branch,
     )

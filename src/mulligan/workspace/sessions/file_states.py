@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mulligan.core import tree
-from mulligan.core.coverage import legible, text
+from mulligan.core.coverage import decode_lossy, decode_path
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.entries import (
     FILE_EDIT,
@@ -78,8 +78,8 @@ def file_diff(
             contents[0] or b"", contents[1] or b"", old_name=path, new_name=path
         )
     return FileDifference(
-        text(path), contents[0], contents[1], old.id.hex() if old else None,
-        new.id.hex() if new else None, legible(shown),
+        decode_path(path), contents[0], contents[1], old.id.hex() if old else None,
+        new.id.hex() if new else None, decode_lossy(shown),
     )  # fmt: skip
 
 

@@ -27,18 +27,18 @@ from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import Observation, observing
-from mulligan.workspace.attribution.turns import shortened, split
+from mulligan.workspace.attribution.turns import record_open_turns, shortened
 from mulligan.workspace.import_previews import check_preview
-from mulligan.workspace.restore.plan import Move
+from mulligan.workspace.restore.plan import RestorePlan
 from mulligan.workspace.restore.run import perform
-from mulligan.workspace.restore.target import Wish, to_checkpoint
+from mulligan.workspace.restore.target import RestoreTarget, to_checkpoint
 from mulligan.workspace.results.sessions import Navigation, Session
 from mulligan.workspace.sessions import sessions as keeping
 from mulligan.workspace.sessions.entries import appending
 from mulligan.workspace.sessions.file_states import beginning, state_at
 from mulligan.workspace.sessions.unrevert import append_unrevert_point
 from mulligan.workspace.snapshot.checkpoints import coverage, new_id
-from mulligan.workspace.snapshot.take import Look
+from mulligan.workspace.snapshot.take import Snapshot
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
@@ -72,7 +72,7 @@ def goto(
         if target.seq == owner.leaf and not (force and not skip_files):
             return done._replace(new_leaf=target.id, text=None)
         if not preview:
-            split(workspace)
+            record_open_turns(workspace)
             owner = sessions.resolve(workspace.journal, owner.id)
             old = _entry(workspace, owner, owner.leaf)
             done = done._replace(old_leaf=old.id if old else None)
@@ -121,7 +121,7 @@ def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | Non
                 # An imported one stays what it is, with its first message: a foreign word.
                 if start is not None and start.kind != IMPORTED:
                     # It began when the other one did, and knows that without it.
-                    began = Look(
+                    began = Snapshot(
                         start.tree, start.guarded, coverage(workspace, start), start.files,
                         start.bytes, start.coverage, start.max_file_size,
                     )  # fmt: skip
@@ -180,14 +180,14 @@ def _move_both(
     check_preview(workspace, goal, force=force, preview=preview, imported=owner.source is not None)
     made: dict[str, Any] = {}
 
-    def planned(db: apsw.Connection, now: Observation, move: Move) -> dict[str, Any]:
+    def planned(db: apsw.Connection, now: Observation, move: RestorePlan) -> dict[str, Any]:
         """In the transaction of the plan: the point to return to, and the summary."""
         append_unrevert_point(db, owner.number, now.seen.tree, move, new.id if new else None)
         leaf, summary = _summarized(db, owner, done, new, words)
         made.update(summary=summary)
         return {"leaf": leaf, "leaf_before": owner.leaf}
 
-    def wishing(now: Observation) -> Wish:
+    def wishing(now: Observation) -> RestoreTarget:
         wish = to_checkpoint(workspace, now.seen, goal, ())
         return wish._replace(kind="goto", session=owner.id)
 
@@ -238,7 +238,7 @@ def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> s
     way = [
         row
         for row in entries.on_path(workspace.journal, owner.number, owner.leaf, since=kept)
-        if not row.aside
+        if not row.off_path
     ]
     if not way:
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from mulligan.clock import now_ns
-from mulligan.core.coverage import words
+from mulligan.core.coverage import storable
 from mulligan.core.entries import STATUSES
 from mulligan.core.times import just_after
 from mulligan.errors import NotFound, UsageError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mulligan.workspace.results.sessions import Session, SessionPage
     from mulligan.workspace.workspace import Workspace
 
-PAGE = 50
+DEFAULT_PAGE_SESSIONS = 50
 SETTABLE = frozenset({
     "title", "agent", "model", "mode", "status", "memory", "auto_approve_commands",
     "auto_approve_sensitive_edits", "sensitive_file_patterns", "directory",
@@ -47,7 +47,7 @@ def create(
     with workspace.locked():
         if id is not None and sessions.by_id(workspace.journal, id) is not None:
             raise UsageError(f"There is a session {id} already.")
-        new = words(id) if id else taking.new_id()
+        new = storable(id) if id else taking.new_id()
         if not checkpoint:
             with workspace.journal.writing() as db:
                 number = _insert(db, new, given)
@@ -190,7 +190,7 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
         raise UsageError(f"A session's status is one of {', '.join(STATUSES)}.")
     for name in ("title", "agent", "memory", "model", "mode", "directory"):
         if name in given:
-            given[name] = words(str(given[name]))
+            given[name] = storable(str(given[name]))
     for name in ("auto_approve_commands", "auto_approve_sensitive_edits"):
         if not isinstance(given.get(name, False), bool | int):
             raise UsageError(f"A session's {name} is true or false.")

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.entries import UNREVERT_POINT, NewEntry
 from mulligan.workspace.sessions.entries import appending
 
 if TYPE_CHECKING:
-    from mulligan.workspace.restore.plan import Move
+    from mulligan.workspace.restore.plan import RestorePlan
 
 
 def append_unrevert_point(
-    db: apsw.Connection, session: int, tree: bytes, move: Move, leaf: str | None
+    db: apsw.Connection, session: int, tree: bytes, move: RestorePlan, leaf: str | None
 ) -> None:
     """Append the point inside the plan's transaction, so that no file changes before it is there.
 
@@ -24,8 +24,8 @@ def append_unrevert_point(
     data = {
         "preRollbackTreeHash": tree.hex(),
         "rolledBackToLeaf": leaf,
-        "restoredFiles": [text(change.path) for change in move.changes],
+        "restoredFiles": [decode_path(change.path) for change in move.changes],
     }
     appender = appending(db, session)
-    appender.append(NewEntry(UNREVERT_POINT, "", data, aside=True))
+    appender.append(NewEntry(UNREVERT_POINT, "", data, off_path=True))
     appender.finish()

@@ -10,7 +10,7 @@ import apsw
 
 from mulligan.clock import now_ns
 from mulligan.core import tree
-from mulligan.core.coverage import Coverage, text, words
+from mulligan.core.coverage import Coverage, decode_path, storable
 from mulligan.core.times import stamp_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
@@ -18,7 +18,7 @@ from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.imported import check_files_allowed
-from mulligan.workspace.snapshot.take import Look
+from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.worktree.fs.safe_paths import Directories, read_small
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def take(
     from mulligan.workspace.attribution.observation import observing
     from mulligan.workspace.results.files import Changes
 
-    message, include = words(message), tuple(include)
+    message, include = storable(message), tuple(include)
     with workspace.locked():
         owner = sessions.resolve(workspace.journal, session).id if session is not None else None
         if include:
-            from mulligan.workspace.attribution.turns import bring_into_view
+            from mulligan.workspace.attribution.turns import include_paths
 
-            bring_into_view(workspace, include)
+            include_paths(workspace, include)
         with observing(workspace) as now:
             now.commit()
             changes = Changes(added=now.seen.files)
@@ -66,7 +66,7 @@ def take(
 def add(
     db: apsw.Connection,
     before: CheckpointRow | None,
-    seen: Look,
+    seen: Snapshot,
     *,
     kind: str,
     message: str,
@@ -98,7 +98,9 @@ def new_id() -> str:
     return "".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH))
 
 
-def force(workspace: Workspace, include: Iterable[bytes], since: int | None = None) -> None:
+def always_include(
+    workspace: Workspace, include: Iterable[bytes], since: int | None = None
+) -> None:
     """From now on these paths are kept even where an ignore rule leaves them out.
 
     `since` is the position of the last checkpoint that knows nothing of them, if they may have
@@ -129,13 +131,15 @@ def read(workspace: Workspace, name: str, path: bytes) -> bytes:
         entry = tree.find(root, path, workspace.load) if path else None
         if entry is not None and entry.is_directory:
             raise NotFound(
-                f"{text(path)} is a folder in checkpoint {row.id}; `mulligan show {row.id[:8]}` "
+                f"{decode_path(path)} is a folder in checkpoint {row.id}; `mulligan show "
+                f"{row.id[:8]}` "
                 "lists its files."
             )
         if entry is not None:
             return workspace.store.get(entry.id)
     raise NotFound(
-        f"Checkpoint {row.id} has no file {text(path)}; paths count from the top of the project."
+        f"Checkpoint {row.id} has no file {decode_path(path)}; paths count from the top of the "
+        "project."
     )
 
 
@@ -157,7 +161,7 @@ def entry(workspace: Workspace, name: str, path: bytes) -> TreeEntry:
         found = tree.find(root, path, workspace.load) if path else None
         if found is not None and not (guarded and found.is_directory):
             return _shown(path, found, guarded)
-    raise NotFound(f"Checkpoint {row.id} has no {text(path)}.")
+    raise NotFound(f"Checkpoint {row.id} has no {decode_path(path)}.")
 
 
 def read_disk(workspace: Workspace, path: bytes) -> bytes:
@@ -170,7 +174,7 @@ def read_disk(workspace: Workspace, path: bytes) -> bytes:
             read_small(parent, name, workspace.limits.file_bytes) if parent is not None else None
         )
     if content is None or b".git" in path.split(b"/"):
-        raise NotFound(f"There is no ordinary file {text(path)} on the disk.")
+        raise NotFound(f"There is no ordinary file {decode_path(path)} on the disk.")
     return content
 
 
@@ -184,7 +188,12 @@ def _shown(path: bytes, entry: tree.Entry, guarded: bool) -> TreeEntry:
     from mulligan.workspace.results.files import TreeEntry
 
     return TreeEntry(
-        text(path), KINDS[entry.kind], f"{entry.mode:04o}", entry.size, entry.id.hex(), guarded
+        decode_path(path),
+        KINDS[entry.kind],
+        f"{entry.mode:04o}",
+        entry.size,
+        entry.id.hex(),
+        guarded,
     )
 
 

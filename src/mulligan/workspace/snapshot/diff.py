@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from mulligan.core import patches, tree
-from mulligan.core.coverage import Coverage, legible, text
+from mulligan.core.coverage import Coverage, decode_lossy, decode_path
 from mulligan.core.diff import compare as compare_lines
 from mulligan.core.diff import is_binary, split_lines
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
@@ -19,7 +19,7 @@ from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.writer import Writer
 from mulligan.workspace.results.files import Differences, FileChange, FolderChange, Status
 from mulligan.workspace.snapshot.checkpoints import coverage
-from mulligan.workspace.snapshot.take import Look, look, look_only
+from mulligan.workspace.snapshot.take import Snapshot, take_snapshot, take_unstored
 from mulligan.worktree.fs.safe_paths import Directories, is_file
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def status(workspace: Workspace) -> Status:
     return Status(row.id, tuple(rows), seen.coverage, guarded, tuple(folders))
 
 
-def guarded_changes(before: CheckpointRow, seen: Look, load: Load) -> tuple[str, ...]:
+def guarded_changes(before: CheckpointRow, seen: Snapshot, load: Load) -> tuple[str, ...]:
     """The guarded files of a checkpoint that are gone, or hold something else now."""
     return tuple(
-        text(path)
+        decode_path(path)
         for path, was, now in tree.differences(before.guarded, seen.guarded, load)
         if was is not None
         and not was.is_directory
@@ -54,7 +54,7 @@ def guarded_changes(before: CheckpointRow, seen: Look, load: Load) -> tuple[str,
     )
 
 
-def described(workspace: Workspace, before: bytes, seen: Look) -> tuple[FileChange, ...]:
+def described(workspace: Workspace, before: bytes, seen: Snapshot) -> tuple[FileChange, ...]:
     """Every file that differs between a tree and what was just seen, as `status` gives it."""
     found = _files(workspace.differences(before, seen.tree), seen.coverage, workspace)
     return tuple(_describe(change, workspace.store.get) for change in found)
@@ -94,7 +94,7 @@ def compare(
         if not paths or any(within(change.path, path) for path in paths)
     ]
     files = list(_apart(_files(found, covered, on_disk)))
-    workspace.store.expect({each.id for change in files for each in change[1:] if each})
+    workspace.store.prefetch({each.id for change in files for each in change[1:] if each})
     return Differences(
         old.id,
         new.id if new is not None else None,
@@ -136,17 +136,17 @@ def within(path: bytes, folder: bytes) -> bool:
     return not folder or path == folder or path.startswith(folder + b"/")
 
 
-def _present(workspace: Workspace) -> tuple[Look, Load, Read]:
+def _present(workspace: Workspace) -> tuple[Snapshot, Load, Read]:
     """A look at the disk. It stores what is new, if it can: the next checkpoint needs it anyway."""
     try:
         with workspace.locked(wait=0.2):
             with Writer(workspace.store) as writer:
-                seen = look(workspace, writer)
+                seen = take_snapshot(workspace, writer)
                 writer.commit()
             workspace.save_cache()
         return seen, workspace.load, workspace.store.get
     except (Busy, OutOfSpace, NotWritable):
-        seen, kept = look_only(workspace)
+        seen, kept = take_unstored(workspace)
 
     def read(id: bytes) -> bytes:
         return kept[id] if id in kept else workspace.store.get(id)
@@ -176,7 +176,9 @@ def _check_named(workspace: Workspace, path: bytes, roots: tuple[bytes, ...], lo
     """A name that is nowhere is a mistake, and silence would hide it."""
     known = not path or any(tree.find(root, path, load) is not None for root in roots)
     if not known and not os.path.lexists(os.path.join(workspace.project.root, path)):
-        raise NotFound(f"There is no {text(path)}, neither on disk nor in the checkpoints named.")
+        raise NotFound(
+            f"There is no {decode_path(path)}, neither on disk nor in the checkpoints named."
+        )
 
 
 def _files(
@@ -211,13 +213,15 @@ def _folders(
         now = after if after is not None and after.is_directory else None
         if was is not None and now is not None:
             if was.mode != now.mode:
-                yield FolderChange(text(path), "modified", f"{was.mode:04o}", f"{now.mode:04o}")
+                yield FolderChange(
+                    decode_path(path), "modified", f"{was.mode:04o}", f"{now.mode:04o}"
+                )
         elif now is not None and now.id == tree.EMPTY_ID:
-            yield FolderChange(text(path), "added", None, f"{now.mode:04o}")
+            yield FolderChange(decode_path(path), "added", None, f"{now.mode:04o}")
         elif was is not None and was.id == tree.EMPTY_ID:
             still = on_disk is not None and os.path.isdir(os.path.join(on_disk.project.root, path))
             if not (still and after is None) and not covered.reason_for(path):
-                yield FolderChange(text(path), "deleted", f"{was.mode:04o}")
+                yield FolderChange(decode_path(path), "deleted", f"{was.mode:04o}")
 
 
 def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[FileChange]:
@@ -309,15 +313,17 @@ def _describe(
             additions, deletions = len(split_lines(new)), len(split_lines(old))
     what = b"Large" if too_large else b"Binary"
     return FileChange(
-        path=text(path),
+        path=decode_path(path),
         status=state,
         additions=additions,
         deletions=deletions,
-        diff=legible(shown) if shown else None,
-        base_content=legible(old) if before is not None and not (binary or too_large) else None,
+        diff=decode_lossy(shown) if shown else None,
+        base_content=decode_lossy(old)
+        if before is not None and not (binary or too_large)
+        else None,
         is_binary=binary,
         is_too_large=too_large,
-        old_path=text(old_path) if old_path is not None else None,
+        old_path=decode_path(old_path) if old_path is not None else None,
         old_mode=_mode(before),
         new_mode=_mode(after),
         patch=patches.patch(change, old_path, shown, what=what) if whole else b"",

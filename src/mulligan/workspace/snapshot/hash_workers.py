@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 from mulligan.store.packing import Packer
 from mulligan.store.packs import Framed, frame_head
 from mulligan.worktree.scan.fork import child, has_ended
-from mulligan.worktree.scan.reader import UNKNOWN, Answer, Contents, Job
-from mulligan.worktree.scan.stat_cache import Node, Seen
+from mulligan.worktree.scan.reader import UNKNOWN, FileReader, ReadJob, ReadResult
+from mulligan.worktree.scan.stat_cache import FileStat, Node
 
 if TYPE_CHECKING:
     from mulligan.store.writer import Writer
@@ -41,18 +41,18 @@ BEGIN = (
     "import sys; sys.path[:] = {path!r}; "
     "from mulligan.workspace.snapshot.hash_workers import lend; lend()"
 )
-AHEAD = 6  # batches that one of them has before it
-PART = 2 << 20  # bytes of records from which on it does not wait for the end of a batch
-PIPE = 1 << 20
-LONG = 10_000  # milliseconds without a word
+QUEUE_DEPTH = 6  # batches that one of them has before it
+MIN_REPLY_BYTES = 2 << 20  # bytes of records from which on it does not wait for the end of a batch
+PIPE_BYTES = 1 << 20
+REPLY_TIMEOUT_MS = 10_000  # milliseconds without a word
 
 
-class Hand:
+class Worker:
     """One of the processes: what it has before it, and what it has not been told yet."""
 
     def __init__(self, pid: int, ask: int, answer: int) -> None:
         self.pid = pid
-        self.batches: deque[Sequence[Job]] = deque()
+        self.batches: deque[Sequence[ReadJob]] = deque()
         self.ask = ask
         self.answer = answer
         self._unsaid = b""
@@ -73,14 +73,14 @@ class Hand:
             self._unsaid = self._unsaid[os.write(self.ask, self._unsaid) :]
 
 
-class Hands:
+class HashWorkers:
     """The processes that work for one look. For one thread."""
 
     def __init__(self, writer: Writer, root: bytes, *, limit: int) -> None:
         self._writer = writer
         self._task = (root, limit)
-        self._hands: list[Hand] = []
-        self._left: list[Answer] = []
+        self._hands: list[Worker] = []
+        self._left: list[ReadResult] = []
         self._ends = ExitStack()
 
     @property
@@ -93,15 +93,15 @@ class Hands:
     def begin(self, count: int) -> None:
         self._have(count, self._begin_one)
 
-    def give(self, batch: Sequence[Job]) -> bool:
+    def submit(self, batch: Sequence[ReadJob]) -> bool:
         hand = min(self._hands, key=_load, default=None)
-        if hand is None or _load(hand) >= AHEAD:
+        if hand is None or _load(hand) >= QUEUE_DEPTH:
             return False
         hand.batches.append(batch)
         hand.say([(job.directory, job.name) for job in batch])
         return True
 
-    def take(self, *, wait: bool) -> list[Answer]:
+    def poll(self, *, wait: bool) -> list[ReadResult]:
         busy = {hand.answer: hand for hand in self._hands if hand.batches}
         deaf = {hand.ask: hand for hand in busy.values() if hand.has_more_to_hear}
         if busy and not self._left:
@@ -110,7 +110,7 @@ class Hands:
                 poll.register(fd, select.POLLIN)
             for fd in deaf:
                 poll.register(fd, select.POLLOUT)
-            for fd, _event in poll.poll(LONG if wait else 0):
+            for fd, _event in poll.poll(REPLY_TIMEOUT_MS if wait else 0):
                 if fd in deaf:
                     deaf[fd].go_on()
                 else:
@@ -127,7 +127,7 @@ class Hands:
         self._hands.clear()
         self._ends.close()
 
-    def _have(self, count: int, make: Callable[[], Hand | None]) -> None:
+    def _have(self, count: int, make: Callable[[], Worker | None]) -> None:
         try:
             for _ in range(count):
                 hand = make()
@@ -138,7 +138,7 @@ class Hands:
             # What there is of descriptors is needed for looking.
             self.close()
 
-    def _take_from(self, hand: Hand) -> None:
+    def _take_from(self, hand: Worker) -> None:
         try:
             (seen, listed), records = _receive(hand.answer)
         except (OSError, EOFError, ValueError):
@@ -148,21 +148,21 @@ class Hands:
         batch = hand.batches.popleft()
         if len(seen) < len(batch):
             hand.batches.appendleft(batch[len(seen) :])
-        self._left += map(Answer, batch, seen, repeat(None))
+        self._left += map(ReadResult, batch, seen, repeat(None))
 
-    def _lose(self, hand: Hand) -> None:
+    def _lose(self, hand: Worker) -> None:
         """It is no more; what it had before it is still to be read."""
         self._hands.remove(hand)
-        self._left += [Answer(job, None, None) for batch in hand.batches for job in batch]
+        self._left += [ReadResult(job, None, None) for batch in hand.batches for job in batch]
 
-    def _fork_one(self) -> Hand | None:
+    def _fork_one(self) -> Worker | None:
         with self._line() as line:
             question, ask, answer, reply = line
-            work = partial(lend, question, reply)
+            work = partial(worker_main, question, reply)
             pid = self._ends.enter_context(child(work, {question, reply}))
-        return Hand(pid, ask, answer) if pid is not None else None
+        return Worker(pid, ask, answer) if pid is not None else None
 
-    def _begin_one(self) -> Hand:
+    def _begin_one(self) -> Worker:
         import subprocess
 
         if not os.path.basename(sys.executable or "").startswith("python"):
@@ -179,7 +179,7 @@ class Hands:
             )
             self._ends.callback(process.wait)
             self._ends.callback(process.kill)
-        return Hand(process.pid, ask, answer)
+        return Worker(process.pid, ask, answer)
 
     @contextmanager
     def _line(self) -> Iterator[tuple[int, int, int, int]]:
@@ -196,7 +196,7 @@ class Hands:
             os.close(reply)
 
 
-def lend(question: int = 0, reply: int = 1) -> None:
+def worker_main(question: int = 0, reply: int = 1) -> None:
     """The other end: reads what it is told to, until nobody is there any more."""
     try:
         (root, limit), _nothing = _receive(question)
@@ -211,11 +211,11 @@ def _read(root: bytes, limit: int, asked: Iterable[tuple[bytes, bytes]], reply: 
     """Reads files, and says what they are: of many bytes in several parts."""
     sink = _Packed()
     node = Node()
-    seen: list[Seen | None] = []
-    jobs = [Job(directory, name, node, UNKNOWN, None, False) for directory, name in asked]
-    for found in Contents(root, sink, limit=limit).read_here(jobs):
+    seen: list[FileStat | None] = []
+    jobs = [ReadJob(directory, name, node, UNKNOWN, None, False) for directory, name in asked]
+    for found in FileReader(root, sink, limit=limit).read_here(jobs):
         seen.append(found.seen)
-        if sink.bytes >= PART:
+        if sink.bytes >= MIN_REPLY_BYTES:
             _send(reply, (seen, sink.listed), sink.records)
             seen, sink.bytes = [], 0
             sink.listed.clear()
@@ -250,7 +250,7 @@ class _Packed:
         raise OSError("It is large: it is to be cut up by whoever asked.")
 
 
-def _load(hand: Hand) -> int:
+def _load(hand: Worker) -> int:
     return len(hand.batches)
 
 
@@ -259,7 +259,7 @@ def _widen(pipe: int) -> None:
     import fcntl
 
     with suppress(OSError, AttributeError):
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _framed(message: Any, records: Sequence[bytes] = ()) -> bytes:

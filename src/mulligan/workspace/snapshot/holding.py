@@ -20,9 +20,9 @@ from mulligan.worktree.ignore.scope import Reason
 
 if TYPE_CHECKING:
     from mulligan.store.writer import Writer
-    from mulligan.workspace.snapshot.take import Look
+    from mulligan.workspace.snapshot.take import Snapshot
     from mulligan.workspace.workspace import Workspace
-    from mulligan.worktree.scan.stat_cache import Cache, Node
+    from mulligan.worktree.scan.stat_cache import Node, StatCache
 
 Id = bytes
 
@@ -35,7 +35,7 @@ class Held(NamedTuple):
     max_file_size: int = 0
 
 
-def what_to_hold(workspace: Workspace, cache: Cache) -> Held:
+def what_to_hold(workspace: Workspace, cache: StatCache) -> Held:
     """What must stay in scope; the cache forgets held paths when other reasons hold than before."""
     live = views.live(workspace.journal)
     open_turns = [number for number, view in live.items() if view.base is not None]
@@ -51,12 +51,14 @@ def what_to_hold(workspace: Workspace, cache: Cache) -> Held:
     if cache.held_by != reasons:
         cache.held, cache.held_by = frozenset(), reasons
         if cache.root is not None:
-            cache.root.touched = True
+            cache.root.unsaved = True
     limit = checkpoints.size_limit_of_turns(workspace.journal, open_turns)
     return Held(found, bool(open_turns), limit)
 
 
-def hold_more(workspace: Workspace, cache: Cache, writer: Writer, held: Held, seen: Look) -> bool:
+def hold_more(
+    workspace: Workspace, cache: StatCache, writer: Writer, held: Held, seen: Snapshot
+) -> bool:
     """Adds to the held paths what the rules left out of a scan; `True` if there is more now."""
     missing: set[bytes] = set()
     for tree in held.trees:
@@ -107,7 +109,7 @@ def _reason(root: Node, path: bytes) -> int:
     for name in path.split(b"/"):
         if node is None:
             break
-        if name in node.left:
-            return node.left[name][0]
+        if name in node.excluded:
+            return node.excluded[name][0]
         node = node.dirs.get(name)
     return Reason.IN_SCOPE

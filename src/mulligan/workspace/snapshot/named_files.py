@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.clock import now_ns
 from mulligan.core import coverage
-from mulligan.core.coverage import text, words
+from mulligan.core.coverage import decode_path, storable
 from mulligan.core.times import stamp_after
 from mulligan.core.tree import EMPTY, EMPTY_ID, IMPOSSIBLE, Entry, file_entry, parents
 from mulligan.errors import UsageError
@@ -74,7 +74,7 @@ def record(
         writer.put(covered.encode()),
         complete=False,
         kind=FILES,
-        message=words(message),
+        message=storable(message),
         created_at=stamp_after(last.created_at if last else None, now_ns()),
         files=len(held),
         bytes=sum(entry.size for entry in held.values()),
@@ -92,18 +92,20 @@ def _check(workspace: Workspace, files: Iterable[GivenFile]) -> None:
     for path, content, _mode in files:
         names = path.split(b"/")
         if not path or not IMPOSSIBLE.isdisjoint(names):
-            raise UsageError(f"{text(path) or 'The project itself'} cannot be a file of a project.")
+            raise UsageError(
+                f"{decode_path(path) or 'The project itself'} cannot be a file of a project."
+            )
         if max(map(len, names)) > LONGEST_NAME_BYTES:
             raise UsageError(f"A name in a path is longer than {LONGEST_NAME_BYTES} bytes.")
         if path in paths:
-            raise UsageError(f"{text(path)} is named twice.")
+            raise UsageError(f"{decode_path(path)} is named twice.")
         if content is not None and len(content) > workspace.limits.file_bytes:
-            raise UsageError(f"{text(path)} is larger than max_file_size allows.")
+            raise UsageError(f"{decode_path(path)} is larger than max_file_size allows.")
         paths.add(path)
     for path in paths:
         blocking = paths.intersection(parents(path))
         if blocking:
-            raise UsageError(f"{text(min(blocking))} cannot be a file and a folder.")
+            raise UsageError(f"{decode_path(min(blocking))} cannot be a file and a folder.")
 
 
 def _entry(workspace: Workspace, writer: Writer, file: GivenFile) -> Entry | None:

@@ -17,19 +17,19 @@ import apsw
 
 from mulligan.errors import MulliganError
 from mulligan.store.writer import Writer
-from mulligan.workspace.snapshot.take import look
+from mulligan.workspace.snapshot.take import take_snapshot
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
     from mulligan.worktree.watch.inotify import Watcher
 
-QUIET = 0.02  # seconds without events
-PAUSE = 1.0  # seconds after one that was of no use
-MOST_FILES = 512
-MOST_BYTES = 8 << 20
+QUIET_SECONDS = 0.02  # seconds without events
+PAUSE_SECONDS = 1.0  # seconds after one that was of no use
+MAX_PREFETCHED_FILES = 512
+MAX_PREFETCHED_BYTES = 8 << 20
 
 
-class Ahead:
+class Prefetcher:
     """A thread that looks ahead until it is closed. One for each workspace with a watcher."""
 
     def __init__(self, workspace: Workspace, watcher: Watcher) -> None:
@@ -40,7 +40,7 @@ class Ahead:
         self._thread = Thread(target=self._run, name="mulligan-ahead", daemon=True)
         self._thread.start()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """A verb has looked: what was read ahead until now was of use."""
         self._done.clear()
 
@@ -55,14 +55,14 @@ class Ahead:
             # As long as more come within a moment, somebody is just writing.
             waiting = -1
             while waiting != (waiting := self._watcher.queued()):
-                if self._is_stopped(QUIET):
+                if self._is_stopped(QUIET_SECONDS):
                     return
             try:
                 useful = waiting == 0 or self._look()
             except (MulliganError, OSError, apsw.Error):
                 # Whatever is wrong, the next verb meets it too, and says it to somebody.
                 useful = False
-            if not useful and self._is_stopped(PAUSE):
+            if not useful and self._is_stopped(PAUSE_SECONDS):
                 return
 
     def _look(self) -> bool:
@@ -74,13 +74,13 @@ class Ahead:
                 return False
             done = self._done | seen.paths
             with Writer(workspace.store) as writer:
-                look(workspace, writer, ahead=True)
+                take_snapshot(workspace, writer, ahead=True)
                 writer.commit()
             self._done = done
             return True
 
     def _is_little(self, paths: frozenset[bytes]) -> bool:
-        if len(paths) > MOST_FILES:
+        if len(paths) > MAX_PREFETCHED_FILES:
             return False
         size = 0
         for path in paths:
@@ -88,7 +88,7 @@ class Ahead:
                 size += os.lstat(os.path.join(self._workspace.project.root, path)).st_size
             except OSError:
                 continue
-        return size <= MOST_BYTES
+        return size <= MAX_PREFETCHED_BYTES
 
     def _events_wait(self) -> bool:
         """Waits for events; `False` when it is to end."""

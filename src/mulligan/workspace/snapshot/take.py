@@ -20,11 +20,11 @@ from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan import stat_cache, tree_builder
 from mulligan.worktree.scan.read_path import entry_at
 from mulligan.worktree.scan.reader import Sink
-from mulligan.worktree.scan.scanner import Scan
-from mulligan.worktree.scan.stat_cache import Cache
+from mulligan.worktree.scan.scanner import Scanner
+from mulligan.worktree.scan.stat_cache import StatCache
 
 if TYPE_CHECKING:
-    from mulligan.workspace.snapshot.hash_workers import Hands
+    from mulligan.workspace.snapshot.hash_workers import HashWorkers
     from mulligan.workspace.workspace import Workspace
     from mulligan.worktree.scan.classify import Limits
     from mulligan.worktree.watch.inotify import Changes, Watcher
@@ -36,7 +36,7 @@ KEPT_BYTES = 2 << 20
 Id = bytes
 
 
-class Look(NamedTuple):
+class Snapshot(NamedTuple):
     """The project as it is now. `tree` and `guarded` are objects, and `covered` is the one that
     holds the coverage; `files` and `bytes` are totals."""
 
@@ -49,26 +49,26 @@ class Look(NamedTuple):
     max_file_size: int = 0
 
 
-def look(
+def take_snapshot(
     workspace: Workspace, writer: Writer, also: Iterable[bytes] = (), *, ahead: bool = False
-) -> Look:
+) -> Snapshot:
     """Looks, and stores every content that is new. The caller holds the lock and commits.
 
     `also` are paths to take in this once, wherever they lie. `ahead` of any verb, it takes no
     news from those who wait for some.
     """
     if not ahead and workspace.ahead is not None:
-        workspace.ahead.begin_anew()
+        workspace.ahead.restart()
     # Until it is committed, the cache names contents that may never be stored.
-    writer.believed_by(workspace.drop_cache)
+    writer.on_rollback(workspace.drop_cache)
     try:
         cache = workspace.cache()
         _check_generation(workspace, cache)
         held = what_to_hold(workspace, cache)
         with workspace.watching() as watcher:
-            seen = _look(workspace, cache, writer, watcher, held, also, ahead=ahead)
+            seen = _scan(workspace, cache, writer, watcher, held, also, ahead=ahead)
             if not ahead and hold_more(workspace, cache, writer, held, seen):
-                seen = _look(workspace, cache, writer, watcher, held, also)
+                seen = _scan(workspace, cache, writer, watcher, held, also)
             if watcher is not None and watcher.broken:
                 # A folder may have been listed without being watched: nothing follows from this.
                 cache.token = None
@@ -79,19 +79,19 @@ def look(
         raise
 
 
-def look_only(workspace: Workspace) -> tuple[Look, dict[bytes, bytes]]:
+def take_unstored(workspace: Workspace) -> tuple[Snapshot, dict[bytes, bytes]]:
     """Looks without storing anything, for when another process holds the project.
 
     Gives also the trees and small contents that were seen and may not be in the store.
     """
     cache = stat_cache.load(workspace.project.path("index"), workspace.project.root)
     sink = _Memory()
-    return _look(workspace, cache, sink, None, what_to_hold(workspace, cache)), sink.kept
+    return _scan(workspace, cache, sink, None, what_to_hold(workspace, cache)), sink.kept
 
 
 def with_large_files(
-    workspace: Workspace, writer: Writer, seen: Look, paths: Iterable[bytes]
-) -> Look:
+    workspace: Workspace, writer: Writer, seen: Snapshot, paths: Iterable[bytes]
+) -> Snapshot:
     """The look, with those of the paths that only today's size limit leaves out.
 
     Up to the largest limit that a checkpoint was taken with.
@@ -110,23 +110,23 @@ def with_large_files(
     tree = trees.edit(seen.tree, found)
     covered = seen.coverage.without(found)
     files, size = trees.load(tree).totals
-    return Look(tree, seen.guarded, covered, files, size, writer.put(covered.encode()), most)
+    return Snapshot(tree, seen.guarded, covered, files, size, writer.put(covered.encode()), most)
 
 
-def forced_paths(workspace: Workspace) -> list[bytes]:
+def always_included(workspace: Workspace) -> list[bytes]:
     return [row[0] for row in workspace.journal.rows("SELECT path FROM forced ORDER BY path")]
 
 
-def _look(
+def _scan(
     workspace: Workspace,
-    cache: Cache,
+    cache: StatCache,
     sink: Sink,
     watcher: Watcher | RemoteWatcher | None,
     held: Held,
     also: Iterable[bytes] = (),
     *,
     ahead: bool = False,
-) -> Look:
+) -> Snapshot:
     check_files_allowed(workspace)
     project = workspace.project
     settings, _origins, accepted, passed_over = workspace.rule_files
@@ -136,13 +136,13 @@ def _look(
         # What is kept depends on the settings: with other settings, nothing seen still holds.
         cache.root = None
         cache.limits = tuple(limits)
-    scan = Scan(
+    scan = Scanner(
         project.root,
         cache,
         sink,
         limits=limits,
         accepted=accepted,
-        forced=(*forced_paths(workspace), *cache.held, *also),
+        forced=(*always_included(workspace), *cache.held, *also),
         hidden=_hidden(workspace),
         watch=watcher,
         progress=lambda files, size: workspace.progress("reading", files, None),
@@ -151,12 +151,12 @@ def _look(
     asked = watcher.since if watcher is not None else None
     if ahead and workspace.watcher is not None:
         asked = workspace.watcher.peek
-    if not _look_at_changes(scan, cache, asked):
+    if not _scan_changes(scan, cache, asked):
         token = asked(None).token if asked is not None else None
         if watcher is not None and cache.root is not None:
             # In one go: asking another process for each folder would take a round trip each.
             watcher.add_many([path for path, _node in cache.root.walk()])
-        scan.full()
+        scan.scan_all()
         cache.token = token
         cache.full_at = now_s()
     root = cache.root
@@ -165,14 +165,14 @@ def _look(
     def save(data: bytes, old: bytes | None, made: Tree) -> bytes:
         if old is not None:
             # It will be written as a difference from the old one, which is mostly at hand.
-            workspace.keep_at_hand(old)
+            workspace.seed_base(old)
         id = sink.put(data, base=old)
         # It is about to be compared with the one that it replaces, and will be replaced itself.
-        workspace.remember(id, made)
-        workspace.store.keep(id, data)
+        workspace.cache_tree(id, made)
+        workspace.store.cache_content(id, data)
         return id
 
-    workspace.expect(tree_builder.replaced(root))
+    workspace.prefetch_trees(tree_builder.replaced(root))
     made = tree_builder.build(root, workspace.load, save, limits.guard_total)
     if (
         scan.coverage_changed
@@ -186,7 +186,7 @@ def _look(
         cache.covered = None
     if cache.covered is None:
         cache.covered = sink.put(cache.coverage.encode())
-    return Look(
+    return Snapshot(
         made.tree, made.guarded, cache.coverage, made.files, made.bytes, cache.covered,
         limits.file_bytes,
     )  # fmt: skip
@@ -196,19 +196,19 @@ def _tells_of_settings(coverage: Coverage) -> bool:
     return any(each.path == PROJECT_FILE for each in coverage.passed_over)
 
 
-def _hands(workspace: Workspace, writer: Writer, limits: Limits) -> Callable[[], Hands]:
+def _hands(workspace: Workspace, writer: Writer, limits: Limits) -> Callable[[], HashWorkers]:
     """Whom to call when there is much to read."""
 
-    def call() -> Hands:
-        from mulligan.workspace.snapshot.hash_workers import Hands
+    def call() -> HashWorkers:
+        from mulligan.workspace.snapshot.hash_workers import HashWorkers
 
-        return Hands(writer, workspace.project.root, limit=limits.file_bytes)
+        return HashWorkers(writer, workspace.project.root, limit=limits.file_bytes)
 
     return call
 
 
-def _look_at_changes(
-    scan: Scan, cache: Cache, asked: Callable[[str | None], Changes] | None
+def _scan_changes(
+    scan: Scanner, cache: StatCache, asked: Callable[[str | None], Changes] | None
 ) -> bool:
     """Looks only where the watcher saw something, if that can be trusted to be all."""
     if asked is None or cache.token is None:
@@ -217,15 +217,15 @@ def _look_at_changes(
     if not 0 <= now_s() - cache.full_at <= FULL_EVERY_SECONDS:
         return False
     seen = asked(cache.token)
-    if seen.lost or not scan.at(seen.paths):
+    if seen.lost or not scan.scan_paths(seen.paths):
         return False
     cache.token = seen.token
     return True
 
 
-def _check_generation(workspace: Workspace, cache: Cache) -> None:
+def _check_generation(workspace: Workspace, cache: StatCache) -> None:
     """After a garbage collection the cache may name objects that are gone: it forgets those."""
-    generation = workspace.store.index.glance().generation
+    generation = workspace.store.index.summary().generation
     if cache.generation == generation:
         return
     if cache.root is not None and cache.generation >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.errors import UsageError
 from mulligan.journal import checkpoints as journal
 from mulligan.workspace.results.files import Checkpoint
@@ -37,7 +37,7 @@ class Watching:
             return []
         seen = self._watcher.peek(self._token)
         self._token = seen.token
-        return sorted(text(path) for path in seen.paths)
+        return sorted(decode_path(path) for path in seen.paths)
 
     def close(self) -> None:
         self._server.close()

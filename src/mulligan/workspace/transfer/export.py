@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mulligan.core import tree
-from mulligan.core.coverage import legible, text, usable
+from mulligan.core.coverage import decode_lossy, decode_path, usable
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.tree import EMPTY_ID
 from mulligan.errors import MissingObject, MulliganError, NotFound, UsageError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
 FORMATS = ("jsonl", "markdown", "html")
-PAGE = 1000
+PAGE_ENTRIES = 1000
 TOO_LARGE = 1 << 20
 MADE_FOR = "mulligan.session"
 """Names the session in the configuration of a repository that was made for its export."""
@@ -108,8 +108,8 @@ def export_git(
         len(history.commits),
         _git(git_dir, "rev-parse", f"refs/heads/{active}").strip(),
         tuple(branches),
-        tuple(map(text, left_out.empty_folders)),
-        tuple(map(text, left_out.refused)),
+        tuple(map(decode_path, left_out.empty_folders)),
+        tuple(map(decode_path, left_out.refused)),
     )
 
 
@@ -120,7 +120,7 @@ def _story(workspace: Workspace, row: SessionRow) -> Story:
     for entry in _all(workspace, row):
         if entry.seq not in taken:
             by_branch.setdefault(entry.branch, []).append(entry)
-    others = [Stretch(each, each[0].aside) for each in by_branch.values()]
+    others = [Stretch(each, each[0].off_path) for each in by_branch.values()]
 
     def changes_of(entry: ExportedEntry) -> list[FileChange]:
         return _changes(workspace, entry)
@@ -133,10 +133,10 @@ def _all(workspace: Workspace, row: SessionRow) -> Iterator[Entry]:
     since = 0
     while True:
         found = entries.page(
-            workspace.journal, row.number, since=since, limit=PAGE, include_compacted=True
+            workspace.journal, row.number, since=since, limit=PAGE_ENTRIES, include_compacted=True
         )
         yield from (entry_result(row, each) for each in found)
-        if len(found) < PAGE:
+        if len(found) < PAGE_ENTRIES:
             return
         since = found[-1].seq
 
@@ -165,17 +165,17 @@ def _described(
     held = [None if each is None or each.is_directory else each for each in (old, new)]
     status = "created" if held[0] is None else "deleted" if held[1] is None else "modified"
     if any(each is not None and each.size > TOO_LARGE for each in held):
-        return FileChange(text(path), status)
+        return FileChange(decode_path(path), status)
     was, now = (b"" if each is None else workspace.store.get(each.id) for each in held)
     if is_binary(was) or is_binary(now):
-        return FileChange(text(path), status)
+        return FileChange(decode_path(path), status)
     diff, additions, deletions = compare(
         was,
         now,
         old_name=b"a/" + path if held[0] is not None else b"/dev/null",
         new_name=b"b/" + path if held[1] is not None else b"/dev/null",
     )
-    return FileChange(text(path), status, additions, deletions, legible(diff) or None)
+    return FileChange(decode_path(path), status, additions, deletions, decode_lossy(diff) or None)
 
 
 def _check_prefix(prefix: str) -> None:

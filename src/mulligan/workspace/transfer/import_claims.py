@@ -16,7 +16,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
 
-from mulligan.core.coverage import text, usable, words
+from mulligan.core.coverage import decode_path, storable, usable
 from mulligan.errors import UsageError
 from mulligan.importers.records import Importer, Session, Source
 from mulligan.journal import sessions
@@ -30,7 +30,7 @@ OWN = "mulligan"
 ID_MAX_CHARACTERS = 255
 
 
-class Place(NamedTuple):
+class ImportDestination(NamedTuple):
     """The project that a session goes to, and what it is told about its directory."""
 
     project: Project
@@ -57,7 +57,7 @@ class Claims:
         folder = self._environment.pop("PWD", "")
         self._folder = os.path.realpath(folder) if folder and not named else None
 
-    def place(self, source: Source, record: Session) -> Place:
+    def place(self, source: Source, record: Session) -> ImportDestination:
         """Decide which project a session of a log belongs to."""
         claimed = _folder_of(record)
         directory = claimed or os.path.dirname(os.path.abspath(source.path))
@@ -70,17 +70,19 @@ class Claims:
                     f"Session {record.id} says that it is about {record.directory!a}, which is no "
                     f"path of a folder; it is kept under {directory}."
                 )
-            return Place(project_of_log(directory, self._home), known, problem)
+            return ImportDestination(project_of_log(directory, self._home), known, problem)
         problem = (
             f"Session {record.id} says that it is about {record.directory}; the log lies in "
             f"{around}, and is taken as a session of that."
         )
-        return Place(project_of_log(around, self._home), record._replace(directory=around), problem)
+        return ImportDestination(
+            project_of_log(around, self._home), record._replace(directory=around), problem
+        )
 
     def session_id(self, journal: Database, source: Source, record: Session) -> str:
         """Decide which id a session of a log gets: its own, or one that follows from it."""
         seed = f"{self._reader.agent}\0{source.path}\0{record.id}"
-        other = sha256(words(seed).encode()).hexdigest()[:16]
+        other = sha256(storable(seed).encode()).hexdigest()[:16]
         if sessions.by_id(journal, other) is not None:
             return other
         row = sessions.by_id(journal, record.id)
@@ -89,7 +91,7 @@ class Claims:
         return record.id if self._continues(row, source) else other
 
     def _continues(self, row: SessionRow, source: Source) -> bool:
-        agent, path = self._reader.agent, words(source.path)
+        agent, path = self._reader.agent, storable(source.path)
         if agent not in (row.agent, OWN):
             return False
         if row.source is None:
@@ -102,7 +104,7 @@ class Claims:
         """The folder that a log came with, if it came with one."""
         holder = holder_of_log(source.path, self._home)
         if holder is not None:
-            return text(holder)
+            return decode_path(holder)
         if self._folder is not None and _is_in(source.path, self._folder):
             return self._folder
         return None

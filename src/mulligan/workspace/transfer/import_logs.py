@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mulligan.core.coverage import text, usable
+from mulligan.core.coverage import decode_path, usable
 from mulligan.errors import MulliganError, NotFound
 from mulligan.importers.records import (
     Content,
@@ -50,7 +50,7 @@ IMPORTERS = {
     "mulligan": "mulligan_jsonl",
 }
 OWN_FOLDERS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR")
-BATCH = 2000
+BATCH_RECORDS = 2000
 NO_SESSION = "an entry came before any session"
 SEEN = (
     """
@@ -65,7 +65,7 @@ SEEN = (
 )
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """What an import did. `problems` names every line that could not be taken.
 
     `checkpoints` were made of what the logs kept of files.
@@ -103,7 +103,7 @@ def import_logs(
     environment: Mapping[str, str] | None = None,
     again: bool = False,
     progress: Progress | None = None,
-) -> Imported:
+) -> ImportResult:
     """Imports an agent's logs: those named, else all that the user has.
 
     A log that looks as it did when it was last read is passed over, unless `again`.
@@ -135,7 +135,7 @@ def import_logs(
     finally:
         work.close()
         seen.close()
-    return Imported(
+    return ImportResult(
         reader.agent,
         len(sources),
         unchanged,
@@ -168,7 +168,7 @@ def follow(
     paths: tuple[str, ...] = (),
     environment: Mapping[str, str] | None = None,
     every: float = 1.0,
-    told: Callable[[Imported], bool],
+    told: Callable[[ImportResult], bool],
 ) -> None:
     """Imports again and again what has changed, until `told` says that it is enough."""
     while told(import_logs(home, agent, paths=paths, environment=environment)):
@@ -231,7 +231,7 @@ class _Work:
                     self._take_snapshot(target, record, content)
                 else:
                     batch.append(record)
-                    if len(batch) >= BATCH:
+                    if len(batch) >= BATCH_RECORDS:
                         self._flush(target, batch)
                         # A long log can be given up in the middle: the next import goes on there.
                         self.tell()
@@ -250,7 +250,7 @@ class _Work:
         id = target.project.id
         refused = refuse_as_project(target.project.root)
         if refused is not None and is_imported(target.project):
-            reason = f"No files are taken for {text(target.project.root)}: {refused}."
+            reason = f"No files are taken for {decode_path(target.project.root)}: {refused}."
             self.problems.append(Problem(record.place, 0, reason))
             return
         if id not in self._snapshots:
@@ -280,7 +280,7 @@ class _Work:
         journal = self._journals.get(project.id)
         if journal is None:
             journal = self._journals[project.id] = _open(project)
-        self.roots.add(text(project.root))
+        self.roots.add(decode_path(project.root))
         if self._claims is not None:
             id = self._claims.session_id(journal, source, record)
             if id != record.id:

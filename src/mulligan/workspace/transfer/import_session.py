@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from mulligan.clock import now_ns
-from mulligan.core.coverage import text
+from mulligan.core.coverage import decode_path
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
     ENDED,
@@ -95,9 +95,9 @@ class Target:
             if record.id is None or appender.find(record.id) is None:
                 self._append(db, appender, self._fitted(record))
                 self.entries += 1
-                if record.type == USER_INPUT and not self._row.title and not record.aside:
+                if record.type == USER_INPUT and not self._row.title and not record.off_path:
                     self._title(db, record.content)
-            elif record.type == TOOL_CALL and record.data and not record.aside:
+            elif record.type == TOOL_CALL and record.data and not record.off_path:
                 self._catch_up(db, record)
         elif isinstance(record, Ended):
             changed = append.end_call(
@@ -129,7 +129,7 @@ class Target:
         """
         if record.id is None or appender.find(record.id) is not None:
             return False
-        if record.type == USER_INPUT and not record.aside:
+        if record.type == USER_INPUT and not record.off_path:
             same = self._prompts(db).get(clean(record.content).strip())
             if same:
                 self._names[record.id] = same.pop(0)
@@ -213,19 +213,19 @@ class Target:
 
         Only a message that goes on from further back is a fork.
         """
-        if entry.aside or appender.leaf is None or entry.parent == LEAF:
+        if entry.off_path or appender.leaf is None or entry.parent == LEAF:
             return entry
         if entry.parent is None:
             return entry._replace(parent=LEAF)
         place = appender.find(entry.parent)
-        if place is None or place.aside or place.seq == appender.leaf.seq:
+        if place is None or place.off_path or place.seq == appender.leaf.seq:
             return entry
         since = [USER_INPUT]
         if entry.type == USER_INPUT:
             since += [ASSISTANT_OUTPUT, TOOL_CALL]
         marks = ", ".join("?" * len(since))
         went_on = db.execute(
-            "SELECT 1 FROM entries WHERE session = ? AND seq > ? AND NOT aside "
+            "SELECT 1 FROM entries WHERE session = ? AND seq > ? AND NOT off_path "
             f"AND type IN ({marks}) LIMIT 1",
             (self._row.number, place.seq, *since),
         ).fetchone()
@@ -335,7 +335,7 @@ class Target:
         return entry._replace(data=data)
 
     def _path(self, path: str) -> str:
-        root = text(self.project.root)
+        root = decode_path(self.project.root)
         base = self._row.directory or root
         full = os.path.normpath(os.path.join(base, path))
         start = root.rstrip("/") + "/"

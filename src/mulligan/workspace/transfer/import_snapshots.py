@@ -30,7 +30,7 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.lock import locked
 from mulligan.workspace.project import Project
 from mulligan.worktree.scan.overrides import directories_above
-from mulligan.worktree.scan.reader import LARGE
+from mulligan.worktree.scan.reader import MIN_STREAMED_BYTES
 
 LONGEST_NAME = 255
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -80,7 +80,7 @@ class Snapshots:
                     writer.put(covered.encode()),
                     complete=covered.complete,
                     kind=IMPORTED,
-                    message=coverage.words(snapshot.message),
+                    message=coverage.storable(snapshot.message),
                     created_at=min(rfc3339(now_ns()), snapshot.created_at or "9999"),
                     files=totals[0],
                     bytes=totals[1],
@@ -149,7 +149,7 @@ def _inside(path: str) -> bytes:
     """A path as trees have it; raises `Untakeable` for one that cannot be in the project's."""
     if os.path.isabs(path):
         raise Untakeable("The path leads out of the project.")
-    found = coverage.raw(path)
+    found = coverage.encode_path(path)
     names = found.split(b"/")
     if not IMPOSSIBLE.isdisjoint(names) or b"\0" in found:
         raise Untakeable("A project has no file of this name.")
@@ -163,7 +163,7 @@ def _stored(writer: Writer, pieces: Iterator[bytes]) -> tuple[Id, int]:
     start = bytearray()
     for piece in pieces:
         start += piece
-        if len(start) >= LARGE:
+        if len(start) >= MIN_STREAMED_BYTES:
             return writer.put_stream(_reading(chain((bytes(start),), pieces)))
     return writer.put(bytes(start)), len(start)
 

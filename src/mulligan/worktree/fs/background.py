@@ -11,23 +11,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 
-WORKERS = min(4, os.cpu_count() or 1)
-SOON = 0.0005  # seconds
+READ_THREADS = min(4, os.cpu_count() or 1)
+POLL_SECONDS = 0.0005  # seconds
 BEGIN_TIMEOUT_S = 5.0
 
 
 @contextmanager
-def quick_turns() -> Iterator[None]:
+def short_switch_interval() -> Iterator[None]:
     """A thread that comes back from the system does not wait long until it can go on."""
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(SOON)
+    sys.setswitchinterval(POLL_SECONDS)
     try:
         yield
     finally:
         sys.setswitchinterval(interval)
 
 
-_starting: set[Beside] = set()
+_starting: set[BackgroundTask] = set()
 """Those whose thread was asked for and has not begun."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_starting.clear)
@@ -41,10 +41,10 @@ def _let_all_begin() -> None:
     """
     until = time.monotonic() + BEGIN_TIMEOUT_S
     while _starting and time.monotonic() < until:
-        time.sleep(SOON)
+        time.sleep(POLL_SECONDS)
 
 
-class Beside:
+class BackgroundTask:
     """Work that a thread does beside its caller, who must `wait` for it in the end.
 
     Nobody waits for the thread to begin: who does is often woken on its processor, and then gets

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 
-from mulligan.worktree.fs.background import Beside
+from mulligan.worktree.fs.background import BackgroundTask
 
-MOST = 256  # held open at a time, where a process may have so many and more
-PART = 8  # of all that it may have
+MAX_HELD_FILES = 256  # held open at a time, where a process may have so many and more
+MAX_SHARE_OF_FILE_LIMIT = 8  # of all that it may have
 AT_ONCE = 8
 
 
-_running: list[Beside] = []
+_running: list[BackgroundTask] = []
 if hasattr(os, "register_at_fork"):
     # No thread goes along into a child: there is nobody there to wait for.
     os.register_at_fork(after_in_child=_running.clear)
@@ -33,16 +33,20 @@ def finish() -> None:
         _running.pop().wait()
 
 
-class Freeing:
+class DeferredUnlink:
     """Deletes names; the files are let go in the background, the last of them at the end."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
         # How many descriptors it holds at a time.
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self.most = MOST if allowed < 0 else min(MOST, allowed // PART)
+        self.most = (
+            MAX_HELD_FILES
+            if allowed < 0
+            else min(MAX_HELD_FILES, allowed // MAX_SHARE_OF_FILE_LIMIT)
+        )
 
-    def __enter__(self) -> Freeing:
+    def __enter__(self) -> DeferredUnlink:
         return self
 
     def __exit__(
@@ -98,7 +102,7 @@ def _close(descriptors: list[int]) -> None:
         os.close(fd)
 
 
-def _started(work: Callable[[list[int]], None], descriptors: list[int]) -> Beside:
-    beside = Beside(partial(work, descriptors))
+def _started(work: Callable[[list[int]], None], descriptors: list[int]) -> BackgroundTask:
+    beside = BackgroundTask(partial(work, descriptors))
     beside.start()
     return beside

@@ -15,9 +15,11 @@ from mulligan.worktree.fs.openat2 import is_at_hand, open_beneath
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # What says nothing about a file: this process, or the whole system, has too much open.
-OUT_OF_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-PIECE = 1 << 20
-FEW = 16  # so many folders are reached sooner than the way to call the system otherwise is made
+RESOURCE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+READ_BYTES = 1 << 20
+MAX_OPEN_DIRECTORIES = (
+    16  # so many folders are reached sooner than the way to call the system otherwise is made
+)
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -52,7 +54,7 @@ class Directories:
         self.forget()
         self._count += 1
         fd = None
-        if b"/" in path and (self._count > FEW or is_at_hand()):
+        if b"/" in path and (self._count > MAX_OPEN_DIRECTORIES or is_at_hand()):
             fd = open_beneath(self._root, path, OPEN_DIRECTORY)
         if fd is None:
             fd = self._walk(path)
@@ -74,7 +76,7 @@ class Directories:
         try:
             return self.open(path)
         except OSError as problem:
-            if problem.errno in OUT_OF_MEANS:
+            if problem.errno in RESOURCE_ERRORS:
                 raise
             return None
 
@@ -83,7 +85,7 @@ class Directories:
             os.close(self._last[1])
             self._last = None
 
-    def glance(self, path: bytes) -> os.stat_result | None:
+    def lstat_unchecked(self, path: bytes) -> os.stat_result | None:
         """What seems to be at a path; `None` for nothing. Raises `OSError`.
 
         It may be behind a link: who finds nothing can rely on that, who finds something must know
@@ -118,7 +120,7 @@ class Directories:
 
 
 @contextmanager
-def opened(root: bytes) -> Iterator[int]:
+def open_root(root: bytes) -> Iterator[int]:
     """The project's root, open for a while; it alone may be a link."""
     fd = os.open(root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
     try:
@@ -135,7 +137,7 @@ def exists(parent: int, name: bytes) -> bool:
     return True
 
 
-def can_see(parent: int, name: bytes) -> bool:
+def exists_unchecked(parent: int, name: bytes) -> bool:
     """Whether a name is there, as far as we may know."""
     try:
         return exists(parent, name)
@@ -154,7 +156,7 @@ def status_of(parent: int, name: bytes) -> os.stat_result | None:
 def is_file(disk: Directories, path: bytes) -> bool:
     """Whether a file or link is on the disk at this path itself, not behind some link."""
     with suppress(OSError):
-        if disk.glance(path) is None:
+        if disk.lstat_unchecked(path) is None:
             return False
     directory, _slash, name = path.rpartition(b"/")
     parent = disk.open_if_there(directory)
@@ -172,7 +174,7 @@ def read_small(parent: int, name: bytes, limit: int = 1 << 26) -> bytes | None:
     try:
         fd = os.open(name, OPEN_FILE, dir_fd=parent)
     except OSError as problem:
-        if problem.errno in OUT_OF_MEANS:
+        if problem.errno in RESOURCE_ERRORS:
             raise
         return None
     try:
@@ -213,7 +215,7 @@ def count_files(parent: int, name: bytes, depth: int) -> int:
     return count
 
 
-def looks_like(
+def content_matches(
     parent: int, name: bytes, entry: Entry, status: os.stat_result | None = None
 ) -> bool:
     """Whether the disk holds this content under this name; read from the disk, not believed.
@@ -223,7 +225,7 @@ def looks_like(
     """
     try:
         status = status or os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if not may_be_like(status, entry):
+        if not could_match(status, entry):
             return False
         if entry.kind == DIRECTORY:
             return True
@@ -236,17 +238,17 @@ def looks_like(
         raise
 
 
-def surely_is(parent: int, name: bytes, entry: Entry) -> bool:
+def content_matches_or_false(parent: int, name: bytes, entry: Entry) -> bool:
     """`looks_like`, and what cannot be read is not what it should be, as far as we may say."""
     try:
-        return looks_like(parent, name, entry)
+        return content_matches(parent, name, entry)
     except OSError as problem:
-        if problem.errno in OUT_OF_MEANS:
+        if problem.errno in RESOURCE_ERRORS:
             raise
         return False
 
 
-def may_be_like(status: os.stat_result, entry: Entry) -> bool:
+def could_match(status: os.stat_result, entry: Entry) -> bool:
     """Whether what is there can be this content at all, to go by its kind and length."""
     if entry.kind == DIRECTORY:
         return stat.S_ISDIR(status.st_mode)
@@ -267,10 +269,10 @@ def digest_of(parent: int, name: bytes, size: int) -> bytes:
 def digest(fd: int, size: int) -> bytes:
     """The SHA-256 of what is left to read; `size` is how much that should be."""
     # Of a small file everything at once, and room for one byte more: none came, so it ended.
-    begin = os.read(fd, min(size + 1, PIECE))
-    if len(begin) == size < PIECE:
+    begin = os.read(fd, min(size + 1, READ_BYTES))
+    if len(begin) == size < READ_BYTES:
         return sha256(begin).digest()
     whole = sha256(begin)
-    while piece := os.read(fd, PIECE):
+    while piece := os.read(fd, READ_BYTES):
         whole.update(piece)
     return whole.digest()

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from mulligan.worktree.fs.background import Beside
-from mulligan.worktree.fs.safe_paths import OUT_OF_MEANS, Directories
+from mulligan.worktree.fs.background import BackgroundTask
+from mulligan.worktree.fs.safe_paths import RESOURCE_ERRORS, Directories
 
-FEW = 8
+MAX_SEPARATE_SYNCS = 8
 
 
 def sync_file_system(fd: int) -> bool:
@@ -32,7 +32,7 @@ def sync_folders(root: bytes, folders: Iterable[bytes]) -> None:
             try:
                 fd = directories.open(folder)
             except OSError as problem:
-                if problem.errno in OUT_OF_MEANS:
+                if problem.errno in RESOURCE_ERRORS:
                     raise
                 # One that is gone again took with it what was made durable in it.
                 continue
@@ -44,14 +44,14 @@ def sync_folders(root: bytes, folders: Iterable[bytes]) -> None:
                     raise
 
 
-class Syncing:
+class BackgroundSync:
     """File systems that are being synced, while their caller has other things to do."""
 
     def __init__(self, descriptors: Iterable[int]) -> None:
         """The descriptors must stay open until `wait` has returned."""
         self._descriptors = list(descriptors)
         self._is_done: list[bool] = []
-        self._work = Beside(self._sync)
+        self._work = BackgroundTask(self._sync)
         if self._descriptors:
             self._work.start()
 

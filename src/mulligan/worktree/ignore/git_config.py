@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from mulligan.worktree.fs.safe_paths import OUT_OF_MEANS
-from mulligan.worktree.ignore.stat_memo import consult
+from mulligan.worktree.fs.safe_paths import RESOURCE_ERRORS
+from mulligan.worktree.ignore.stat_memo import depends_on
 
 VARIABLES = (
     "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL",
@@ -243,9 +243,9 @@ def read(path: bytes, *, follow: bool = True, limit: int | None = None) -> bytes
     if not follow:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
-        descriptor = os.open(consult(path), flags)
+        descriptor = os.open(depends_on(path), flags)
     except (OSError, ValueError) as problem:
-        if isinstance(problem, OSError) and problem.errno in OUT_OF_MEANS:
+        if isinstance(problem, OSError) and problem.errno in RESOURCE_ERRORS:
             raise
         return None
     try:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from mulligan.worktree.ignore.git_config import VARIABLES, global_excludes, read, settings
-from mulligan.worktree.ignore.stat_memo import Remembered, consult
+from mulligan.worktree.ignore.stat_memo import StatMemo, depends_on
 
 _COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -46,7 +46,7 @@ def git_sources(root: bytes, environ: Mapping[str, str] = os.environ) -> GitSour
     return _found.get(question, lambda: _find(root, environ))
 
 
-_found = Remembered[GitSources]()
+_found = StatMemo[GitSources]()
 
 
 def _find(root: bytes, environ: Mapping[str, str]) -> GitSources:
@@ -77,7 +77,7 @@ def _without_links(path: bytes) -> bytes:
     """The path as it really is: each folder on it may become a link, or lead elsewhere."""
     above = path
     while above != os.path.dirname(above):
-        consult(above)
+        depends_on(above)
         above = os.path.dirname(above)
     return os.path.realpath(path)
 
@@ -90,7 +90,7 @@ def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
     """
     gitdir = os.path.join(path, b".git")
     try:
-        is_file = stat.S_ISREG(os.stat(consult(gitdir)).st_mode)
+        is_file = stat.S_ISREG(os.stat(depends_on(gitdir)).st_mode)
     except (OSError, ValueError):
         return None
     if is_file:
@@ -104,9 +104,9 @@ def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
         commondir = os.path.normpath(os.path.join(gitdir, common.rstrip(b"\r\n")))
     # What git itself asks for: a folder that merely has the name is not a repository.
     if (
-        os.path.lexists(consult(os.path.join(gitdir, b"HEAD")))
-        and os.path.isdir(consult(os.path.join(commondir, b"objects")))
-        and os.path.isdir(consult(os.path.join(commondir, b"refs")))
+        os.path.lexists(depends_on(os.path.join(gitdir, b"HEAD")))
+        and os.path.isdir(depends_on(os.path.join(commondir, b"objects")))
+        and os.path.isdir(depends_on(os.path.join(commondir, b"refs")))
     ):
         return gitdir, commondir
     return None

@@ -18,13 +18,13 @@ T = TypeVar("T")
 Path = str | bytes
 P = TypeVar("P", bound=Path)
 Stamp = tuple[int, ...] | None
-MOST = 16
+MAX_MEMO_ENTRIES = 16
 RACY_SECONDS = 3
 
 _log: ContextVar[dict[Path, Stamp] | None] = ContextVar("consulted", default=None)
 
 
-def consult(path: P) -> P:
+def depends_on(path: P) -> P:
     """Says that what is at a path, or that nothing is, makes a difference; to be called before
     one looks. Gives the path."""
     log = _log.get()
@@ -33,7 +33,7 @@ def consult(path: P) -> P:
     return path
 
 
-class Remembered(Generic[T]):
+class StatMemo(Generic[T]):
     """The last answers, each with what it depends on."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Remembered(Generic[T]):
             _log.reset(token)
         self._known.pop(question, None)
         if all(_is_settled(was, begun) for was in stamps.values()):
-            if len(self._known) >= MOST:
+            if len(self._known) >= MAX_MEMO_ENTRIES:
                 self._known.clear()
             self._known[question] = (stamps, answer)
         return answer

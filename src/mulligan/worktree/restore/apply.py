@@ -26,21 +26,21 @@ from contextlib import closing, suppress
 
 from mulligan.core.tree import Change
 from mulligan.errors import FULL, Corrupt, OutOfSpace
-from mulligan.worktree.fs.deferred_unlink import Freeing
+from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
 from mulligan.worktree.fs.rename import NoExchange, exchange, move_if_free
 from mulligan.worktree.fs.safe_paths import (
-    OUT_OF_MEANS,
+    RESOURCE_ERRORS,
     Directories,
-    looks_like,
-    may_be_like,
+    content_matches,
+    could_match,
     status_of,
 )
-from mulligan.worktree.fs.sync import FEW, Syncing, sync_folders
-from mulligan.worktree.restore.displaced import MEANWHILE, Rubbish
-from mulligan.worktree.restore.making import Made, made_for
+from mulligan.worktree.fs.sync import MAX_SEPARATE_SYNCS, BackgroundSync, sync_folders
+from mulligan.worktree.restore.displaced import CHANGED_CONCURRENTLY, DisplacedFiles
+from mulligan.worktree.restore.making import UnnamedFile, made_for
 from mulligan.worktree.restore.metadata import keep_owner, set_mode
 from mulligan.worktree.restore.readback import read_back, verify
-from mulligan.worktree.restore.staging_area import Slot, Stage, sync_file, unlink_if_there
+from mulligan.worktree.restore.staging_area import Slot, StagingArea, sync_file, unlink_if_there
 from mulligan.worktree.restore.staging_recovery import Read, clear, set_aside
 from mulligan.worktree.restore.steps import is_folder, is_removal, is_write, names_of, wants_mode
 
@@ -66,7 +66,7 @@ class Applied:
         self.rescued: list[bytes] = []
         self.settling: Callable[[], None] | None = None
 
-    def settle(self) -> None:
+    def wait_durable(self) -> None:
         settling, self.settling = self.settling, None
         if settling is not None:
             settling()
@@ -78,7 +78,7 @@ def apply(
     changes: Sequence[Change],
     read: Read,
     progress: Callable[[int, int], None] = lambda done, total: None,
-    freeing: Freeing | None = None,
+    freeing: DeferredUnlink | None = None,
     check: Callable[[], None] = lambda: None,
     given_up: Callable[[BaseException], None] = lambda problem: None,
     *,
@@ -94,8 +94,8 @@ def apply(
     program writes on goes into a file beside it, one of `rescued`.
     Raises `OutOfSpace` with nothing changed when the new contents do not fit.
     """
-    with Directories(root) as directories, Freeing() as own:
-        rubbish = Rubbish(freeing or own, replace_open=replace_open)
+    with Directories(root) as directories, DeferredUnlink() as own:
+        rubbish = DisplacedFiles(freeing or own, replace_open=replace_open)
         work = _Work(directories, root, tag, changes, read, progress, freeing or own, rubbish)
         try:
             return work.run(check)
@@ -114,8 +114,8 @@ class _Work:
         changes: Sequence[Change],
         read: Read,
         progress: Callable[[int, int], None],
-        freeing: Freeing,
-        rubbish: Rubbish,
+        freeing: DeferredUnlink,
+        rubbish: DisplacedFiles,
     ) -> None:
         self.directories = directories
         self.root = root
@@ -125,7 +125,7 @@ class _Work:
         self.progress = progress
         self.result = Applied()
         self.has_begun = False
-        self.stage = Stage(directories, tag)
+        self.stage = StagingArea(directories, tag)
         self.slots: dict[bytes, Slot] = {}
         self.asides: dict[bytes, Slot] = {}
         self.known: dict[bytes, os.stat_result] = {}
@@ -205,10 +205,10 @@ class _Work:
     def _stage(
         self, writes: Sequence[Change], removals: Sequence[Change], check: Callable[[], None]
     ) -> None:
-        is_few = len(writes) < FEW
+        is_few = len(writes) < MAX_SEPARATE_SYNCS
         try:
             self._write_all(writes, sync=is_few)
-            syncing = Syncing(() if is_few else self.stage.folders.values())
+            syncing = BackgroundSync(() if is_few else self.stage.folders.values())
             try:
                 check()
                 self._read_back_staged(writes)
@@ -236,7 +236,7 @@ class _Work:
                         os.close(made.fd)
 
     def _stage_one(
-        self, directories: Directories, change: Change, made: Made | None, *, sync: bool
+        self, directories: Directories, change: Change, made: UnnamedFile | None, *, sync: bool
     ) -> None:
         """Writes what is to come where it waits, unless it is in its place already."""
         assert change.after is not None
@@ -247,12 +247,12 @@ class _Work:
             else:
                 directory, _slash, name = change.path.rpartition(b"/")
                 near = directories.open_if_there(directory)
-                if near is not None and looks_like(near, name, change.after):
+                if near is not None and content_matches(near, name, change.after):
                     return
                 device = os.fstat(near).st_dev if near is not None else None
             slot = self._slot(change.path, b"w", device)
         except OSError as problem:
-            if problem.errno in OUT_OF_MEANS:
+            if problem.errno in RESOURCE_ERRORS:
                 raise
             self._fail(change, problem.strerror or str(problem))
             return
@@ -284,7 +284,7 @@ class _Work:
                 device = self._device_of(change.path)
                 self.asides[change.path] = self._slot(change.path, b"r", device)
             except OSError as problem:
-                if problem.errno in OUT_OF_MEANS:
+                if problem.errno in RESOURCE_ERRORS:
                     raise
                 self._fail(change, problem.strerror or str(problem))
 
@@ -292,7 +292,7 @@ class _Work:
         """The file system that the folder of a path seems to be on. Were that not so, what is there
         could not be moved, and would stay."""
         with suppress(OSError):
-            folder = self.directories.glance(path.rpartition(b"/")[0])
+            folder = self.directories.lstat_unchecked(path.rpartition(b"/")[0])
             return folder.st_dev if folder is not None else None
         return None
 
@@ -303,14 +303,14 @@ class _Work:
         status = status_of(parent, name)
         if status is None:
             return
-        if not may_be_like(status, before):
-            if change.after is None or not looks_like(parent, name, change.after, status):
-                self._skip(change, MEANWHILE)
+        if not could_match(status, before):
+            if change.after is None or not content_matches(parent, name, change.after, status):
+                self._skip(change, CHANGED_CONCURRENTLY)
             return
         slot = self.asides[change.path]
         os.rename(name, slot.name, src_dir_fd=parent, dst_dir_fd=slot.fd)
         self._touched(change.path)
-        reason = self.rubbish.take(change, slot)
+        reason = self.rubbish.accept(change, slot)
         if reason is None:
             return
         # It was changed since it was looked at, or will be: what came out is theirs, and goes back.
@@ -339,7 +339,7 @@ class _Work:
         try:
             os.mkdir(name, 0o700 | change.after.mode & 0o777, dir_fd=parent)
         except FileExistsError:
-            if not looks_like(parent, name, change.after):
+            if not content_matches(parent, name, change.after):
                 self._skip(change, "something else is in its place")
             return
         self._touched(change.path)
@@ -352,7 +352,7 @@ class _Work:
             try:
                 move_if_free(slot.name, slot.fd, name, parent)
             except FileExistsError:
-                if not looks_like(parent, name, change.after):
+                if not content_matches(parent, name, change.after):
                     self._skip(change, "something is there that no checkpoint had in view")
                 return
             self._touched(change.path)
@@ -363,10 +363,10 @@ class _Work:
             move_if_free(slot.name, slot.fd, name, parent)
             self._touched(change.path)
             return
-        if looks_like(parent, name, change.after, status):
+        if content_matches(parent, name, change.after, status):
             return
-        if not may_be_like(status, change.before):
-            self._skip(change, MEANWHILE)
+        if not could_match(status, change.before):
+            self._skip(change, CHANGED_CONCURRENTLY)
             return
         keep_owner(slot, status, self.known.get(change.path))
         try:
@@ -375,13 +375,13 @@ class _Work:
             self._replace_in_two_steps(change, parent, name, slot)
             return
         self._touched(change.path)
-        reason = self.rubbish.take(change, slot)
+        reason = self.rubbish.accept(change, slot)
         if reason is None:
             return
         # It was changed since it was looked at, or will be: what came out is theirs, and goes back.
         self._skip(change, reason)
         exchange(slot.name, slot.fd, name, parent)
-        if not looks_like(slot.fd, slot.name, change.after):
+        if not content_matches(slot.fd, slot.name, change.after):
             # And faster again: the name gets what was saved last, and the other is set aside.
             exchange(slot.name, slot.fd, name, parent)
 
@@ -390,7 +390,7 @@ class _Work:
         aside = Slot(slot.fd, b"r" + slot.name[1:])
         os.rename(name, aside.name, src_dir_fd=parent, dst_dir_fd=aside.fd)
         self._touched(change.path)
-        reason = self.rubbish.take(change, aside)
+        reason = self.rubbish.accept(change, aside)
         if reason is not None:
             self._skip(change, reason)
             move_if_free(aside.name, aside.fd, name, parent)
@@ -414,7 +414,7 @@ class _Work:
             parent, name = self._parent(change.path)
         except OSError:
             return False
-        return change.after is not None and looks_like(parent, name, change.after)
+        return change.after is not None and content_matches(parent, name, change.after)
 
     def _parent(self, path: bytes) -> tuple[int, bytes]:
         directory, _slash, name = path.rpartition(b"/")
@@ -432,9 +432,9 @@ class _Work:
         self.result.done = [each for each in self.changes if each.path not in skipped]
         # Before the disk is busy, for then each look takes several times as long.
         self.result.wrong = verify(self.root, self.result.done, self.known)
-        places = self.places if len(self.synced) >= FEW else []
+        places = self.places if len(self.synced) >= MAX_SEPARATE_SYNCS else []
         descriptors = [os.dup(self.directories.open(place)) for place in places]
-        syncing = Syncing(descriptors)
+        syncing = BackgroundSync(descriptors)
 
         def settle() -> None:
             durable = syncing.wait()
@@ -451,8 +451,8 @@ class _Work:
 
     def _unstage(self) -> None:
         """Whatever is left in the staging folders goes where it belongs; nothing is lost."""
-        for change, slot, reason in self.rubbish.drop():
-            if reason == MEANWHILE or not self.rubbish.replace_open:
+        for change, slot, reason in self.rubbish.delete_all():
+            if reason == CHANGED_CONCURRENTLY or not self.rubbish.replace_open:
                 self._skip(change, reason)
             else:
                 directory, _slash, name = change.path.rpartition(b"/")

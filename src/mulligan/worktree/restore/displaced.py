@@ -14,14 +14,20 @@ from typing import NamedTuple
 
 from mulligan.core.tree import FILE, Change
 from mulligan.worktree.fs import leases
-from mulligan.worktree.fs.deferred_unlink import Freeing
-from mulligan.worktree.fs.safe_paths import OPEN_FILE, digest, looks_like, may_be_like, surely_is
+from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
+from mulligan.worktree.fs.safe_paths import (
+    OPEN_FILE,
+    content_matches,
+    content_matches_or_false,
+    could_match,
+    digest,
+)
 from mulligan.worktree.restore.staging_area import Slot
 
-MEANWHILE = "it was changed by somebody else in the meantime"
+CHANGED_CONCURRENTLY = "it was changed by somebody else in the meantime"
 
 
-class Taken(NamedTuple):
+class DisplacedFile(NamedTuple):
     """What was compared: how it stood by then, and, of a file, its descriptor if there was room for
     one. `lease` is what was said to a read lease on that."""
 
@@ -44,18 +50,18 @@ class Kept(NamedTuple):
     reason: str
 
 
-class Rubbish:
+class DisplacedFiles:
     """All that was taken out and is in the store. `freeing` lets go of it in the end.
 
     With `replace_open` a file that is open for writing may be taken out; it is not deleted either.
     """
 
-    def __init__(self, freeing: Freeing, *, replace_open: bool = False) -> None:
+    def __init__(self, freeing: DeferredUnlink, *, replace_open: bool = False) -> None:
         self.replace_open = replace_open
         self._freeing = freeing
-        self._taken: list[Taken] = []
+        self._taken: list[DisplacedFile] = []
 
-    def take(self, change: Change, slot: Slot) -> str | None:
+    def accept(self, change: Change, slot: Slot) -> str | None:
         """Take what lies in the slot, to be deleted; the reason if it is not what was to go."""
         before = change.before
         assert before is not None
@@ -65,28 +71,28 @@ class Rubbish:
                 fd = os.open(slot.name, OPEN_FILE, dir_fd=slot.fd)
                 lease = leases.take(fd)
                 status = os.fstat(fd)
-                is_same = may_be_like(status, before) and digest(fd, before.size) == before.id
+                is_same = could_match(status, before) and digest(fd, before.size) == before.id
             else:
                 status = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
-                is_same = looks_like(slot.fd, slot.name, before, status)
+                is_same = content_matches(slot.fd, slot.name, before, status)
         except OSError:
             # What cannot be read is not what it should be, as far as we may say: it goes back.
             is_same = False
-        reason = None if is_same else MEANWHILE
+        reason = None if is_same else CHANGED_CONCURRENTLY
         if is_same and fd is not None and not self.replace_open and not _is_idle(fd, lease):
             reason = leases.reason_to_leave()
         if fd is not None and (reason is not None or len(self._taken) >= self._freeing.most):
             _close(fd, lease)
             fd = lease = None
         if reason is None:
-            self._taken.append(Taken(change, slot, _standing(status), fd, lease))
+            self._taken.append(DisplacedFile(change, slot, _standing(status), fd, lease))
         return reason
 
     def give_back(self) -> None:
         """What was taken last is not to be deleted after all."""
         self._taken.pop().close()
 
-    def drop(self) -> Iterator[Kept]:
+    def delete_all(self) -> Iterator[Kept]:
         """Delete it; gives what was written to since, or is open for writing, and stays."""
         try:
             while self._taken:
@@ -105,7 +111,7 @@ class Rubbish:
             for each in self._taken:
                 each.close()
 
-    def _reopened(self, taken: Taken) -> Taken:
+    def _reopened(self, taken: DisplacedFile) -> DisplacedFile:
         """Of a file, with a descriptor and, unless it is still open for writing, a lease."""
         change, slot, _stood, fd, lease = taken
         if change.before is None or change.before.kind != FILE:
@@ -117,7 +123,7 @@ class Rubbish:
             return taken
         return taken._replace(fd=fd, lease=leases.take(fd)) if fd is not None else taken
 
-    def _delete(self, taken: Taken) -> None:
+    def _delete(self, taken: DisplacedFile) -> None:
         if taken.fd is None:
             self._freeing.unlink(taken.slot.name, taken.slot.fd)
             return
@@ -126,7 +132,7 @@ class Rubbish:
             leases.release(taken.fd)
         self._freeing.hold(taken.fd)
 
-    def _reason_to_keep(self, taken: Taken) -> str | None:
+    def _reason_to_keep(self, taken: DisplacedFile) -> str | None:
         change, slot, stood, fd, lease = taken
         assert change.before is not None
         if fd is not None:
@@ -134,8 +140,10 @@ class Rubbish:
         else:
             now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
         # Another name of the same file, changed in the same restore, moves this time too.
-        if _standing(now) != stood and not surely_is(slot.fd, slot.name, change.before):
-            return MEANWHILE
+        if _standing(now) != stood and not content_matches_or_false(
+            slot.fd, slot.name, change.before
+        ):
+            return CHANGED_CONCURRENTLY
         if fd is not None and not _is_idle(fd, lease):
             return leases.reason_to_leave()
         return None

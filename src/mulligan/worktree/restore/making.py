@@ -17,16 +17,16 @@ from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 from mulligan.core.tree import FILE, Change
-from mulligan.worktree.fs.background import SOON, Beside, quick_turns
+from mulligan.worktree.fs.background import POLL_SECONDS, BackgroundTask, short_switch_interval
 from mulligan.worktree.fs.safe_paths import Directories
 
 NAMELESS_FILE = getattr(os, "O_TMPFILE", 0) | os.O_WRONLY | os.O_CLOEXEC
-MANY = 48
-AHEAD = 48  # files that wait to be filled, where a process may have so many open and more
-PART = 8  # of all that it may have
+MIN_FILES = 48
+MAX_FILES_AHEAD = 48  # files that wait to be filled, where a process may have so many open and more
+MAX_SHARE_OF_FILE_LIMIT = 8  # of all that it may have
 
 
-class Made(NamedTuple):
+class UnnamedFile(NamedTuple):
     """A file without a name, the file system that it is on, and whether it has its mode."""
 
     fd: int
@@ -36,16 +36,16 @@ class Made(NamedTuple):
 
 def made_for(
     root: bytes, writes: Sequence[Change]
-) -> Generator[tuple[Change, Made | None], None, None]:
+) -> Generator[tuple[Change, UnnamedFile | None], None, None]:
     """Each of these changes once, some of them with a file in the folder that it is about.
 
     The file is the caller's to close. In order where there are few, and else in none.
     """
-    if len(writes) < MANY or not hasattr(os, "O_TMPFILE"):
+    if len(writes) < MIN_FILES or not hasattr(os, "O_TMPFILE"):
         for change in writes:
             yield change, None
         return
-    with quick_turns():
+    with short_switch_interval():
         yield from _Making(root, writes).each()
 
 
@@ -54,13 +54,17 @@ class _Making:
         self._root = root
         # The thread takes from the beginning of it, and its caller from the end.
         self._left = deque(writes)
-        self._made: deque[tuple[Change, Made | None]] = deque()
+        self._made: deque[tuple[Change, UnnamedFile | None]] = deque()
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._ahead = AHEAD if allowed < 0 else min(AHEAD, allowed // PART)
+        self._ahead = (
+            MAX_FILES_AHEAD
+            if allowed < 0
+            else min(MAX_FILES_AHEAD, allowed // MAX_SHARE_OF_FILE_LIMIT)
+        )
         self._is_stopped = False
-        self._thread = Beside(self._make)
+        self._thread = BackgroundTask(self._make)
 
-    def each(self) -> Generator[tuple[Change, Made | None], None, None]:
+    def each(self) -> Generator[tuple[Change, UnnamedFile | None], None, None]:
         # An interrupt may come at any moment, that of its start included.
         try:
             self._thread.start()
@@ -90,7 +94,7 @@ class _Making:
         with Directories(self._root) as directories:
             while not self._is_stopped:
                 if len(self._made) >= self._ahead:
-                    time.sleep(SOON)
+                    time.sleep(POLL_SECONDS)
                     continue
                 try:
                     change = self._left.popleft()
@@ -103,7 +107,7 @@ class _Making:
                     self._made.append((change, made))
 
 
-def _made(directories: Directories, change: Change) -> Made | None:
+def _made(directories: Directories, change: Change) -> UnnamedFile | None:
     """`None` if there cannot be one: whoever was to have it meets the same, and can tell why."""
     if change.after is None or change.after.kind != FILE:
         return None
@@ -120,4 +124,4 @@ def _made(directories: Directories, change: Change) -> Made | None:
             os.fchmod(fd, change.after.mode)
         except OSError:
             has_mode = False
-    return Made(fd, device, has_mode)
+    return UnnamedFile(fd, device, has_mode)

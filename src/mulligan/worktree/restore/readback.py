@@ -10,9 +10,9 @@ from mulligan.core.tree import LINK, Change, Entry
 from mulligan.worktree.fs.safe_paths import (
     OPEN_FILE,
     Directories,
+    content_matches,
+    could_match,
     digest,
-    looks_like,
-    may_be_like,
     status_of,
 )
 from mulligan.worktree.restore.staging_area import Slot
@@ -64,7 +64,7 @@ def _is_right_at_a_glance(
     """Whether nothing is where nothing should be, or the very file that was read back where that
     should be; if not, that is to be found out with more care."""
     try:
-        status = directories.glance(change.path)
+        status = directories.lstat_unchecked(change.path)
     except OSError:
         return False
     if change.after is None or status is None:
@@ -81,10 +81,10 @@ def _is_right(
     if after.kind != LINK and status.st_mode & 0o7777 != after.mode:
         return False
     try:
-        return _is_untouched(status, known) or looks_like(parent, name, after, status)
+        return _is_untouched(status, known) or content_matches(parent, name, after, status)
     except PermissionError:
         # It has a mode that keeps us from reading it, too.
-        return may_be_like(status, after)
+        return could_match(status, after)
 
 
 def _is_untouched(status: os.stat_result, known: os.stat_result | None) -> bool:

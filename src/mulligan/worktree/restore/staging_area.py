@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mulligan.core.tree import LINK, Entry
 from mulligan.worktree.fs.safe_paths import OPEN_DIRECTORY, OPEN_FILE, Directories
-from mulligan.worktree.restore.making import NAMELESS_FILE, Made
+from mulligan.worktree.restore.making import NAMELESS_FILE, UnnamedFile
 from mulligan.worktree.restore.staging_recovery import Read, folder, remove
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -28,7 +28,7 @@ class Slot(NamedTuple):
     name: bytes
 
 
-class Stage:
+class StagingArea:
     """The staging folders of one operation, made as they are needed."""
 
     def __init__(self, directories: Directories, tag: str) -> None:
@@ -68,7 +68,7 @@ class Stage:
         read: Read,
         *,
         near: int | None,
-        made: Made | None = None,
+        made: UnnamedFile | None = None,
         sync: bool,
     ) -> None:
         """Puts a content into its slot, with its mode. `near` is the folder that it is to go to,

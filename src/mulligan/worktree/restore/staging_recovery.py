@@ -18,9 +18,14 @@ from mulligan.core.tree import FILE, Change, join
 from mulligan.errors import Corrupt
 from mulligan.worktree.fs.leases import watched
 from mulligan.worktree.fs.rename import exchange, move_if_free
-from mulligan.worktree.fs.safe_paths import OUT_OF_MEANS, Directories, looks_like, surely_is
+from mulligan.worktree.fs.safe_paths import (
+    RESOURCE_ERRORS,
+    Directories,
+    content_matches,
+    content_matches_or_false,
+)
 
-PAGE = 4096
+READ_BYTES = 4096
 STILL_OPEN = (".nfs", ".fuse_hidden")
 """What some file systems call a file that was deleted while it is open; it goes by itself."""
 Read = Callable[[bytes], Iterator[bytes]]
@@ -86,7 +91,7 @@ def _put_back(
     parent = directories.open_if_there(directory)
     still_ours = parent is None or _has_not_changed_places(parent, name, change)
     with watched(fd, slot) as is_idle:
-        is_stored = any(surely_is(fd, slot, each) for each in known) or (
+        is_stored = any(content_matches_or_false(fd, slot, each) for each in known) or (
             slot.startswith(b"w") and _is_beginning(fd, slot, change, read, zeros=still_ours)
         )
         if is_stored and is_idle():
@@ -95,12 +100,12 @@ def _put_back(
     if parent is not None:
         after = change.after
         try:
-            if after is None or after.is_directory or not looks_like(parent, name, after):
+            if after is None or after.is_directory or not content_matches(parent, name, after):
                 move_if_free(slot, fd, name, parent)
                 return None
             exchange(slot, fd, name, parent)
             with watched(fd, slot) as is_idle:
-                if looks_like(fd, slot, after) and is_idle():
+                if content_matches(fd, slot, after) and is_idle():
                     os.unlink(slot, dir_fd=fd)
                     return None
         except OSError:
@@ -113,7 +118,7 @@ def _has_not_changed_places(parent: int, name: bytes, change: Change) -> bool:
     before = change.before
     if before is None or before.is_directory:
         return True
-    return surely_is(parent, name, before)
+    return content_matches_or_false(parent, name, before)
 
 
 def _is_beginning(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bool) -> bool:
@@ -130,14 +135,14 @@ def _is_beginning(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bo
     try:
         file = os.open(slot, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     except OSError as problem:
-        if problem.errno in OUT_OF_MEANS:
+        if problem.errno in RESOURCE_ERRORS:
             raise
         return False
     try:
         for piece in read(after.id):
             found = os.read(file, len(piece))
-            for at in range(0, len(found), PAGE):
-                page = found[at : at + PAGE]
+            for at in range(0, len(found), READ_BYTES):
+                page = found[at : at + READ_BYTES]
                 if piece[at : at + len(page)] != page and (any(page) or not zeros):
                     return False
             if len(found) < len(piece):

@@ -8,19 +8,19 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from mulligan.core.tree import join
-from mulligan.worktree.fs.safe_paths import OUT_OF_MEANS, count_files
+from mulligan.worktree.fs.safe_paths import RESOURCE_ERRORS, count_files
 from mulligan.worktree.ignore.scope import Reason, Scope
-from mulligan.worktree.scan.overrides import Wanted
+from mulligan.worktree.scan.overrides import Overrides
 from mulligan.worktree.scan.rule_files import Effect
-from mulligan.worktree.scan.stat_cache import Left, Node, Seen
+from mulligan.worktree.scan.stat_cache import Excluded, FileStat, Node
 
-DEEPEST = 256
+MAX_DEPTH = 256
 # `os.fsencode`, without the questions that it asks of every name.
 ENCODING = (sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
-UNSEEN: Seen = (b"", 0, -1, -1, -1, -1, b"")
-LISTED: Seen = (b"", 0, -3, -3, -3, -3, b"")
+UNSEEN: FileStat = (b"", 0, -1, -1, -1, -1, b"")
+REGULAR_UNREAD: FileStat = (b"", 0, -3, -3, -3, -3, b"")
 """Never seen either, but the folder says that it is an ordinary file."""
-NOT_KEPT: Seen = (b"", 0, -2, -2, -2, -2, b"")
+NOT_KEPT: FileStat = (b"", 0, -2, -2, -2, -2, b"")
 
 
 class Limits(NamedTuple):
@@ -32,18 +32,18 @@ class Limits(NamedTuple):
     guard_total: int = 200 << 20
 
 
-class Names:
+class Classifier:
     """Keeps the nodes of the cache in order while a scan goes through them.
 
     `coverage_changed` tells whether anything came into view or went out of it.
     """
 
-    def __init__(self, limits: Limits, wanted: Wanted, *, coverage_changed: bool) -> None:
+    def __init__(self, limits: Limits, wanted: Overrides, *, coverage_changed: bool) -> None:
         self.wanted = wanted
         self.coverage_changed = coverage_changed
         self._limits = limits
 
-    def sort_all(
+    def classify_all(
         self, fd: int, path: bytes, node: Node, scope: Scope, whole: bool, *, anew: bool = False
     ) -> None:
         """Sorts the names of a directory; `anew` also those of files that are known."""
@@ -51,29 +51,29 @@ class Names:
             with os.scandir(fd) as listing:
                 entries = list(listing)
         except OSError as problem:
-            if problem.errno in OUT_OF_MEANS:
+            if problem.errno in RESOURCE_ERRORS:
                 raise
-            self.odd(node, b".", f"cannot be listed: {problem.strerror}")
+            self.mark_unreadable(node, b".", f"cannot be listed: {problem.strerror}")
             entries = []
         else:
-            self.not_odd(node, b".")
+            self.clear_unreadable(node, b".")
         # By the same rules, a name that is what it was stays where it is.
         settled = node.rules == scope.key and not whole and not anew and self.wanted.nothing
         files, folders = (node.files, node.dirs) if settled else ({}, {})
         found = dict(zip(_names(entries), entries, strict=True))
         if not whole and self.wanted.nothing and node.is_empty:
-            self._sort_new(fd, path, node, found, scope)
+            self._classify_new(fd, path, node, found, scope)
         else:
             for name in [name for name in found if name not in files]:
                 is_directory = found[name].is_dir(follow_symlinks=False)
                 if not is_directory or name not in folders:
-                    self.sort(fd, path, node, name, is_directory, scope, whole)
-        for known in (node.files, node.guards, node.dirs, node.left, node.odd):
+                    self.classify(fd, path, node, name, is_directory, scope, whole)
+        for known in (node.files, node.guards, node.dirs, node.excluded, node.unreadable):
             for name in [name for name in known if name not in found and name != b"."]:
-                self.gone(node, name)
+                self.remove(node, name)
         node.repository = bool(path) and b".git" in found
 
-    def _sort_new(
+    def _classify_new(
         self,
         fd: int,
         path: bytes,
@@ -84,13 +84,13 @@ class Names:
         """`sort` for each name of a directory of which nothing is known."""
         for name, entry in found.items():
             if entry.is_file(follow_symlinks=False) and not scope.decide(name, False):
-                node.files[name] = LISTED
+                node.files[name] = REGULAR_UNREAD
             else:
                 is_directory = entry.is_dir(follow_symlinks=False)
-                self.sort(fd, path, node, name, is_directory, scope, whole=False)
+                self.classify(fd, path, node, name, is_directory, scope, whole=False)
         node.changed()
 
-    def sort(
+    def classify(
         self,
         fd: int,
         path: bytes,
@@ -119,11 +119,11 @@ class Names:
                 child.signature = None
                 child.changed()
         elif is_directory or (reason and (reason != Reason.GITIGNORE or not self._limits.guard)):
-            home = node.left
-            left = self._count(fd, name, reason, is_directory, node.left.get(name))
-            if node.left.get(name) != left:
-                node.left[name] = left
-                self.coverage_changed = node.touched = True
+            home = node.excluded
+            left = self._count(fd, name, reason, is_directory, node.excluded.get(name))
+            if node.excluded.get(name) != left:
+                node.excluded[name] = left
+                self.coverage_changed = node.unsaved = True
         else:
             known = node.guards if reason else node.files
             home = known
@@ -136,74 +136,74 @@ class Names:
                 del other[name]
                 node.changed(name)
                 self.coverage_changed = True
-        if home is node.left or home is node.guards:
-            self.not_odd(node, name)
-        if home is not node.left and node.left.pop(name, None) is not None:
-            self.coverage_changed = node.touched = True
+        if home is node.excluded or home is node.guards:
+            self.clear_unreadable(node, name)
+        if home is not node.excluded and node.excluded.pop(name, None) is not None:
+            self.coverage_changed = node.unsaved = True
 
-    def leave_out(self, fd: int, node: Node, wanted: Collection[bytes], reason: Reason) -> None:
+    def exclude(self, fd: int, node: Node, wanted: Collection[bytes], reason: Reason) -> None:
         """Notes what lies beside the wanted names in a directory that is itself left out."""
         try:
             with os.scandir(fd) as listing:
                 entries = list(listing)
         except OSError as problem:
-            if problem.errno in OUT_OF_MEANS:
+            if problem.errno in RESOURCE_ERRORS:
                 raise
             entries = []
         left = {
             name: self._count(
-                fd, name, reason, entry.is_dir(follow_symlinks=False), node.left.get(name)
+                fd, name, reason, entry.is_dir(follow_symlinks=False), node.excluded.get(name)
             )
             for name, entry in zip(_names(entries), entries, strict=True)
             if name not in wanted and name != b".git"
         }
-        if left != node.left:
-            node.left = left
-            self.coverage_changed = node.touched = True
+        if left != node.excluded:
+            node.excluded = left
+            self.coverage_changed = node.unsaved = True
 
-    def gone(self, node: Node, name: bytes) -> None:
+    def remove(self, node: Node, name: bytes) -> None:
         for known in (node.files, node.guards, node.dirs):
             if name in known:
                 del known[name]
                 node.changed(name)
                 self.coverage_changed = True
-        for noted in (node.left, node.odd):
+        for noted in (node.excluded, node.unreadable):
             if name in noted:
                 del noted[name]
-                self.coverage_changed = node.touched = True
+                self.coverage_changed = node.unsaved = True
 
-    def keep(self, node: Node, name: bytes, seen: Seen, guard: bool) -> None:
+    def keep(self, node: Node, name: bytes, seen: FileStat, guard: bool) -> None:
         known = node.guards if guard else node.files
         if known.get(name) != seen:
             known[name] = seen
             node.changed(name)
-        self.not_odd(node, name)
+        self.clear_unreadable(node, name)
 
-    def odd(self, node: Node, name: bytes, reason: str, guard: bool = False) -> None:
+    def mark_unreadable(self, node: Node, name: bytes, reason: str, guard: bool = False) -> None:
         """A name that cannot be covered. What is only guarded is not missed, just not kept."""
         known = node.guards if guard else node.files
         if (guard or name in known) and known.get(name) != NOT_KEPT:
             # It stays among the names, so that the next look tries again.
             known[name] = NOT_KEPT
             node.changed(name)
-        if not guard and node.odd.get(name) != reason:
-            node.odd[name] = reason
-            self.coverage_changed = node.touched = True
+        if not guard and node.unreadable.get(name) != reason:
+            node.unreadable[name] = reason
+            self.coverage_changed = node.unsaved = True
 
-    def not_odd(self, node: Node, name: bytes) -> None:
-        if node.odd.pop(name, None) is not None:
-            self.coverage_changed = node.touched = True
+    def clear_unreadable(self, node: Node, name: bytes) -> None:
+        if node.unreadable.pop(name, None) is not None:
+            self.coverage_changed = node.unsaved = True
 
     def set_effect(self, node: Node, effect: Effect) -> None:
         """Notes what does not count of the `.mulliganignore` in a directory."""
         found = (effect.passed_over, effect.broken)
         if node.passed_over != found:
             node.passed_over = found
-            self.coverage_changed = node.touched = True
+            self.coverage_changed = node.unsaved = True
 
     def _count(
-        self, fd: int, name: bytes, reason: Reason, is_directory: bool, before: Left | None
-    ) -> Left:
+        self, fd: int, name: bytes, reason: Reason, is_directory: bool, before: Excluded | None
+    ) -> Excluded:
         """How much is left out; a folder is counted again when the folder itself changed."""
         if not is_directory or reason == Reason.ALWAYS:
             return (int(reason), is_directory, int(not is_directory), 0)
@@ -213,7 +213,7 @@ class Names:
             modified = 0
         if before is not None and before[1] and modified and before[3] == modified:
             return (int(reason), True, before[2], modified)
-        return (int(reason), True, count_files(fd, name, DEEPEST), modified)
+        return (int(reason), True, count_files(fd, name, MAX_DEPTH), modified)
 
 
 def _names(entries: list[os.DirEntry[str]]) -> list[bytes]:

@@ -12,10 +12,10 @@ import stat
 from collections.abc import Iterable
 
 from mulligan.core.tree import LINK
-from mulligan.worktree.scan.classify import LISTED, Limits, Names
-from mulligan.worktree.scan.racy import is_racy, settled
-from mulligan.worktree.scan.reader import UNKNOWN, Contents, Job, Sink, too_large
-from mulligan.worktree.scan.stat_cache import Node, Seen
+from mulligan.worktree.scan.classify import REGULAR_UNREAD, Classifier, Limits
+from mulligan.worktree.scan.racy import is_racy, racy_cutoff
+from mulligan.worktree.scan.reader import UNKNOWN, FileReader, ReadJob, Sink, too_large
+from mulligan.worktree.scan.stat_cache import FileStat, Node
 
 SPECIAL = {
     stat.S_IFSOCK: "is a socket",
@@ -25,10 +25,10 @@ SPECIAL = {
 }
 
 
-class Comparing:
+class FileComparison:
     """Of one look. What was read is known once it is settled."""
 
-    def __init__(self, names: Names, contents: Contents, sink: Sink, limits: Limits) -> None:
+    def __init__(self, names: Classifier, contents: FileReader, sink: Sink, limits: Limits) -> None:
         self._names = names
         self._contents = contents
         self._sink = sink
@@ -39,8 +39,8 @@ class Comparing:
         again = False
         lstat = os.stat
         for known, guard in ((node.files, False), (node.guards, True)):
-            different: list[tuple[bytes, Seen, os.stat_result | OSError]] = []
-            files: Iterable[tuple[bytes, Seen]] = known.items()
+            different: list[tuple[bytes, FileStat, os.stat_result | OSError]] = []
+            files: Iterable[tuple[bytes, FileStat]] = known.items()
             if self._contents.is_prepared:
                 files = self._read_at_once(path, node, files)
             for name, seen in files:
@@ -59,22 +59,24 @@ class Comparing:
                     different.append((name, seen, status))
             for name, seen, found in different:
                 if isinstance(found, FileNotFoundError):
-                    self._names.gone(node, name)
+                    self._names.remove(node, name)
                 elif isinstance(found, OSError):
-                    self._names.odd(node, name, f"cannot be looked at: {found.strerror}", guard)
+                    self._names.mark_unreadable(
+                        node, name, f"cannot be looked at: {found.strerror}", guard
+                    )
                 else:
                     again |= stat.S_ISDIR(found.st_mode)
                     self.changed(fd, path, node, name, seen, found, guard)
         return again
 
     def _read_at_once(
-        self, path: bytes, node: Node, files: Iterable[tuple[bytes, Seen]]
-    ) -> list[tuple[bytes, Seen]]:
+        self, path: bytes, node: Node, files: Iterable[tuple[bytes, FileStat]]
+    ) -> list[tuple[bytes, FileStat]]:
         """Has files read of which the folder says what they are; gives the others."""
         others = []
         for name, seen in files:
-            if seen is LISTED:
-                self._contents.read(Job(path, name, node, UNKNOWN, None, False))
+            if seen is REGULAR_UNREAD:
+                self._contents.read(ReadJob(path, name, node, UNKNOWN, None, False))
             else:
                 others.append((name, seen))
         return others
@@ -85,7 +87,7 @@ class Comparing:
         path: bytes,
         node: Node,
         name: bytes,
-        seen: Seen,
+        seen: FileStat,
         status: os.stat_result,
         guard: bool,
     ) -> None:
@@ -98,30 +100,36 @@ class Comparing:
             elif kind == stat.S_IFDIR:
                 return
             elif kind != stat.S_IFREG:
-                self._names.odd(node, name, SPECIAL.get(kind, "is no ordinary file"), guard)
+                self._names.mark_unreadable(
+                    node, name, SPECIAL.get(kind, "is no ordinary file"), guard
+                )
             elif status.st_size > limit:
-                self._names.odd(node, name, too_large(status.st_size, limit), guard)
+                self._names.mark_unreadable(node, name, too_large(status.st_size, limit), guard)
             else:
                 node.changed(name)
-                self._contents.read(Job(path, name, node, status.st_size, seen[6] or None, guard))
+                self._contents.read(
+                    ReadJob(path, name, node, status.st_size, seen[6] or None, guard)
+                )
         except OSError as problem:
             vanished = problem.errno in (errno.ENOENT, errno.ELOOP)
             reason = f"cannot be read: {problem.strerror}"
-            self._names.odd(
+            self._names.mark_unreadable(
                 node, name, "vanished while it was looked at" if vanished else reason, guard
             )
 
-    def _link(self, fd: int, name: bytes, status: os.stat_result) -> Seen:
-        before = settled(status.st_dev)
+    def _link(self, fd: int, name: bytes, status: os.stat_result) -> FileStat:
+        before = racy_cutoff(status.st_dev)
         target = os.readlink(name, dir_fd=fd)
         changed = -1 if is_racy(status.st_ctime_ns, before) else status.st_ctime_ns
         id = self._sink.put(target)
         return (LINK, 0, len(target), status.st_mtime_ns, changed, status.st_ino, id)
 
-    def settle(self) -> None:
+    def collect(self) -> None:
         """Takes in the contents that were read."""
         for job, seen, problem in self._contents.finish():
             if seen is not None:
                 self._names.keep(job.node, job.name, seen, job.guard)
             else:
-                self._names.odd(job.node, job.name, problem or "cannot be read", job.guard)
+                self._names.mark_unreadable(
+                    job.node, job.name, problem or "cannot be read", job.guard
+                )

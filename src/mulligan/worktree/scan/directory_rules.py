@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mulligan.worktree.fs.safe_paths import can_see, read_small
+from mulligan.worktree.fs.safe_paths import exists_unchecked, read_small
 from mulligan.worktree.ignore import git_repo
 from mulligan.worktree.ignore.git_repo import GitSources
 from mulligan.worktree.ignore.scope import Scope, project_scope
@@ -21,7 +21,7 @@ def scope_of_root(fd: int, sources: GitSources, accepted: Accepted) -> tuple[Sco
 
 
 def _is_known(node: Node, name: bytes) -> bool:
-    return name in node.files or name in node.guards or name in node.left
+    return name in node.files or name in node.guards or name in node.excluded
 
 
 def scope_of_child(
@@ -44,7 +44,7 @@ def scope_of_child(
         if not present and not repository:
             return scope.enter(name), Effect(None)
     else:
-        repository = can_see(fd, b".git")
+        repository = exists_unchecked(fd, b".git")
     gitignore = read_small(fd, GITIGNORE) if GITIGNORE in present else None
     effect = effect_of(fd, path, accepted) if MULLIGANIGNORE in present else Effect(None)
     exclude = git_repo.info_exclude(os.path.join(root, path)) if repository else None

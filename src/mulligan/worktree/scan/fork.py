@@ -15,8 +15,8 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
-STANDARD = 2
-SPARE = 128  # descriptors that are left to whoever forks
+MAX_STANDARD_FD = 2
+SPARE_DESCRIPTORS = 128  # descriptors that are left to whoever forks
 
 
 def can_fork() -> bool:
@@ -27,7 +27,7 @@ def can_fork() -> bool:
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
         is_alone = len(os.listdir("/proc/self/task")) == 1
-        return is_alone and not 0 <= allowed < len(os.listdir("/proc/self/fd")) + SPARE
+        return is_alone and not 0 <= allowed < len(os.listdir("/proc/self/fd")) + SPARE_DESCRIPTORS
     except OSError:
         return False
 
@@ -98,7 +98,7 @@ def _do(work: Callable[[], None], keep: Collection[int]) -> None:
     try:
         gc.disable()
         for fd in map(int, os.listdir("/proc/self/fd")):
-            if fd > STANDARD and fd not in keep:
+            if fd > MAX_STANDARD_FD and fd not in keep:
                 with suppress(OSError):
                     os.close(fd)
         _say_nothing()
@@ -110,6 +110,6 @@ def _do(work: Callable[[], None], keep: Collection[int]) -> None:
 def _say_nothing() -> None:
     """Whoever reads what the parent says is not to wait for the child's end, too."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    for fd in range(STANDARD + 1):
+    for fd in range(MAX_STANDARD_FD + 1):
         os.dup2(nothing, fd)
     os.close(nothing)

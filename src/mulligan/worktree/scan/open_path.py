@@ -9,7 +9,7 @@ from mulligan.worktree.ignore.scope import Scope
 from mulligan.worktree.scan.stat_cache import Node
 
 
-class Place(NamedTuple):
+class OpenDir(NamedTuple):
     """An open directory on the way to a path."""
 
     fd: int
@@ -18,18 +18,18 @@ class Place(NamedTuple):
     scope: Scope
 
 
-class Way:
+class OpenPath:
     """The directories from the root to where we are; paths in order share most of the way."""
 
-    def __init__(self, root: Place) -> None:
+    def __init__(self, root: OpenDir) -> None:
         self.names: list[bytes] = []
         self._places = [root]
 
     @property
-    def here(self) -> Place:
+    def here(self) -> OpenDir:
         return self._places[-1]
 
-    def down(self, name: bytes, place: Place) -> None:
+    def down(self, name: bytes, place: OpenDir) -> None:
         self.names.append(name)
         self._places.append(place)
 
@@ -46,4 +46,4 @@ class Way:
         for place, name in zip(reversed(self._places), reversed(below), strict=True):
             if changed and name is not None:
                 place.node.changed(name)
-            changed = changed or place.node.made is None or place.node.made_guards is None
+            changed = changed or place.node.built is None or place.node.built_guards is None

@@ -15,7 +15,7 @@ from mulligan.worktree.scan.stat_cache import Node
 IGNORE_FILES = frozenset({b".gitignore", MULLIGANIGNORE})
 
 
-class Wanted:
+class Overrides:
     """`above` gives, for each directory above such a path, the names in it that lead there."""
 
     def __init__(
@@ -92,7 +92,7 @@ def tracked_but_left_out(
             path in known
             or node is None
             or node.partial
-            or name in node.left
+            or name in node.excluded
             or name in node.guards
         ):
             wanted.add(path)

@@ -38,7 +38,7 @@ def _tick() -> int:
 _TICK = _tick()
 
 
-def settled(device: int) -> int:
+def racy_cutoff(device: int) -> int:
     """A moment. What changed before it, and is read from now on, cannot change again and carry
     the same time."""
     if _TICK and os.major(device):

@@ -18,17 +18,17 @@ from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from mulligan.core.tree import FILE
-from mulligan.worktree.fs.background import WORKERS
-from mulligan.worktree.fs.safe_paths import OPEN_FILE, OUT_OF_MEANS, Directories
+from mulligan.worktree.fs.background import READ_THREADS
+from mulligan.worktree.fs.safe_paths import OPEN_FILE, RESOURCE_ERRORS, Directories
 from mulligan.worktree.scan.fork import can_fork
-from mulligan.worktree.scan.racy import is_racy, settled
-from mulligan.worktree.scan.stat_cache import Node, Seen
+from mulligan.worktree.scan.racy import is_racy, racy_cutoff
+from mulligan.worktree.scan.stat_cache import FileStat, Node
 
-LARGE = 1 << 20
-MUCH = 24 << 20
+MIN_STREAMED_BYTES = 1 << 20
+MIN_BYTES_FOR_WORKERS = 24 << 20
 BATCH_FILES = 48
 BATCH_BYTES = 4 << 20
-ATTEMPTS = 4
+MAX_READ_ATTEMPTS = 4
 UNKNOWN = -1
 """The size of a file that nobody has looked at yet."""
 
@@ -43,7 +43,7 @@ class Sink(Protocol):
     ) -> tuple[bytes, int]: ...
 
 
-class Hands(Protocol):
+class HashWorkers(Protocol):
     """Other processes, which read small files that were never seen before."""
 
     @property
@@ -56,16 +56,16 @@ class Hands(Protocol):
     def begin(self, count: int) -> None:
         """The same, whatever other threads there are."""
 
-    def give(self, batch: Sequence[Job]) -> bool:
+    def submit(self, batch: Sequence[ReadJob]) -> bool:
         """Has one of them read some files; `False` if all have enough to do, or none is there."""
 
-    def take(self, *, wait: bool) -> list[Answer]:
+    def poll(self, *, wait: bool) -> list[ReadResult]:
         """What was read; of a file that is still to be read nothing is said."""
 
     def close(self) -> None: ...
 
 
-class Job(NamedTuple):
+class ReadJob(NamedTuple):
     """A file to read, and where in the cache the answer belongs."""
 
     directory: bytes
@@ -76,13 +76,13 @@ class Job(NamedTuple):
     guard: bool
 
 
-class Answer(NamedTuple):
-    job: Job
-    seen: Seen | None
+class ReadResult(NamedTuple):
+    job: ReadJob
+    seen: FileStat | None
     problem: str | None
 
 
-class Contents:
+class FileReader:
     """Collects files to read; `finish` has them all read and hands out the answers."""
 
     def __init__(
@@ -92,19 +92,19 @@ class Contents:
         *,
         limit: int,
         progress: Callable[[int, int], None] | None = None,
-        hands: Callable[[], Hands] | None = None,
+        hands: Callable[[], HashWorkers] | None = None,
     ) -> None:
         self._root = root
         self._sink = sink
         self._limit = limit
         self._progress = progress
-        self._more_hands = hands if WORKERS > 1 else None
-        self._hands: Hands | None = None
-        self._jobs: list[Job] = []
-        self._left: list[Job] = []
-        self._new: list[Job] = []
-        self._batches: deque[list[Job]] = deque()
-        self._answers: list[Answer] = []
+        self._more_hands = hands if READ_THREADS > 1 else None
+        self._hands: HashWorkers | None = None
+        self._jobs: list[ReadJob] = []
+        self._left: list[ReadJob] = []
+        self._new: list[ReadJob] = []
+        self._batches: deque[list[ReadJob]] = deque()
+        self._answers: list[ReadResult] = []
         self._bytes = 0
 
     @property
@@ -112,7 +112,7 @@ class Contents:
         """Whether a new file is best read at once, without a look at it before."""
         return self._hands is not None
 
-    def read(self, job: Job) -> None:
+    def read(self, job: ReadJob) -> None:
         if self._hands is None or not _is_for_hands(job):
             self._jobs.append(job)
             return
@@ -123,7 +123,7 @@ class Contents:
             self._give()
             self._take(wait=False)
 
-    def finish(self) -> list[Answer]:
+    def finish(self) -> list[ReadResult]:
         """Every answer; raises what the sink raised, once nothing is running any more."""
         try:
             self._call_hands()
@@ -136,8 +136,8 @@ class Contents:
             self._send_away()
         jobs = [*self._jobs, *(job for batch in self._batches for job in batch)]
         # What others have left is mostly large.
-        self._read_all([*self._left, *[job for job in jobs if job.size >= LARGE]])
-        for batch in _batches([job for job in jobs if job.size < LARGE]):
+        self._read_all([*self._left, *[job for job in jobs if job.size >= MIN_STREAMED_BYTES]])
+        for batch in _batches([job for job in jobs if job.size < MIN_STREAMED_BYTES]):
             # One after another: several threads at small files would mostly wait for Python.
             self._note(list(self.read_here(batch)))
         for done in (self._jobs, self._left, self._batches):
@@ -152,7 +152,7 @@ class Contents:
             self._hands = self._more_hands()
         try:
             if self._hands is not None:
-                self._hands.fork(WORKERS)
+                self._hands.fork(READ_THREADS)
             yield
         finally:
             self._send_away()
@@ -168,20 +168,20 @@ class Contents:
                 self._jobs += new
         elif self._more_hands is not None:
             new = [job for job in self._jobs if _is_for_hands(job)]
-            if sum(job.size for job in new) >= MUCH:
+            if sum(job.size for job in new) >= MIN_BYTES_FOR_WORKERS:
                 self._jobs = [job for job in self._jobs if not _is_for_hands(job)]
                 self._batches.extend(_batches(new))
                 self._hands = self._more_hands()
-                self._hands.begin(WORKERS)
+                self._hands.begin(READ_THREADS)
 
     def _give(self) -> None:
         assert self._hands is not None
-        while self._batches and self._hands.give(self._batches[0]):
+        while self._batches and self._hands.submit(self._batches[0]):
             self._batches.popleft()
 
     def _take(self, *, wait: bool) -> None:
         assert self._hands is not None
-        found = self._hands.take(wait=wait)
+        found = self._hands.poll(wait=wait)
         self._left += [job for job, seen, _problem in found if seen is None]
         self._note([each for each in found if each[1] is not None])
 
@@ -190,14 +190,14 @@ class Contents:
             self._hands.close()
             self._hands = None
 
-    def _read_all(self, jobs: list[Job]) -> None:
+    def _read_all(self, jobs: list[ReadJob]) -> None:
         """Several at a time."""
-        if len(jobs) < 2 or WORKERS < 2:
+        if len(jobs) < 2 or READ_THREADS < 2:
             self._note(list(self.read_here(jobs)))
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(WORKERS, thread_name_prefix="mulligan-read") as pool:
+        with ThreadPoolExecutor(READ_THREADS, thread_name_prefix="mulligan-read") as pool:
             try:
                 for found in pool.map(lambda job: list(self.read_here([job])), jobs):
                     self._note(found)
@@ -205,13 +205,13 @@ class Contents:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _note(self, found: list[Answer]) -> None:
+    def _note(self, found: list[ReadResult]) -> None:
         self._answers += found
         if found and self._progress is not None:
             self._bytes += sum([seen[2] for _job, seen, _problem in found if seen is not None])
             self._progress(len(self._answers), self._bytes)
 
-    def read_here(self, batch: Iterable[Job]) -> Iterator[Answer]:
+    def read_here(self, batch: Iterable[ReadJob]) -> Iterator[ReadResult]:
         """Reads files in this process, one after another."""
         with Directories(self._root) as directories:
             for job in batch:
@@ -222,7 +222,7 @@ class Contents:
                     finally:
                         os.close(fd)
                 except OSError as problem:
-                    if problem.errno in OUT_OF_MEANS:
+                    if problem.errno in RESOURCE_ERRORS:
                         raise
                     vanished = problem.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
                     reason = f"cannot be read: {problem.strerror}"
@@ -230,20 +230,20 @@ class Contents:
                         reason = "vanished while it was looked at"
                     elif job.size == UNKNOWN:
                         reason = _why_not_looked_at(directories, job) or reason
-                    found = Answer(job, None, reason)
+                    found = ReadResult(job, None, reason)
                 yield found
 
-    def _read_one(self, job: Job, fd: int) -> Answer:
+    def _read_one(self, job: ReadJob, fd: int) -> ReadResult:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            return Answer(job, None, "is no ordinary file")
-        for _attempt in range(ATTEMPTS):
-            before = settled(status.st_dev)
+            return ReadResult(job, None, "is no ordinary file")
+        for _attempt in range(MAX_READ_ATTEMPTS):
+            before = racy_cutoff(status.st_dev)
             if status.st_size > self._limit:
                 grew = "grew beyond the limit while it was looked at"
                 why = grew if job.size >= 0 else too_large(status.st_size, self._limit)
-                return Answer(job, None, why)
-            if status.st_size < LARGE:
+                return ReadResult(job, None, why)
+            if status.st_size < MIN_STREAMED_BYTES:
                 content = _whole(fd, status.st_size)
                 id, size = self._sink.put(content, base=job.base), len(content)
             else:
@@ -257,10 +257,10 @@ class Contents:
             if still:
                 break
             os.lseek(fd, 0, os.SEEK_SET)
-        return Answer(job, remember(status, size, id, before, still=still), None)
+        return ReadResult(job, remember(status, size, id, before, still=still), None)
 
 
-def _why_not_looked_at(directories: Directories, job: Job) -> str | None:
+def _why_not_looked_at(directories: Directories, job: ReadJob) -> str | None:
     """The reason, if not even a look at a file is allowed."""
     try:
         os.stat(job.name, dir_fd=directories.open(job.directory), follow_symlinks=False)
@@ -280,12 +280,12 @@ def _amount(size: int) -> str:
     return f"{size} B"
 
 
-def _is_for_hands(job: Job) -> bool:
-    return job.base is None and job.size < LARGE
+def _is_for_hands(job: ReadJob) -> bool:
+    return job.base is None and job.size < MIN_STREAMED_BYTES
 
 
-def _batches(jobs: list[Job]) -> Iterator[list[Job]]:
-    batch: list[Job] = []
+def _batches(jobs: list[ReadJob]) -> Iterator[list[ReadJob]]:
+    batch: list[ReadJob] = []
     size = 0
     for job in jobs:
         batch.append(job)
@@ -299,7 +299,7 @@ def _batches(jobs: list[Job]) -> Iterator[list[Job]]:
 
 def remember(
     status: os.stat_result, size: int, id: bytes, before: int, *, still: bool = True
-) -> Seen:
+) -> FileStat:
     """What the cache keeps of a file that was read when things were `settled` before a moment."""
     changed = status.st_ctime_ns
     if not still or is_racy(changed, before):

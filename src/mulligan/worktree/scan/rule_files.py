@@ -13,7 +13,7 @@ import stat
 from hashlib import sha256
 from typing import NamedTuple
 
-from mulligan.worktree.fs.safe_paths import OPEN_FILE, OUT_OF_MEANS
+from mulligan.worktree.fs.safe_paths import OPEN_FILE, RESOURCE_ERRORS
 
 MULLIGANIGNORE = b".mulliganignore"
 IGNORE_FILE_MAX_BYTES = 1 << 20
@@ -43,7 +43,7 @@ def read_rule_file(parent: int, name: bytes, limit: int) -> RuleFile:
     try:
         fd = os.open(name, OPEN_FILE, dir_fd=parent)
     except OSError as problem:
-        if problem.errno in OUT_OF_MEANS:
+        if problem.errno in RESOURCE_ERRORS:
             raise
         if problem.errno in (errno.ENOENT, errno.ENOTDIR):
             return RuleFile(None)

@@ -17,18 +17,18 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from mulligan.core.tree import join
-from mulligan.worktree.fs.safe_paths import OPEN_DIRECTORY, OUT_OF_MEANS, opened
+from mulligan.worktree.fs.safe_paths import OPEN_DIRECTORY, RESOURCE_ERRORS, open_root
 from mulligan.worktree.ignore import git_repo
 from mulligan.worktree.ignore.scope import Reason, Scope, root_scope
-from mulligan.worktree.scan.classify import DEEPEST, Limits, Names
-from mulligan.worktree.scan.compare import Comparing
+from mulligan.worktree.scan.classify import MAX_DEPTH, Classifier, Limits
+from mulligan.worktree.scan.compare import FileComparison
 from mulligan.worktree.scan.directory_rules import IGNORE_FILES, scope_of_child, scope_of_root
-from mulligan.worktree.scan.open_path import Place, Way
-from mulligan.worktree.scan.overrides import Wanted, tracked_but_left_out
-from mulligan.worktree.scan.racy import is_racy, settled
-from mulligan.worktree.scan.reader import Contents, Hands, Sink
+from mulligan.worktree.scan.open_path import OpenDir, OpenPath
+from mulligan.worktree.scan.overrides import Overrides, tracked_but_left_out
+from mulligan.worktree.scan.racy import is_racy, racy_cutoff
+from mulligan.worktree.scan.reader import FileReader, HashWorkers, Sink
 from mulligan.worktree.scan.rule_files import Accepted
-from mulligan.worktree.scan.stat_cache import Cache, Node, signature
+from mulligan.worktree.scan.stat_cache import Node, StatCache, signature
 
 
 class Watch(Protocol):
@@ -37,13 +37,13 @@ class Watch(Protocol):
     def add(self, directory: bytes) -> bool: ...
 
 
-class Scan:
+class Scanner:
     """One look at a project. Afterwards `cache.root` says what is there."""
 
     def __init__(
         self,
         root: bytes,
-        cache: Cache,
+        cache: StatCache,
         sink: Sink,
         *,
         limits: Limits,
@@ -52,19 +52,19 @@ class Scan:
         hidden: Iterable[bytes] = (),
         watch: Watch | None = None,
         progress: Callable[[int, int], None] | None = None,
-        hands: Callable[[], Hands] | None = None,
+        hands: Callable[[], HashWorkers] | None = None,
     ) -> None:
         self._root = root
         self._cache = cache
         self._accepted = accepted
-        self._names = Names(
-            limits, Wanted(forced, cache.wanted, hidden), coverage_changed=cache.root is None
+        self._names = Classifier(
+            limits, Overrides(forced, cache.wanted, hidden), coverage_changed=cache.root is None
         )
         self._watch = watch
-        self._contents = Contents(
+        self._contents = FileReader(
             root, sink, limit=limits.file_bytes, progress=progress, hands=hands
         )
-        self._files = Comparing(self._names, self._contents, sink, limits)
+        self._files = FileComparison(self._names, self._contents, sink, limits)
         self._sources = git_repo.git_sources(root)
         self._rules_changed = cache.root is None
         self._why: dict[bytes, Reason] = {}
@@ -74,7 +74,7 @@ class Scan:
         """Whether what is covered, and what is left out, may be other than before."""
         return self._names.coverage_changed
 
-    def full(self) -> None:
+    def scan_all(self) -> None:
         """Looks at everything in scope."""
         root = self._cache.root or Node()
         self._cache.root = root
@@ -85,17 +85,17 @@ class Scan:
             self._list_again(root)
         elif stamp[2:3] != before[2:3]:
             self._list_around(root, self._names.wanted.hidden.union(*before[2:3]))
-        self._look_at_all(root)
-        wanted = self._left_out_by_mistake(root)
+        self._scan_tree(root)
+        wanted = self._tracked_but_ignored(root)
         if wanted != self._cache.wanted:
             self._cache.wanted = wanted
             known = self._names.wanted
-            self._names.wanted = Wanted(known.forced, wanted, known.hidden)
+            self._names.wanted = Overrides(known.forced, wanted, known.hidden)
             self._list_again(root)
-            self._look_at_all(root)
+            self._scan_tree(root)
         self._cache.judged_by = self._sources
 
-    def at(self, paths: Iterable[bytes]) -> bool:
+    def scan_paths(self, paths: Iterable[bytes]) -> bool:
         """Looks at these paths only; `False`, and nothing done, if a full scan is needed."""
         root = self._cache.root
         paths = sorted(set(paths))
@@ -106,19 +106,19 @@ class Scan:
             return True
         if any(path == b"" or path.rpartition(b"/")[2] in IGNORE_FILES for path in paths):
             return False
-        with opened(self._root) as fd:
+        with open_root(self._root) as fd:
             scope = self._scope_of_root(fd, root)
             if scope.key != root.rules:
                 return False
-            way = Way(Place(fd, b"", root, scope))
+            way = OpenPath(OpenDir(fd, b"", root, scope))
             try:
                 for path in paths:
-                    self._look_at(way, path)
+                    self._scan_path(way, path)
             except _RulesChanged:
                 return False
             finally:
                 way.back_to([])
-            self._files.settle()
+            self._files.collect()
         self._cache.judged_by = self._sources
         return True
 
@@ -134,12 +134,12 @@ class Scan:
                 node.signature = None
                 node.rules = b""
 
-    def _look_at_all(self, root: Node) -> None:
+    def _scan_tree(self, root: Node) -> None:
         is_new = not (root.files or root.guards or root.dirs)
-        with opened(self._root) as fd, self._contents.prepared(for_much=is_new):
+        with open_root(self._root) as fd, self._contents.prepared(for_much=is_new):
             scope = self._scope_of_root(fd, root)
-            self._look(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
-            self._files.settle()
+            self._scan_directory(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
+            self._files.collect()
 
     def _scope_of_root(self, fd: int, root: Node) -> Scope:
         scope, effect = scope_of_root(fd, self._sources, self._accepted)
@@ -155,7 +155,7 @@ class Scan:
         self._names.set_effect(node, effect)
         return scope
 
-    def _look(
+    def _scan_directory(
         self,
         fd: int,
         status: os.stat_result,
@@ -173,19 +173,19 @@ class Scan:
             status = os.fstat(fd)
         self._set_mode(node, status)
         if node.signature != signature(status) or node.rules != scope.key:
-            before = settled(status.st_dev)
-            self._names.sort_all(fd, path, node, scope, whole)
+            before = racy_cutoff(status.st_dev)
+            self._names.classify_all(fd, path, node, scope, whole)
             if node.rules != scope.key:
                 node.rules = scope.key
-                node.touched = self._rules_changed = True
+                node.unsaved = self._rules_changed = True
             racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), before)
             found = None if racy else signature(status)
             if node.signature != found:
                 node.signature = found
-                node.touched = True
+                node.unsaved = True
         if self._files.compare(fd, path, node):
             # A file turned into a directory after the listing: classify the names again.
-            self._names.sort_all(fd, path, node, scope, whole, anew=True)
+            self._names.classify_all(fd, path, node, scope, whole, anew=True)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
 
@@ -193,7 +193,7 @@ class Scan:
         mode = status.st_mode & 0o7777
         if node.mode != mode:
             node.mode = mode
-            node.touched = True
+            node.unsaved = True
 
     def _descend(
         self,
@@ -211,26 +211,26 @@ class Scan:
         below = join(path, name)
         mode = child.mode
         try:
-            if depth >= DEEPEST:
-                raise OSError(errno.ELOOP, f"more than {DEEPEST} directories deep")
+            if depth >= MAX_DEPTH:
+                raise OSError(errno.ELOOP, f"more than {MAX_DEPTH} directories deep")
             fd = os.open(name, OPEN_DIRECTORY, dir_fd=above)
         except OSError as problem:
-            if problem.errno in OUT_OF_MEANS:
+            if problem.errno in RESOURCE_ERRORS:
                 raise
-            self._names.gone(node, name)
+            self._names.remove(node, name)
             node.signature = None
             if not isinstance(problem, FileNotFoundError | NotADirectoryError):
-                self._names.odd(node, name, f"cannot be opened: {problem.strerror}")
+                self._names.mark_unreadable(node, name, f"cannot be opened: {problem.strerror}")
             return
         try:
-            self._look_into(fd, below, child, name, scope, depth=depth + 1, whole=whole)
+            self._scan_opened(fd, below, child, name, scope, depth=depth + 1, whole=whole)
         finally:
             os.close(fd)
-        self._names.not_odd(node, name)
-        if child.made is None or child.made_guards is None or mode != child.mode:
+        self._names.clear_unreadable(node, name)
+        if child.built is None or child.built_guards is None or mode != child.mode:
             node.changed(name)
 
-    def _look_into(
+    def _scan_opened(
         self,
         fd: int,
         path: bytes,
@@ -244,14 +244,14 @@ class Scan:
         """A directory that was just opened; `scope` is that of the one above."""
         if node.partial:
             reason = self._why.pop(path, None) or scope.decide(name, True)
-            self._look_for_wanted(fd, path, node, reason, depth=depth)
+            self._scan_overrides(fd, path, node, reason, depth=depth)
             return
         status = os.fstat(fd)
         inner = self._scope_of_child(fd, status, path, node, name, scope)
         whole = whole or path in self._names.wanted.forced
-        self._look(fd, status, path, node, inner, depth=depth, whole=whole)
+        self._scan_directory(fd, status, path, node, inner, depth=depth, whole=whole)
 
-    def _look_for_wanted(
+    def _scan_overrides(
         self, fd: int, path: bytes, node: Node, reason: Reason, *, depth: int
     ) -> None:
         """A directory that is out of scope for a reason, but for some names in it."""
@@ -265,28 +265,28 @@ class Scan:
             try:
                 is_directory = stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
             except OSError:
-                self._names.gone(node, name)
+                self._names.remove(node, name)
                 continue
             below = join(path, name)
             if is_directory and below not in self._names.wanted.forced:
                 node.dirs.setdefault(name, Node()).partial = True
                 self._why[below] = reason
             else:
-                self._names.sort(fd, path, node, name, is_directory, nothing, whole=True)
+                self._names.classify(fd, path, node, name, is_directory, nothing, whole=True)
         for known in (node.files, node.guards, node.dirs):
             for name in [name for name in known if name not in names]:
-                self._names.gone(node, name)
+                self._names.remove(node, name)
         if node.signature != signature(status):
-            before = settled(status.st_dev)
-            self._names.leave_out(fd, node, names, reason)
+            before = racy_cutoff(status.st_dev)
+            self._names.exclude(fd, node, names, reason)
             racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), before)
             node.signature = None if racy else signature(status)
-            node.touched = True
+            node.unsaved = True
         self._files.compare(fd, path, node)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, nothing, depth=depth, whole=False)
 
-    def _look_at(self, way: Way, path: bytes) -> None:
+    def _scan_path(self, way: OpenPath, path: bytes) -> None:
         """One path that a watcher named, and what lies above it."""
         *parents, name = path.split(b"/")
         way.back_to(parents)
@@ -303,43 +303,43 @@ class Scan:
                 fd = os.open(parent, OPEN_DIRECTORY, dir_fd=here.fd)
                 at = join(here.path, parent)
                 scope = self._scope_of_child(fd, os.fstat(fd), at, child, parent, here.scope)
-                way.down(parent, Place(fd, at, child, scope))
+                way.down(parent, OpenDir(fd, at, child, scope))
                 if scope.key != child.rules:
                     raise _RulesChanged
             here = way.here
             depth = len(way.names)
-            self._look_at_name(here.fd, here.path, here.node, name, here.scope, depth=depth)
+            self._scan_name(here.fd, here.path, here.node, name, here.scope, depth=depth)
         except (FileNotFoundError, NotADirectoryError):
             # A directory above has gone: its own name is among the paths too.
             return
         finally:
             way.mark()
 
-    def _look_at_name(
+    def _scan_name(
         self, fd: int, path: bytes, node: Node, name: bytes, scope: Scope, *, depth: int
     ) -> None:
         try:
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except OSError:
-            self._names.gone(node, name)
+            self._names.remove(node, name)
             return
         whole = any(
             path == each or path.startswith(each + b"/") for each in self._names.wanted.forced
         )
-        self._names.sort(fd, path, node, name, stat.S_ISDIR(status.st_mode), scope, whole)
+        self._names.classify(fd, path, node, name, stat.S_ISDIR(status.st_mode), scope, whole)
         if name in node.dirs:
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
         for known, guard in ((node.files, False), (node.guards, True)):
             if name in known:
                 self._files.changed(fd, path, node, name, known[name], status, guard)
 
-    def _left_out_by_mistake(self, root: Node) -> frozenset[bytes]:
+    def _tracked_but_ignored(self, root: Node) -> frozenset[bytes]:
         """What git tracks and the rules left out; looked for only when either has changed."""
         stamp = self._stamp()
         if stamp == self._cache.sources and not self._rules_changed:
             return self._cache.wanted
         self._cache.sources = stamp
-        root.touched = True
+        root.unsaved = True
         index = self._sources.index_path
         if index is None:
             return frozenset()

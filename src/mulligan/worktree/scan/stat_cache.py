@@ -24,13 +24,13 @@ from zlib import crc32
 
 from mulligan.core.coverage import Coverage
 
-Seen = tuple[bytes, int, int, int, int, int, bytes]
+FileStat = tuple[bytes, int, int, int, int, int, bytes]
 """kind, mode, size, modified (ns), changed (ns), inode, identity of the content."""
 
-Left = tuple[int, bool, int, int]
+Excluded = tuple[int, bool, int, int]
 """reason, whether a directory, how many files, its modification time (ns)."""
 
-Made = tuple[bytes, int, int]
+BuiltTree = tuple[bytes, int, int]
 """A built tree: its identity, and the files and bytes below it."""
 
 HEADER = b"MULLIGAN INDEX 3 %d.%d.%d\n" % (*sys.version_info[:2], marshal.version)
@@ -42,9 +42,9 @@ class Node:
     """One directory as it was last looked at."""
 
     __slots__ = (
-        "dirs", "files", "guards", "left", "made", "made_guards", "mode", "odd", "old",
-        "old_guards", "partial", "passed_over", "renewed", "repository", "rules", "signature",
-        "touched", "unsaved",
+        "built", "built_guards", "dirs", "dirty_names", "excluded", "files", "guards", "mode",
+        "old", "old_guards", "partial", "passed_over", "repository", "rules", "signature",
+        "unreadable", "unsaved", "unsaved_names",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -54,44 +54,44 @@ class Node:
         self.partial = False
         self.repository = False
         self.passed_over = ("", False)
-        self.files: dict[bytes, Seen] = {}
-        self.guards: dict[bytes, Seen] = {}
-        self.odd: dict[bytes, str] = {}
-        self.left: dict[bytes, Left] = {}
+        self.files: dict[bytes, FileStat] = {}
+        self.guards: dict[bytes, FileStat] = {}
+        self.unreadable: dict[bytes, str] = {}
+        self.excluded: dict[bytes, Excluded] = {}
         self.dirs: dict[bytes, Node] = {}
-        self.made: Made | None = None
-        self.made_guards: Made | None = None
-        self.old: Made | None = None
+        self.built: BuiltTree | None = None
+        self.built_guards: BuiltTree | None = None
+        self.old: BuiltTree | None = None
         self.old_guards: bytes | None = None
-        self.renewed: set[bytes] | None = None
-        self.unsaved: set[bytes] | None = None
-        self.touched = True
+        self.dirty_names: set[bytes] | None = None
+        self.unsaved_names: set[bytes] | None = None
+        self.unsaved = True
 
     @property
     def is_empty(self) -> bool:
         """Whether no name is known here."""
-        return not (self.files or self.guards or self.dirs or self.left or self.odd)
+        return not (self.files or self.guards or self.dirs or self.excluded or self.unreadable)
 
     def changed(self, name: bytes | None = None) -> None:
         """What lies here under a name, or below it, differs from what was built, and saved.
 
-        `renewed` and `unsaved` collect those names; they are `None` when there may be others.
+        `dirty_names` and `unsaved_names` collect those names; `None` if there may be others.
         """
-        if self.made is not None:
-            self.old = self.made
-            self.made = None
-            self.renewed = set()
+        if self.built is not None:
+            self.old = self.built
+            self.built = None
+            self.dirty_names = set()
         if name is None:
-            self.renewed = self.unsaved = None
+            self.dirty_names = self.unsaved_names = None
         else:
-            if self.renewed is not None:
-                self.renewed.add(name)
-            if self.unsaved is not None:
-                self.unsaved.add(name)
-        if self.made_guards is not None:
-            self.old_guards = self.made_guards[0]
-            self.made_guards = None
-        self.touched = True
+            if self.dirty_names is not None:
+                self.dirty_names.add(name)
+            if self.unsaved_names is not None:
+                self.unsaved_names.add(name)
+        if self.built_guards is not None:
+            self.old_guards = self.built_guards[0]
+            self.built_guards = None
+        self.unsaved = True
 
     def find(self, path: bytes) -> Node | None:
         node: Node | None = self
@@ -110,7 +110,7 @@ class Node:
                 pending += [(start + name, node.dirs[name]) for name in reversed(node.dirs)]
 
 
-class Cache:
+class StatCache:
     """The root node and what it depends on. `generation` is that of the store it refers to."""
 
     def __init__(self) -> None:
@@ -143,9 +143,9 @@ def stamp(path: str) -> tuple[int, ...] | None:
     return (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def load(path: str, root: bytes) -> Cache:
+def load(path: str, root: bytes) -> StatCache:
     """What was saved; an empty cache if it is lost, damaged, or of another root."""
-    cache = Cache()
+    cache = StatCache()
     mark = stamp(path)
     try:
         with open(path, "rb") as file:
@@ -170,22 +170,22 @@ def load(path: str, root: bytes) -> Cache:
                 cache.full_at, cache.held, cache.held_by,
             ) = head  # fmt: skip
             if of != root:
-                return Cache()
+                return StatCache()
             for value in nodes:
                 _take(found, value)
         except (ValueError, EOFError, TypeError, KeyError):
-            return Cache()
+            return StatCache()
     cache.root = _assemble(found)
     # A log that does not end with a whole record must not be appended to.
     cache.stamp = mark if offset == len(data) else None
     return cache
 
 
-def save(path: str, root: bytes, cache: Cache) -> None:
+def save(path: str, root: bytes, cache: StatCache) -> None:
     """Writes what changed since it was last saved; all of it when the log has grown too long."""
     if cache.root is None:
         return
-    touched = [(at, node) for at, node in cache.root.walk() if node.touched]
+    touched = [(at, node) for at, node in cache.root.walk() if node.unsaved]
     mark = stamp(path)
     if mark is not None and mark == cache.stamp and not touched:
         return
@@ -213,8 +213,8 @@ def save(path: str, root: bytes, cache: Cache) -> None:
             file.write(record)
     cache.stamp = stamp(path)
     for _at, node in nodes:
-        node.touched = False
-        node.unsaved = set()
+        node.unsaved = False
+        node.unsaved_names = set()
 
 
 def _is_mostly_history(root: Node, size: int) -> bool:
@@ -225,14 +225,15 @@ def _is_mostly_history(root: Node, size: int) -> bool:
 
 
 def _dump(at: bytes, node: Node, *, whole: bool) -> tuple[object, ...]:
-    names = None if whole else node.unsaved
+    names = None if whole else node.unsaved_names
     files, guards = (
         known if names is None else {name: known.get(name) for name in names}
         for known in (node.files, node.guards)
     )
     return (
         at, node.signature, node.mode, node.rules, node.partial, node.repository, names is None,
-        files, guards, node.odd, node.left, list(node.dirs), node.made, node.made_guards,
+        files, guards, node.unreadable, node.excluded,
+        list(node.dirs), node.built, node.built_guards,
         node.passed_over,
     )  # fmt: skip
 
@@ -241,7 +242,8 @@ def _take(found: dict[bytes, Node], value: tuple[Any, ...]) -> None:
     node = Node()
     (
         at, node.signature, node.mode, node.rules, node.partial, node.repository, whole,
-        node.files, node.guards, node.odd, node.left, names, node.made, node.made_guards,
+        node.files, node.guards, node.unreadable, node.excluded,
+        names, node.built, node.built_guards,
         node.passed_over,
     ) = value  # fmt: skip
     if not whole:
@@ -249,12 +251,14 @@ def _take(found: dict[bytes, Node], value: tuple[Any, ...]) -> None:
         node.files = _merged(before.files, node.files)
         node.guards = _merged(before.guards, node.guards)
     node.dirs = dict.fromkeys(names, node)
-    node.touched = False
-    node.unsaved = set()
+    node.unsaved = False
+    node.unsaved_names = set()
     found[at] = node
 
 
-def _merged(known: dict[bytes, Seen], news: Mapping[bytes, Seen | None]) -> dict[bytes, Seen]:
+def _merged(
+    known: dict[bytes, FileStat], news: Mapping[bytes, FileStat | None]
+) -> dict[bytes, FileStat]:
     """What was known, with what is new under some names; `None` where nothing is."""
     for name, seen in news.items():
         if seen is not None:

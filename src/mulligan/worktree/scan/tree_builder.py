@@ -15,9 +15,9 @@ from mulligan.core.tree import EMPTY_ID, Entry, Load, Save, Tree
 from mulligan.errors import Corrupt
 from mulligan.worktree.ignore.scope import Reason
 from mulligan.worktree.scan.rule_files import MULLIGANIGNORE
-from mulligan.worktree.scan.stat_cache import Made, Node, Seen
+from mulligan.worktree.scan.stat_cache import BuiltTree, FileStat, Node
 
-NOTHING: Made = (EMPTY_ID, 0, 0)
+NOTHING: BuiltTree = (EMPTY_ID, 0, 0)
 WHY = {
     Reason.GITIGNORE: "ignored by git's rules",
     Reason.DEFAULT: "excluded by default",
@@ -38,7 +38,7 @@ class Snapshot(NamedTuple):
 def build(root: Node, load: Load, save: Save, guard_total: int) -> Snapshot:
     """Builds what is not built yet; what was built before is loaded, where only a little of it
     has changed."""
-    if root.made is None or root.made_guards is None:
+    if root.built is None or root.built_guards is None:
         save(tree.EMPTY, None, Tree(tree.EMPTY))
     id, files, size = _build(root, load, save)
     guarded, guarded_files, guarded_bytes = _build_guards(root, save)
@@ -52,9 +52,9 @@ def replaced(root: Node) -> Iterator[bytes]:
     pending = [root]
     while pending:
         node = pending.pop()
-        if node.made is None:
+        if node.built is None:
             pending += node.dirs.values()
-            if node.old is not None and node.renewed is not None:
+            if node.old is not None and node.dirty_names is not None:
                 yield node.old[0]
 
 
@@ -64,15 +64,15 @@ def describe(root: Node, guarded_files: int, settings: Iterable[PassedOver] = ()
     skipped: list[tuple[bytes, str]] = []
     excluded: list[tuple[bytes, int, str]] = []
     for path, node in root.walk():
-        for name, reason in node.odd.items():
+        for name, reason in node.unreadable.items():
             skipped.append((path or b"." if name == b"." else tree.join(path, name), reason))
         why_not, broken = node.passed_over
         if why_not and not node.partial:
             passed_over.append(PassedOver(tree.join(path, MULLIGANIGNORE), why_not, broken))
-        if not node.left and not node.guards:
+        if not node.excluded and not node.guards:
             continue
         single: dict[str, int] = {}
-        for name, (why, is_directory, files, _modified) in node.left.items():
+        for name, (why, is_directory, files, _modified) in node.excluded.items():
             if why == Reason.ALWAYS:
                 continue
             reason = WHY[Reason(why)]
@@ -87,9 +87,9 @@ def describe(root: Node, guarded_files: int, settings: Iterable[PassedOver] = ()
     return coverage.make(skipped, excluded, guarded_files, passed_over)
 
 
-def _build(node: Node, load: Load, save: Save) -> Made:
-    if node.made is not None:
-        return node.made
+def _build(node: Node, load: Load, save: Save) -> BuiltTree:
+    if node.built is not None:
+        return node.built
     for child in node.dirs.values():
         _build(child, load, save)
     made = _rebuilt(node, load)
@@ -98,20 +98,20 @@ def _build(node: Node, load: Load, save: Save) -> Made:
         entries = _entries(node.files) + [each for each in folders if each is not None]
         made = Tree.of(entries)
     old = node.old[0] if node.old is not None else None
-    node.made = (save(made.data, old, made), *made.totals)
-    return node.made
+    node.built = (save(made.data, old, made), *made.totals)
+    return node.built
 
 
 def _rebuilt(node: Node, load: Load) -> Tree | None:
     """What was built before with the names that have changed since; `None` if that is unknown."""
-    if node.old is None or node.renewed is None:
+    if node.old is None or node.dirty_names is None:
         return None
     id, files, size = node.old
     try:
         before = Tree(load(id).data, (files, size))
     except Corrupt:
         return None
-    return before.replaced({name: _entry(node, name) for name in node.renewed})
+    return before.replaced({name: _entry(node, name) for name in node.dirty_names})
 
 
 def _entry(node: Node, name: bytes) -> Entry | None:
@@ -123,25 +123,25 @@ def _entry(node: Node, name: bytes) -> Entry | None:
 
 def _folder(name: bytes, child: Node) -> Entry | None:
     """A folder that is out of scope is there only for the sake of what was asked for in it."""
-    made = child.made
+    made = child.built
     if made is None or (child.partial and not made[1]):
         return None
     return Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name)
 
 
-def _build_guards(node: Node, save: Save) -> Made:
-    if node.made_guards is not None:
-        return node.made_guards
+def _build_guards(node: Node, save: Save) -> BuiltTree:
+    if node.built_guards is not None:
+        return node.built_guards
     entries = _entries(node.guards)
     for name, child in node.dirs.items():
         made = _build_guards(child, save)
         if made[1]:
             entries.append(Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name))
-    node.made_guards = _made(entries, save, node.old_guards) if entries else NOTHING
-    return node.made_guards
+    node.built_guards = _made(entries, save, node.old_guards) if entries else NOTHING
+    return node.built_guards
 
 
-def _within_budget(node: Node, save: Save, budget: list[int]) -> Made:
+def _within_budget(node: Node, save: Save, budget: list[int]) -> BuiltTree:
     """The guarded tree again, taking files in order of their paths while there is room."""
     entries = []
     for name in sorted(node.guards.keys() | node.dirs.keys()):
@@ -156,7 +156,7 @@ def _within_budget(node: Node, save: Save, budget: list[int]) -> Made:
     return _made(entries, save, None) if entries else NOTHING
 
 
-def _entries(known: dict[bytes, Seen]) -> list[Entry]:
+def _entries(known: dict[bytes, FileStat]) -> list[Entry]:
     """Files whose content is there; what could not be read has no kind in the cache."""
     new = tuple.__new__
     # Without calling the class, for this is done for every file of a directory that changed.
@@ -167,6 +167,6 @@ def _entries(known: dict[bytes, Seen]) -> list[Entry]:
     ]
 
 
-def _made(entries: list[Entry], save: Save, old: bytes | None) -> Made:
+def _made(entries: list[Entry], save: Save, old: bytes | None) -> BuiltTree:
     made = Tree.of(entries)
     return (save(made.data, old, made), *made.totals)

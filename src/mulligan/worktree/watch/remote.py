@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
-MAX_REQUEST = 1 << 20
-MAX_ANSWER = 64 << 20
+MAX_REQUEST_BYTES = 1 << 20
+MAX_ANSWER_BYTES = 64 << 20
 MAX_CONNECTIONS = 64
-PATIENCE = 2.0  # seconds that a server waits for a request, and for its answer to be taken
+SOCKET_TIMEOUT_S = 2.0  # seconds that a server waits for a request, and for its answer to be taken
 _MAX_ADDRESS = 100  # bytes of a socket's path; the kernel takes 107, others fewer
 
 
@@ -101,7 +101,7 @@ class RemoteWatcher:
             for directory in directories:
                 batch.append(directory)
                 size += 2 * len(directory) + 3
-                if size > MAX_REQUEST // 4:
+                if size > MAX_REQUEST_BYTES // 4:
                     every &= self._add(batch)
                     batch, size = [], 0
             return (not batch or self._add(batch)) and every
@@ -163,7 +163,7 @@ class RemoteWatcher:
         try:
             self._connection.settimeout(self._timeout)
             self._connection.sendall(line)
-            return _read_line(self._connection, bytearray(), MAX_ANSWER, deadline)
+            return _read_line(self._connection, bytearray(), MAX_ANSWER_BYTES, deadline)
         except (BrokenPipeError, ConnectionResetError):
             return b""
         except (OSError, _TooLong):
@@ -210,7 +210,7 @@ class Server:
                 os.unlink(os.path.basename(self._path), dir_fd=directory)
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
-        self._thread.join(PATIENCE)
+        self._thread.join(SOCKET_TIMEOUT_S)
         self._listener.close()
 
     def __enter__(self) -> Self:
@@ -250,18 +250,18 @@ class Server:
         buffer = bytearray()
         try:
             while True:
-                deadline = time.monotonic() + PATIENCE
-                line = _read_line(connection, buffer, MAX_REQUEST, deadline)
+                deadline = time.monotonic() + SOCKET_TIMEOUT_S
+                line = _read_line(connection, buffer, MAX_REQUEST_BYTES, deadline)
                 if not line:
                     return
                 answer = self._answer(line)
-                connection.settimeout(PATIENCE)
+                connection.settimeout(SOCKET_TIMEOUT_S)
                 connection.sendall(_encode(answer))
                 if "error" in answer:
                     return
         except _TooLong:
             with suppress(OSError):
-                connection.settimeout(PATIENCE)
+                connection.settimeout(SOCKET_TIMEOUT_S)
                 connection.sendall(_encode({"error": "request too long"}))
         except OSError:
             return
@@ -287,7 +287,9 @@ class Server:
         if "since" not in request:
             return {"refused": refused}
         changes = self._watcher.peek(since)
-        lost = changes.lost or sum(2 * len(path) + 4 for path in changes.paths) > MAX_ANSWER // 2
+        lost = (
+            changes.lost or sum(2 * len(path) + 4 for path in changes.paths) > MAX_ANSWER_BYTES // 2
+        )
         paths = [] if lost else [path.hex() for path in changes.paths]
         return {"refused": refused, "token": changes.token, "lost": lost, "paths": paths}
 
@@ -409,7 +411,7 @@ def _locked(directory: int, path: str) -> Iterator[None]:
     """Keep two servers that start at once from removing each other's socket as a stale one."""
     import fcntl
 
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + SOCKET_TIMEOUT_S
     while True:
         try:
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)

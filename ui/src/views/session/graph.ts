@@ -97,10 +97,10 @@ async function loadGraph(project: string, session: string, known: Entry[]): Prom
     api.tree(project, session),
     messagesAfter(project, session, known),
   ]);
-  const branches = tree.branches.filter((branch) => !branch.first.aside);
+  const branches = tree.branches.filter((branch) => !branch.first.off_path);
   const ends = branches.flatMap((branch) => [branch.first, branch.last]);
   const points = new Map([...messages, ...ends].map((entry) => [entry.entry, entry]));
-  const wanted = [...branches.map((branch) => branch.springs_from), tree.leaf];
+  const wanted = [...branches.map((branch) => branch.parent_entry), tree.leaf];
   const missing = wanted.filter((each): each is string => each !== null && !points.has(each));
   await Promise.all(
     missing.map(async (entry) => {
@@ -119,7 +119,7 @@ async function messagesAfter(project: string, session: string, known: Entry[]): 
   while (more) {
     const query = { type: ["user_input"], limit: PAGE, since, include_compacted: true };
     const page = await api.entries(project, session, query);
-    found.push(...page.entries.filter((entry) => !entry.aside));
+    found.push(...page.entries.filter((entry) => !entry.off_path));
     more = page.has_more && page.entries.length > 0;
     since = page.entries.at(-1)?.seq ?? since;
   }
@@ -159,7 +159,7 @@ function activePath(
   let at = leaf ? points.get(leaf) : undefined;
   while (at && !found.has(at.branch)) {
     found.set(at.branch, at.seq);
-    const from = bySeq.get(at.branch)?.springs_from;
+    const from = bySeq.get(at.branch)?.parent_entry;
     at = from ? points.get(from) : undefined;
   }
   return found;
@@ -173,8 +173,8 @@ function parentOf(
   nodes: Node[],
 ): Node | undefined {
   let branch = bySeq.get(node.entry.branch);
-  while (branch?.springs_from) {
-    const point = points.get(branch.springs_from);
+  while (branch?.parent_entry) {
+    const point = points.get(branch.parent_entry);
     if (!point) return undefined;
     const found = nodes.findLast(
       (each) => each.entry.branch === point.branch && each.entry.seq <= point.seq,

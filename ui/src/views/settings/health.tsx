@@ -34,7 +34,7 @@ export function Health({ project }: { project: string }) {
                 <span class="finding-subject">{each.subject}</span>
                 <span class="finding-text">
                   {each.message.replace(MOMENT, when)}
-                  {each.mend && <small class="faint">{each.mend}</small>}
+                  {each.fix && <small class="faint">{each.fix}</small>}
                 </span>
               </li>
             ))}
