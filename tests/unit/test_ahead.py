@@ -136,7 +136,7 @@ def test_a_look_ahead_that_fails_is_said_by_nobody_and_the_next_verb_works(
         raise Corrupt("damaged")
 
     with monkeypatch.context() as patched:
-        patched.setattr(prefetch, "look", fail)
+        patched.setattr(prefetch, "take_snapshot", fail)
         save(root, "src/app.py", "two\n")
         failed.wait()
     assert workspace.checkpoint().changes == (0, 1, 0)

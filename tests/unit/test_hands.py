@@ -122,7 +122,7 @@ def test_of_a_new_project_they_read_while_the_rest_is_listed(
         order.append("finish")
         return finish(self)
 
-    monkeypatch.setattr(hash_workers.HashWorkers, "give", giving)
+    monkeypatch.setattr(hash_workers.HashWorkers, "submit", giving)
     monkeypatch.setattr(reader.FileReader, "finish", finishing)
     assert kept(project)[1] == everything(project)
     assert order[0] == ("give" if way == "forked" else "finish")
@@ -152,7 +152,7 @@ def test_one_that_is_killed_leaves_its_files_to_us(
             os.kill(deaths[0], signal.SIGKILL)
         return found
 
-    monkeypatch.setattr(hash_workers.HashWorkers, "take", killing)
+    monkeypatch.setattr(hash_workers.HashWorkers, "poll", killing)
     assert kept(project)[1] == everything(project)
     assert_gone(deaths)
     assert deaths
@@ -168,7 +168,7 @@ def test_when_all_are_killed_we_read_the_rest(
             os.kill(hand.pid, signal.SIGKILL)
         return take(self, wait=wait)
 
-    monkeypatch.setattr(hash_workers.HashWorkers, "take", killing)
+    monkeypatch.setattr(hash_workers.HashWorkers, "poll", killing)
     assert kept(project)[1] == everything(project)
     assert_gone(busy)
 
@@ -194,7 +194,7 @@ def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(
 
     monkeypatch.setattr(hash_workers, "REPLY_TIMEOUT_MS", 100)
     monkeypatch.setattr(hash_workers.os, "pipe", kept_open)
-    monkeypatch.setattr(hash_workers.HashWorkers, "take", killing)
+    monkeypatch.setattr(hash_workers.HashWorkers, "poll", killing)
     try:
         assert kept(project)[1] == everything(project)
     finally:
@@ -360,7 +360,7 @@ def test_a_file_that_has_grown_large_meanwhile_is_read_by_us(
             growing.write_bytes(os.urandom(2 << 20))
         return give(self, batch)
 
-    monkeypatch.setattr(hash_workers.HashWorkers, "give", grow)
+    monkeypatch.setattr(hash_workers.HashWorkers, "submit", grow)
     assert kept(project)[1] == everything(project)
 
 

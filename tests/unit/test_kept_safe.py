@@ -95,10 +95,10 @@ def test_after_a_kill_in_gc_what_only_the_cache_knew_is_stored_anew(
     killed(
         """
         from mulligan.store.index import PackIndex
-        def bury(index):
-            if index.glance().doomed:
+        def purge(index):
+            if index.summary().pending_delete:
                 os.kill(os.getpid(), 9)
-        PackIndex.bury = bury
+        PackIndex.purge = purge
         with mulligan.open(sys.argv[1]) as workspace:
             workspace.gc()
         """,
@@ -187,7 +187,7 @@ def test_a_disk_that_is_full_once_the_files_are_changed_is_told_of_as_that(
         raise OutOfSpace("No space left; nothing was changed.")
 
     with monkeypatch.context() as context:
-        context.setattr(run, "complete", full)
+        context.setattr(run, "finish_operation", full)
         with pytest.raises(OutOfSpace, match="The files are changed"):
             workspace.restore(first.id)
     assert run.finish_operation is finish_operation

@@ -68,7 +68,7 @@ def _awaited(monkeypatch: pytest.MonkeyPatch) -> None:
             has_made.wait()
 
     monkeypatch.setattr(making, "_made", noted)
-    monkeypatch.setattr(making, "Beside", Awaited)
+    monkeypatch.setattr(making, "BackgroundTask", Awaited)
 
 
 @pytest.mark.usefixtures("_awaited")
@@ -142,7 +142,7 @@ def test_an_interrupt_at_the_end_waits_for_the_thread(
         may_go_on.wait()
         return make(directories, change)
 
-    monkeypatch.setattr(making, "Beside", Interrupted)
+    monkeypatch.setattr(making, "BackgroundTask", Interrupted)
     monkeypatch.setattr(making, "_made", held_up)
     each = made_for(os.fsencode(root), changes(100 * MIN_FILES))
     _change, made = next(each)
@@ -189,7 +189,7 @@ def test_an_interrupt_while_the_thread_begins_ends_it(
             super().start()
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(making, "Beside", Interrupted)
+    monkeypatch.setattr(making, "BackgroundTask", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         next(made_for(os.fsencode(root), changes(10 * MIN_FILES)))
 
@@ -228,7 +228,7 @@ def test_what_the_thread_made_as_its_last_comes_too(
 
     monkeypatch.setattr(making, "MAX_FILES_AHEAD", 10 * MIN_FILES)
     monkeypatch.setattr(making, "_made", slowly)
-    monkeypatch.setattr(making, "Beside", AskedWhenItEnds)
+    monkeypatch.setattr(making, "BackgroundTask", AskedWhenItEnds)
     wanted = changes(MIN_FILES)
     came = []
     for change, made in made_for(os.fsencode(root), wanted):

@@ -230,7 +230,7 @@ def test_a_file_that_is_opened_while_it_changes_places_goes_back(
 
     if in_two_steps:
         monkeypatch.setattr(applying, "exchange", no_exchange)
-    monkeypatch.setattr(DisplacedFiles, "take", take)
+    monkeypatch.setattr(DisplacedFiles, "accept", take)
     result = workspace.restore(first)
     os.write(opened[0], b"later\n")
     os.close(opened[0])
@@ -268,7 +268,7 @@ def test_a_file_that_a_program_waits_to_open_when_it_would_be_deleted_goes_back(
             time.sleep(0.001)
         return real(self)
 
-    monkeypatch.setattr(DisplacedFiles, "drop", drop)
+    monkeypatch.setattr(DisplacedFiles, "delete_all", drop)
     result = workspace.restore(first)
     is_restored.set()
     writer.join()

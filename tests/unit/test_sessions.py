@@ -179,8 +179,8 @@ def shape(branches: list[Branch]) -> list[tuple[str, str, str | None, int, bool]
 def test_branches_are_the_unforked_stretches_of_the_tree(
     workspace: Workspace, session: str
 ) -> None:
-    def say(id: str, parent: str | None, *, aside: bool = False) -> NewEntry:
-        return NewEntry("user_input", id=id, parent=parent, off_path=aside)
+    def say(id: str, parent: str | None, *, off_path: bool = False) -> NewEntry:
+        return NewEntry("user_input", id=id, parent=parent, off_path=off_path)
 
     workspace.append(session, say("a", None), say("b", "a"), say("c", "b"))
     assert shape(workspace.branches(session)) == [("a", "c", None, 3, True)]

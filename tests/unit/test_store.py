@@ -448,7 +448,7 @@ def test_a_collection_that_is_killed_has_counted_what_it_removed(
         if store.index.summary().pending_delete:
             raise Killed
 
-    monkeypatch.setattr(store.index, "bury", killed)
+    monkeypatch.setattr(store.index, "purge", killed)
     with pytest.raises(Killed):
         collect(store, roots(kept))
     assert not store.has(gone)

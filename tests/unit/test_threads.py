@@ -159,7 +159,7 @@ def late(function, arguments):
     return start(run, ())
 
 background.start_new_thread = late
-work = background.Beside(lambda: None)
+work = background.BackgroundTask(lambda: None)
 work.start()
 work.wait()
 """

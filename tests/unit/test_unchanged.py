@@ -54,7 +54,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.append(True)
         original(self)
 
-    monkeypatch.setattr(scanner.Scanner, "full", noted)
+    monkeypatch.setattr(scanner.Scanner, "scan_all", noted)
     return found
 
 
