@@ -185,7 +185,7 @@ def test_branches_are_the_unforked_stretches_of_the_tree(
     workspace.append(session, say("a", None), say("b", "a"), say("c", "b"))
     assert shape(workspace.branches(session)) == [("a", "c", None, 3, True)]
     workspace.append(session, say("x", "b"), say("y", "x"), say("z", "c"))
-    workspace.append(session, say("s1", "z", off_path=True), say("s2", "s1", aside=True))
+    workspace.append(session, say("s1", "z", off_path=True), say("s2", "s1", off_path=True))
     workspace.append(session, say("d", "z"), say("r", None))
     assert shape(workspace.branches(session)) == [
         ("a", "d", None, 5, False),

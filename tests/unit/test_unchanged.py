@@ -66,7 +66,7 @@ def test_nothing_is_opened_where_nothing_happened(
     def refuse(path: bytes) -> None:
         raise AssertionError(f"{path!r} was opened")
 
-    monkeypatch.setattr(scanner, "opened", refuse)
+    monkeypatch.setattr(scanner, "open_root", refuse)
     second = workspace.checkpoint()
     assert (second.tree, second.coverage) == (first.tree, first.coverage)
     assert not full

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 LENGTHS = struct.Struct("<II")
 BEGIN = (
     "import sys; sys.path[:] = {path!r}; "
-    "from mulligan.workspace.snapshot.hash_workers import lend; lend()"
+    "from mulligan.workspace.snapshot.hash_workers import worker_main; worker_main()"
 )
 QUEUE_DEPTH = 6  # batches that one of them has before it
 MIN_REPLY_BYTES = 2 << 20  # bytes of records from which on it does not wait for the end of a batch
