@@ -31,8 +31,8 @@ import mulligan
 from bench.contestant import allocated, timed
 from mulligan import Workspace
 from mulligan.core.entries import NewEntry
+from mulligan.workspace.appending import appending
 from mulligan.workspace.search.search import Hit, search
-from mulligan.workspace.sessions.entries import appending
 
 OURS, PLAIN = "mulligan", "plain table"
 SESSIONS = 1_000

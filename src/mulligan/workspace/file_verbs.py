@@ -42,9 +42,9 @@ class FileVerbs:
 
         `include` names paths to keep from now on even where ignored.
         """
-        from mulligan.workspace.snapshot import checkpoints
+        from mulligan.workspace.attribution import checkpoint
 
-        return checkpoints.take(
+        return checkpoint.take(
             self._self, message, include=self._self.paths(include), kind=kind, session=session
         )
 
@@ -200,15 +200,16 @@ class FileVerbs:
         """Takes back the last operation that changed something; again, one further back.
 
         What others did since in the same files stays, line by line, unless `force`. Without
-        `further`, raises `NothingToUndo` right after a turn that changed nothing. With `expect`,
-        takes back that operation or nothing: raises `WouldLoseWork` if another one was done since,
+        `past_idle_turn`, raises `NothingToUndo` right after a turn that changed nothing. With
+        `expect`, takes back that operation or nothing: raises `WouldLoseWork` if another one was done since,
         `NothingToUndo` if it is taken back already.
         """
-        from mulligan.workspace.attribution import turns
+        from mulligan.workspace.restore import undo
 
         _check_wishes(keep_dirty, force)
-        return turns.undo(
-            self._self, keep_dirty=keep_dirty, force=force, preview=preview, further=past_idle_turn,
+        return undo.undo(
+            self._self, keep_dirty=keep_dirty, force=force, preview=preview,
+            past_idle_turn=past_idle_turn,
             expect=expect,
         )  # fmt: skip
 
@@ -221,10 +222,10 @@ class FileVerbs:
         expect: int | None = None,
     ) -> RestoreResult:
         """Takes back the last undo; with `expect`, the undo with that number or nothing."""
-        from mulligan.workspace.attribution import turns
+        from mulligan.workspace.restore import undo
 
         _check_wishes(keep_dirty, force)
-        return turns.redo(
+        return undo.redo(
             self._self, keep_dirty=keep_dirty, force=force, preview=preview, expect=expect
         )
 
@@ -236,15 +237,15 @@ class FileVerbs:
 
     def verify(self, *, repair: bool = False) -> Verified:
         """Re-reads and re-hashes everything, and checks every reference."""
-        from mulligan.workspace import maintenance
+        from mulligan.workspace.maintenance import verify
 
-        return maintenance.verify(self._self, repair=repair)
+        return verify.verify(self._self, repair=repair)
 
     def gc(self, *, dry_run: bool = False) -> Collected:
         """Frees what nothing reaches any more."""
-        from mulligan.workspace import maintenance
+        from mulligan.workspace.maintenance import verify
 
-        return maintenance.gc(self._self, dry_run=dry_run)
+        return verify.gc(self._self, dry_run=dry_run)
 
     def forget(
         self,
@@ -258,9 +259,9 @@ class FileVerbs:
         """Drops old checkpoints: all but the last so many, or those older than so many seconds,
         or the oldest until the store fits; with `session`, only those of that session, all of them
         if nothing else is said. What is dropped is freed by the next `gc`."""
-        from mulligan.workspace import maintenance
+        from mulligan.workspace.maintenance import retention
 
-        return maintenance.forget(
+        return retention.forget(
             self._self,
             keep_last=keep_last,
             older_than=older_than,
@@ -271,15 +272,15 @@ class FileVerbs:
 
     def forget_checkpoints(self, *names: str) -> Forgotten:
         """Drops these checkpoints. What the next undo needs of them stays, under no name."""
-        from mulligan.workspace import maintenance
+        from mulligan.workspace.maintenance import retention
 
-        return maintenance.forget_named(self._self, names)
+        return retention.forget_named(self._self, names)
 
     def doctor(self) -> list[Finding]:
         """What is wrong here, and how to mend it."""
-        from mulligan.workspace import maintenance
+        from mulligan.workspace.maintenance import doctor
 
-        return maintenance.doctor(self._self)
+        return doctor.doctor(self._self)
 
     @property
     def _self(self) -> Workspace:

@@ -39,6 +39,7 @@ from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, entries, hook_events, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution import turns
+from mulligan.workspace.attribution.checkpoint import include_paths, observe, on_disk_not_in_tree
 from mulligan.workspace.process import current_status, identity
 from mulligan.workspace.sessions import entries as recording
 from mulligan.workspace.snapshot.holding import last_seen
@@ -217,12 +218,12 @@ def _end_the_dead(workspace: Workspace, session: SessionRow) -> None:
 def _call_begins(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
     if not _is_open(workspace, session):
         turns.begin(workspace, session.id, NO_PROMPT)
-    hidden = turns.on_disk_not_in_tree(workspace, _inside(workspace, told), last_seen(workspace))
+    hidden = on_disk_not_in_tree(workspace, _inside(workspace, told), last_seen(workspace))
     if hidden:
         # Out of scope, and about to be written: what it holds must be in a checkpoint first.
-        turns.include_paths(workspace, hidden)
+        include_paths(workspace, hidden)
     elif len(turns.open_turns(workspace)) > 1:
-        turns.observe(workspace)
+        observe(workspace)
     if told.tool and not told.off_path:
         _note_call(workspace, session, told)
     return NOTHING
@@ -287,7 +288,7 @@ def _call_ends(workspace: Workspace, session: SessionRow, told: HookEvent) -> Ho
                 db, session.number, entry, status=SUCCESS if told.ok else ERROR, duration=took
             )
     if len(turns.open_turns(workspace)) > 1:
-        turns.observe(workspace, acting=session.number)
+        observe(workspace, acting=session.number)
     return NOTHING
 
 

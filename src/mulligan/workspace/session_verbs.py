@@ -287,9 +287,9 @@ class SessionVerbs:
 
     def observe(self) -> None:
         """Puts what happened to the disk to account now, while it is known whose doing it is."""
-        from mulligan.workspace.attribution import turns
+        from mulligan.workspace.attribution import checkpoint
 
-        turns.observe(self._self)
+        checkpoint.observe(self._self)
 
     def start_edit(self, session: str, paths: Sequence[str]) -> Edit:
         """An agent's tool is about to write these files: what they hold now is kept."""

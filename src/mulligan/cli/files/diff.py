@@ -12,8 +12,8 @@ from mulligan.cli.group import command
 from mulligan.cli.output import Output, change_line, folder_line, plural, shown, tame
 from mulligan.core.coverage import decode_path
 from mulligan.errors import Ambiguous, NotFound, UsageError
+from mulligan.workspace.new_id import ID_LENGTH
 from mulligan.workspace.results.files import Differences
-from mulligan.workspace.snapshot.checkpoints import ID_LENGTH
 from mulligan.workspace.workspace import Workspace
 
 

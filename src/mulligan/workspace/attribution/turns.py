@@ -7,33 +7,29 @@ changed anything. A turn whose end never came is ended by the next one that begi
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from mulligan.core.coverage import decode_path, storable
 from mulligan.core.entries import STATUSES, STEP_SNAPSHOT, USER_INPUT, NewEntry
-from mulligan.core.tree import EMPTY_ID, Change, find
-from mulligan.errors import UsageError, WouldLoseWork
+from mulligan.core.tree import EMPTY_ID, Change
+from mulligan.errors import UsageError
 from mulligan.journal import append, checkpoints, entries, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
+from mulligan.workspace.appending import appending
+from mulligan.workspace.attribution.checkpoint import include_paths
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.standing import quiet
+from mulligan.workspace.new_id import new_id
 from mulligan.workspace.process import runs
 from mulligan.workspace.results.turns import Step, Turn
-from mulligan.workspace.sessions.entries import appending
-from mulligan.workspace.snapshot.checkpoints import always_include, new_id
-from mulligan.workspace.snapshot.holding import last_seen
-from mulligan.workspace.snapshot.take import always_included
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
-    from mulligan.workspace.restore.target import RestoreTarget
-    from mulligan.workspace.results.files import RestoreResult
     from mulligan.workspace.workspace import Workspace
 
 MAX_TITLE_CHARACTERS = 50
@@ -61,7 +57,7 @@ def begin(
         entry = storable(id) if id else new_id()
         with observing(workspace) as now:
             view = now.view(session.number)
-            left = _work(now, view) if view.base is not None else None
+            left = open_turn_work(now, view) if view.base is not None else None
             present = now.seen.tree
             opened = view._replace(
                 approved=view.approved or present, written=view.written or present, base=present
@@ -119,7 +115,7 @@ def end(
             view = now.view(session.number)
             if view.base is None:
                 raise UsageError(f"Session {session.id} has no turn that could end.")
-            work = _work(now, view)
+            work = open_turn_work(now, view)
             now.commit()
             with workspace.journal.writing() as db:
                 step = _close(now, db, session, view, work, interrupted=interrupted)
@@ -141,174 +137,12 @@ def record_open_turns(workspace: Workspace) -> None:
                 continue
             with observing(workspace) as now:
                 view = now.view(number)
-                work = _work(now, view)
+                work = open_turn_work(now, view)
                 if not work:
                     continue
                 now.commit()
                 with workspace.journal.writing() as db:
                     _close(now, db, session, view, work, goes_on=True)
-
-
-def undo(
-    workspace: Workspace,
-    *,
-    keep_dirty: bool = False,
-    force: bool = False,
-    preview: bool = False,
-    further: bool = True,
-    expect: int | None = None,
-) -> RestoreResult:
-    """Takes back the last operation that changed something, be it an unfinished turn."""
-    from mulligan.workspace.restore import run
-
-    with workspace.locked():
-        if expect is not None:
-            _check_no_open_work(workspace, expect)
-        if not preview:
-            record_open_turns(workspace)
-        elif expect is None and (worked := _open_work(workspace)):
-            return _preview_of_open_turn(workspace, *worked[-1], force=force)
-        return run.undo(
-            workspace, keep_dirty=keep_dirty, force=force, preview=preview, further=further,
-            expect=expect,
-        )  # fmt: skip
-
-
-def redo(
-    workspace: Workspace,
-    *,
-    keep_dirty: bool = False,
-    force: bool = False,
-    preview: bool = False,
-    expect: int | None = None,
-) -> RestoreResult:
-    """Takes back the last undo, unless an agent has done something since."""
-    from mulligan.workspace.restore import run
-
-    with workspace.locked():
-        if expect is not None:
-            _check_no_open_work(workspace, expect)
-        if not preview:
-            record_open_turns(workspace)
-        return run.redo(
-            workspace, keep_dirty=keep_dirty, force=force, preview=preview, expect=expect
-        )
-
-
-def _check_no_open_work(workspace: Workspace, expect: int) -> None:
-    """Raises if an open turn has changed files: they would be taken back first."""
-    for number, _view in _open_work(workspace):
-        session = sessions.by_number(workspace.journal, number)
-        raise WouldLoseWork(
-            f"{(session and session.agent) or 'An agent'} has changed files since operation "
-            f"{expect}; nothing was taken back. `mulligan undo` takes back the agent's work first."
-        )
-
-
-def _open_work(workspace: Workspace) -> list[tuple[int, View]]:
-    """The sessions whose open turn has changed files, with their views."""
-    if not any(view.base for view in views.live(workspace.journal).values()):
-        return []
-    with observing(workspace) as now:
-        now.commit()
-        return [
-            (number, view)
-            for number, view in now.standing.views.items()
-            if view.base is not None and _work(now, view)
-        ]
-
-
-def _preview_of_open_turn(
-    workspace: Workspace, number: int, view: View, *, force: bool
-) -> RestoreResult:
-    """What an undo would do, without making an operation of what an open turn has done."""
-    from mulligan.workspace.restore import run
-    from mulligan.workspace.restore.taking_out import taken_out
-
-    session = sessions.by_number(workspace.journal, number)
-    base = view.base
-
-    def wishing(now: Observation) -> RestoreTarget:
-        between = (now.seen.tree, base or now.seen.tree)
-        return taken_out(workspace, now, between, force=force)._replace(
-            kind="undo", session=session.id if session else None
-        )
-
-    return run.perform(workspace, wishing, replace_open=force, preview=True)
-
-
-def observe(workspace: Workspace, *, acting: int | None = None) -> None:
-    """Puts what happened to the disk to account now, while it is known whose doing it is."""
-    with workspace.locked():
-        if views.live(workspace.journal):
-            _note(workspace, acting=acting)
-
-
-def include_paths(workspace: Workspace, paths: Collection[bytes]) -> None:
-    """From now on these paths are kept wherever they lie.
-
-    What one holds that was out of scope until now is nobody's new work.
-    """
-    with workspace.locked():
-        forced = set(always_included(workspace))
-        new = [path for path in paths if path and path not in forced]
-        live = bool(views.live(workspace.journal))
-        there = _out_of_view(workspace, paths, new, last_seen(workspace))
-        if there and live:
-            # First what is new and in scope: that is the work of whoever is at work.
-            there = _out_of_view(workspace, there, new, _note(workspace))
-        latest = checkpoints.latest(workspace.journal)
-        since = checkpoints.position(workspace.journal, latest.id) if latest is not None else 0
-        always_include(workspace, new, since=since)
-        if there and live:
-            _note(workspace, came_into_view=there)
-
-
-def on_disk_not_in_tree(
-    workspace: Workspace, paths: Iterable[bytes], tree: bytes | None
-) -> list[bytes]:
-    """Those of the paths that are on the disk and not in a tree."""
-    found = [
-        path
-        for path in paths
-        if path and (tree is None or find(tree, path, workspace.load) is None)
-    ]
-    root = workspace.project.root
-    return [path for path in found if os.path.lexists(os.path.join(root, path))]
-
-
-def _out_of_view(
-    workspace: Workspace, paths: Iterable[bytes], new: Collection[bytes], tree: bytes | None
-) -> list[bytes]:
-    """Those that hold what a tree does not: a folder that is in it, and was not asked for until
-    now, may."""
-    found = on_disk_not_in_tree(workspace, paths, tree)
-    if tree is None:
-        return found
-    entries = [(path, find(tree, path, workspace.load)) for path in paths if path in new]
-    return found + [path for path, entry in entries if entry is not None and entry.is_directory]
-
-
-def _note(
-    workspace: Workspace, *, came_into_view: Collection[bytes] = (), acting: int | None = None
-) -> bytes:
-    """Puts what happened to the disk to account; gives the tree that it holds."""
-    with observing(workspace, came_into_view=came_into_view, acting=acting) as now:
-        now.commit()
-        if now.standing.moved:
-            with workspace.journal.writing() as db:
-                now.note(db, now.safety(db, "Between two calls"))
-        workspace.save_cache()
-        return now.seen.tree
-
-
-def take_safety_checkpoint(workspace: Workspace, message: str) -> None:
-    """A checkpoint of what the disk holds, whoever's it is."""
-    with observing(workspace) as now:
-        now.commit()
-        with workspace.journal.writing() as db:
-            now.note(db, now.safety(db, message))
-        workspace.save_cache()
 
 
 def open_turns(workspace: Workspace) -> list[int]:
@@ -353,7 +187,7 @@ def named(changes: Iterable[Change]) -> Paths:
     return {kind: tuple(paths) for kind, paths in found.items()}
 
 
-def _work(now: Observation, view: View) -> list[Change]:
+def open_turn_work(now: Observation, view: View) -> list[Change]:
     """What the open turn has changed so far, folders included."""
     return now.trees.differences(view.base or now.seen.tree, now.seen.tree)
 

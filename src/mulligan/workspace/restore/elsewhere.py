@@ -19,8 +19,8 @@ from mulligan.errors import NotFound, UsageError
 from mulligan.journal import checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.writer import Writer
+from mulligan.workspace.new_id import new_id
 from mulligan.workspace.results.files import Skip, plain
-from mulligan.workspace.snapshot.checkpoints import new_id
 from mulligan.workspace.snapshot.diff import within
 from mulligan.workspace.snapshot.named_files import record
 from mulligan.worktree.fs.safe_paths import Directories

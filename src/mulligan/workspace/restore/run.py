@@ -23,14 +23,10 @@ from mulligan.clock import now_ns
 from mulligan.core.coverage import Coverage, decode_path
 from mulligan.core.times import stamp_after
 from mulligan.core.tree import FILE, Change
-from mulligan.core.undo_order import Step, next_redo, next_undo
 from mulligan.errors import (
     Corrupt,
     MulliganError,
-    NotFound,
-    NothingToUndo,
     OutOfSpace,
-    WouldLoseWork,
 )
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.operations import OperationRow
@@ -40,10 +36,9 @@ from mulligan.workspace.attribution.observation import Observation, observed
 from mulligan.workspace.attribution.turns import record_open_turns
 from mulligan.workspace.import_previews import check_preview
 from mulligan.workspace.restore.emptied import with_emptied_folders
-from mulligan.workspace.restore.finish import finish_operation, is_obstructed, named, root_of
+from mulligan.workspace.restore.finish import finish_operation, is_obstructed, named
 from mulligan.workspace.restore.plan import RestorePlan, listed, plan_restore
 from mulligan.workspace.restore.taking_out import (
-    revert_session_work,
     without_the_users,
     would_be_forced,
 )
@@ -51,11 +46,10 @@ from mulligan.workspace.restore.target import (
     RestoreTarget,
     drop_blocked_paths,
     out_of_view,
-    revert_operation,
     to_checkpoint,
 )
+from mulligan.workspace.restore.unrevert import append_unrevert_point
 from mulligan.workspace.results.files import RestorePreview, RestoreResult, Skip
-from mulligan.workspace.sessions.unrevert import append_unrevert_point
 from mulligan.workspace.snapshot.take import take_snapshot, with_large_files
 from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
 from mulligan.worktree.fs.leases import open_for_writing
@@ -117,50 +111,6 @@ def restore(
             replace_open=force,
             preview=preview,
             planned=planned,
-        )
-
-
-def undo(
-    workspace: Workspace,
-    *,
-    keep_dirty: bool = False,
-    force: bool = False,
-    preview: bool = False,
-    further: bool = True,
-    expect: int | None = None,
-) -> RestoreResult:
-    with workspace.locked():
-        step = next_undo(lambda up_to: operations.newest_change(workspace.journal, up_to))
-        if expect is not None:
-            _check_expected(workspace, expect, step)
-        if step is None:
-            raise NothingToUndo(
-                "There is nothing (more) to undo. `mulligan restore @` goes back to the latest "
-                "checkpoint."
-            )
-        if not further:
-            _stop_at_an_idle_turn(workspace, step.number)
-        return _take_back(
-            workspace, "undo", step.number, keep_dirty=keep_dirty, force=force, preview=preview
-        )
-
-
-def redo(
-    workspace: Workspace,
-    *,
-    keep_dirty: bool = False,
-    force: bool = False,
-    preview: bool = False,
-    expect: int | None = None,
-) -> RestoreResult:
-    with workspace.locked():
-        step = next_redo(lambda up_to: operations.newest_change(workspace.journal, up_to))
-        if expect is not None:
-            _check_expected(workspace, expect, step)
-        if step is None:
-            raise NothingToUndo("There is nothing to redo: the last change was not an undo.")
-        return _take_back(
-            workspace, "redo", step.number, keep_dirty=keep_dirty, force=force, preview=preview
         )
 
 
@@ -282,65 +232,6 @@ def staging_tag(operation: OperationRow) -> str:
     """What the folder is named after in which its new contents wait: nobody else's operation, be it
     one that has the same number in another home, may take it for its own."""
     return f"{operation.number}-{operation.before}"
-
-
-def _check_expected(workspace: Workspace, expect: int, step: Step | None) -> None:
-    """Raises unless `step`, which an undo or a redo is about to take back, is `expect`."""
-    if step is not None and step.number == expect:
-        return
-    wanted = operations.by_number(workspace.journal, expect)
-    if wanted is None:
-        raise NotFound(f"There is no operation {expect}. `mulligan operations` lists them.")
-    name = f"operation {expect} ({wanted.kind})"
-    if not wanted.changed:
-        raise NothingToUndo(f"Nothing was taken back: {name} changed nothing.")
-    since = step or operations.newest_change(workspace.journal, None)
-    if since is not None and since.number > expect and (step or not since.undoes):
-        what = root_of(workspace, since.number)
-        raise WouldLoseWork(
-            f"Nothing was taken back: operation {since.number} ({what.kind}) was done since "
-            f"{name}. `mulligan undo` takes back the latest."
-        )
-    raise NothingToUndo(f"Nothing was taken back: {name} is taken back already.")
-
-
-def _stop_at_an_idle_turn(workspace: Workspace, number: int) -> None:
-    """Who undoes right after a turn means that turn, and not what came before it."""
-    since = operations.since(workspace.journal, ("begin_turn",))
-    if not since or any(each.changed for each in since):
-        return
-    last = "last turn changed nothing"
-    ended = [each for each in since if each.kind == "turn"]
-    if not ended:
-        last = "turn that is going on has changed nothing yet"
-    elif ended[-1].summary.get("guarded"):
-        last += f" but guarded files ({', '.join(ended[-1].summary['guarded'][:3])})"
-    raise NothingToUndo(
-        f"The {last}; nothing was undone. `mulligan undo --further` takes back what came before "
-        f"it, the {root_of(workspace, number).kind}."
-    )
-
-
-def _take_back(
-    workspace: Workspace, kind: str, number: int, *, keep_dirty: bool, force: bool, preview: bool
-) -> RestoreResult:
-    """Moves the paths that an operation changed back to what they were before it."""
-    operation = operations.by_number(workspace.journal, number)
-    before = after = None
-    if operation is not None and operation.before and operation.after:
-        before = checkpoints.by_id(workspace.journal, operation.before)
-        after = checkpoints.by_id(workspace.journal, operation.after)
-    if operation is None or before is None or after is None:
-        raise NotFound(f"Operation {number} cannot be taken back: its checkpoints were forgotten.")
-
-    def wishing(now: Observation) -> RestoreTarget:
-        if operation.session is None:
-            return revert_operation(workspace, now.seen, kind, number, before, after)
-        return revert_session_work(
-            workspace, now, kind, operation, (after.tree, before.tree), force=force
-        )
-
-    return perform(workspace, wishing, keep_dirty=keep_dirty, replace_open=force, preview=preview)
 
 
 def _in_use(workspace: Workspace, changes: Sequence[Change]) -> dict[bytes, str]:

@@ -19,13 +19,14 @@ from mulligan.errors import UsageError
 from mulligan.journal import sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
-from mulligan.workspace.attribution.turns import (
+from mulligan.workspace.appending import appending
+from mulligan.workspace.attribution.checkpoint import (
     include_paths,
     observe,
     on_disk_not_in_tree,
-    open_turns,
     take_safety_checkpoint,
 )
+from mulligan.workspace.attribution.turns import open_turns
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import RestoreTarget
 from mulligan.workspace.results.sessions import Edit
@@ -80,7 +81,7 @@ def finalize(workspace: Workspace, edit: Edit) -> list[Record]:
             if before != after
         ]
         with workspace.journal.writing() as db:
-            appender = keeping.appending(db, session.number)
+            appender = appending(db, session.number)
             first = appender.seq
             for record in records:
                 appender.append(record)

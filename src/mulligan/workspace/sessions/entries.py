@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import apsw
-
-from mulligan.clock import now_ns
 from mulligan.core.entries import COMPACT_MARKER, TYPES, NewEntry
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import append, checkpoints, entries, sessions
-from mulligan.journal.append import Appender
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
-from mulligan.workspace.snapshot import checkpoints as taking
+from mulligan.workspace.appending import appending
 
 if TYPE_CHECKING:
     from mulligan.workspace.results.sessions import Branch, Entry, EntryPage
@@ -44,11 +40,6 @@ def put(workspace: Workspace, session: int, new: Iterable[NewEntry]) -> tuple[in
             appender.append(entry)
         appender.finish()
         return first, appender.seq
-
-
-def appending(db: apsw.Connection, session: int, *, lenient: bool = False) -> Appender:
-    """An appender with the clock and the ids that all of them use."""
-    return Appender(db, session, new_id=taking.new_id, now=now_ns, lenient=lenient)
 
 
 def end_call(

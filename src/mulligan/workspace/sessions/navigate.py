@@ -26,18 +26,19 @@ from mulligan.journal.checkpoints import IMPORTED
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
+from mulligan.workspace.appending import appending
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.turns import record_open_turns, shortened
 from mulligan.workspace.import_previews import check_preview
+from mulligan.workspace.new_id import new_id
 from mulligan.workspace.restore.plan import RestorePlan
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import RestoreTarget, to_checkpoint
+from mulligan.workspace.restore.unrevert import append_unrevert_point
 from mulligan.workspace.results.sessions import Navigation, Session
 from mulligan.workspace.sessions import sessions as keeping
-from mulligan.workspace.sessions.entries import appending
 from mulligan.workspace.sessions.file_states import beginning, state_at
-from mulligan.workspace.sessions.unrevert import append_unrevert_point
-from mulligan.workspace.snapshot.checkpoints import coverage, new_id
+from mulligan.workspace.snapshot.checkpoints import coverage
 from mulligan.workspace.snapshot.take import Snapshot
 
 if TYPE_CHECKING:

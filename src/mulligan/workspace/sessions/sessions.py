@@ -15,9 +15,10 @@ from mulligan.journal import checkpoints, sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import observing
+from mulligan.workspace.maintenance.retention import drop
+from mulligan.workspace.new_id import new_id
 from mulligan.workspace.process import current_status, is_dead, runs
 from mulligan.workspace.sessions.entries import check_page
-from mulligan.workspace.snapshot import checkpoints as taking
 
 if TYPE_CHECKING:
     from mulligan.workspace.results.sessions import Session, SessionPage
@@ -47,7 +48,7 @@ def create(
     with workspace.locked():
         if id is not None and sessions.by_id(workspace.journal, id) is not None:
             raise UsageError(f"There is a session {id} already.")
-        new = storable(id) if id else taking.new_id()
+        new = storable(id) if id else new_id()
         if not checkpoint:
             with workspace.journal.writing() as db:
                 number = _insert(db, new, given)
@@ -127,8 +128,6 @@ def delete_all(workspace: Workspace) -> int:
 
 def _delete(workspace: Workspace, rows: list[SessionRow]) -> None:
     """Delete sessions in one transaction. The caller holds the lock."""
-    from mulligan.workspace.maintenance import drop
-
     with workspace.journal.writing() as db:
         for row in rows:
             # A fork shares the checkpoints on its path.

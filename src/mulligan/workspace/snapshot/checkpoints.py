@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,15 @@ import apsw
 
 from mulligan.clock import now_ns
 from mulligan.core import tree
-from mulligan.core.coverage import Coverage, decode_path, storable
+from mulligan.core.coverage import Coverage, decode_path
 from mulligan.core.times import stamp_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
-from mulligan.journal import checkpoints, operations, sessions
+from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.imported import check_files_allowed
+from mulligan.workspace.new_id import new_id
 from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.worktree.fs.safe_paths import Directories, read_small
 
@@ -25,42 +25,8 @@ if TYPE_CHECKING:
     from mulligan.workspace.results.files import Changes, Checkpoint, Operation, TreeEntry
     from mulligan.workspace.workspace import Workspace
 
-ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-ID_LENGTH = 16
 KINDS = {tree.FILE: "file", tree.LINK: "link", tree.DIRECTORY: "directory"}
 Id = bytes
-
-
-def take(
-    workspace: Workspace,
-    message: str,
-    *,
-    include: Iterable[bytes] = (),
-    kind: str = "manual",
-    session: str | None = None,
-) -> Checkpoint:
-    """Objects first, then the checkpoint and its operation in one transaction."""
-    from mulligan.workspace.attribution.observation import observing
-    from mulligan.workspace.results.files import Changes
-
-    message, include = storable(message), tuple(include)
-    with workspace.locked():
-        owner = sessions.resolve(workspace.journal, session).id if session is not None else None
-        if include:
-            from mulligan.workspace.attribution.turns import include_paths
-
-            include_paths(workspace, include)
-        with observing(workspace) as now:
-            now.commit()
-            changes = Changes(added=now.seen.files)
-            if now.latest is not None:
-                # Before it counts: a store that cannot be read makes no checkpoint.
-                changes = count(workspace.differences(now.latest.tree, now.seen.tree))
-            with workspace.journal.writing() as db:
-                row = now.checkpoint(db, kind=kind, message=message, session=owner)
-                now.record(db, kind="checkpoint", after=row, session=owner)
-        workspace.save_cache()
-    return result(workspace, row, changes, now.seen.coverage)
 
 
 def add(
@@ -91,11 +57,6 @@ def add(
     )
     checkpoints.insert(db, row)
     return row
-
-
-def new_id() -> str:
-    """A new name for a checkpoint, a session or an entry: short, and not to be guessed."""
-    return "".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH))
 
 
 def always_include(

@@ -17,7 +17,8 @@ from mulligan.errors import UsageError
 from mulligan.journal import checkpoints, sessions
 from mulligan.journal.checkpoints import FILES, CheckpointRow
 from mulligan.store.writer import Writer
-from mulligan.workspace.snapshot.checkpoints import new_id, result
+from mulligan.workspace.new_id import new_id
+from mulligan.workspace.snapshot.checkpoints import result
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan.read_path import entry_at
 

@@ -39,9 +39,9 @@ from mulligan.journal import append, checkpoints, sessions
 from mulligan.journal.append import Appender
 from mulligan.journal.db import Database
 from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.appending import appending
 from mulligan.workspace.attribution.turns import shortened
 from mulligan.workspace.project import Project
-from mulligan.workspace.sessions.entries import appending
 from mulligan.workspace.transfer.import_claims import OWN
 from mulligan.workspace.transfer.import_snapshots import Snapshots, Taken
 

@@ -8,7 +8,7 @@ import apsw
 
 from mulligan.core.coverage import decode_path
 from mulligan.core.entries import UNREVERT_POINT, NewEntry
-from mulligan.workspace.sessions.entries import appending
+from mulligan.workspace.appending import appending
 
 if TYPE_CHECKING:
     from mulligan.workspace.restore.plan import RestorePlan

@@ -1,0 +1,156 @@
+"""Forget checkpoints: by count, age, size or name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import apsw
+
+from mulligan.clock import now_ns
+from mulligan.core.times import nanoseconds
+from mulligan.core.undo_order import next_redo, next_undo
+from mulligan.errors import UsageError
+from mulligan.journal import checkpoints, operations, sessions, views
+from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.store.reachability import Root, reachable
+from mulligan.workspace.new_id import new_id
+from mulligan.workspace.results.files import Forgotten
+
+if TYPE_CHECKING:
+    from mulligan.workspace.workspace import Workspace
+
+
+def forget(
+    workspace: Workspace,
+    *,
+    keep_last: int | None,
+    older_than: float | None,
+    max_bytes: int | None,
+    session: str | None,
+    dry_run: bool,
+) -> Forgotten:
+    """Drops checkpoints by count, age or size of the store; by the settings, if none is said.
+
+    With `session`, only those of that session: all of them, if no other rule is given. The latest
+    is never dropped, nor are those that the next undo and redo need.
+    """
+    has_rule = (keep_last, older_than, max_bytes) != (None, None, None)
+    if not has_rule and session is None:
+        rules = workspace.settings.retention
+        if not any(rules):
+            raise UsageError(
+                "Say what to forget: by count, by age or by size, here or under [retention] in the "
+                "settings. Nothing was dropped."
+            )
+        keep_last, max_bytes = rules.keep_last or None, rules.keep_size or None
+        older_than = rules.keep_days * 86400.0 or None
+    with workspace.locked():
+        rows = everything = checkpoints.newest_first(workspace.journal)
+        if session is not None:
+            owner = sessions.resolve(workspace.journal, session).id
+            rows = [row for row in everything if row.session == owner]
+        keep = needed(workspace)
+        chosen = set() if has_rule or session is None else {row.id for row in rows}
+        if keep_last is not None:
+            chosen |= _older_than_the_last(rows, max(1, keep_last))
+        if older_than is not None:
+            chosen |= _older(rows, older_than)
+        if max_bytes is not None:
+            chosen |= _over_budget(workspace, max_bytes)
+        dropped = [row.id for row in reversed(rows) if row.id in chosen and row.id not in keep]
+        if dropped and not dry_run:
+            with workspace.journal.writing() as db:
+                checkpoints.delete(db, dropped)
+                views.forget(db)
+    return Forgotten(tuple(dropped), len(everything) - len(dropped), dry_run)
+
+
+def forget_named(workspace: Workspace, names: Sequence[str]) -> Forgotten:
+    """Drops single checkpoints. The tree of one that undo needs stays, without its name."""
+    with workspace.locked():
+        rows = [checkpoints.resolve(workspace.journal, name) for name in names]
+        ids = list(dict.fromkeys(row.id for row in rows))
+        with workspace.journal.writing() as db:
+            drop(workspace, db, ids)
+        return Forgotten(tuple(ids), checkpoints.count(workspace.journal))
+
+
+def drop(workspace: Workspace, db: apsw.Connection, ids: Sequence[str]) -> None:
+    """Delete checkpoints inside the caller's transaction; keep the trees that undo needs."""
+    kept = needed(workspace).intersection(ids)
+    for id in ids:
+        if id in kept:
+            checkpoints.make_anonymous(db, id, new_id())
+    checkpoints.delete(db, [id for id in ids if id not in kept])
+    views.forget(db)
+
+
+def needed(workspace: Workspace) -> set[str | None]:
+    """The checkpoints that must stay: the latest ones, and what the next undo and redo need."""
+    last = (checkpoints.latest(workspace.journal), checkpoints.last_taken(workspace.journal))
+    keep: set[str | None] = {row.id for row in last if row is not None}
+    seen = operations.last_applied(workspace.journal)
+    if seen is not None:
+        keep.add(seen.after)
+    for search in (next_undo, next_redo):
+        step = search(lambda up_to: operations.newest_change(workspace.journal, up_to))
+        operation = operations.by_number(workspace.journal, step.number) if step else None
+        if operation is not None:
+            keep |= {operation.before, operation.after}
+    for operation in operations.unfinished(workspace.journal):
+        keep.add(operation.before)
+    return keep
+
+
+def _over_budget(workspace: Workspace, max_bytes: int) -> set[str]:
+    """The fewest of the oldest checkpoints without which the rest would fit."""
+    rows = checkpoints.newest_first(workspace.journal)
+    sizes = {record.id: record.length for record in workspace.store.index.all()}
+    seen: set[bytes] = set()
+    used = 0
+    for position, row in enumerate(rows):
+        roots = [
+            Root(row.id, row.tree, True),
+            Root(row.id, row.guarded, True),
+            Root(row.id, row.coverage, False),
+        ]
+        known = set(seen)
+        reachable(workspace.store, roots, lambda problem: None, seen=seen)
+        used += sum(sizes.get(id, 0) for id in seen - known)
+        if used > max_bytes and position:
+            return {each.id for each in rows[position:]}
+    return set()
+
+
+def _older(rows: list[CheckpointRow], seconds: float) -> set[str]:
+    """Find the checkpoints that are older than so many seconds, whatever a wrong clock said.
+
+    A time before that of an earlier checkpoint, or one that is still to come, is a wrong clock's:
+    the first counts as the earlier one's, the second as that of the next checkpoint.
+    """
+    now = now_ns()
+    limit = now - int(seconds * 1e9)
+    earliest: dict[str, int] = {}
+    newest = None
+    for row in reversed(rows):
+        stamp = nanoseconds(row.created_at)
+        if row.kind == checkpoints.IMPORTED or stamp > now:
+            earliest[row.id] = stamp
+        else:
+            newest = earliest[row.id] = stamp if newest is None else max(stamp, newest)
+    found, following = set(), now
+    for row in rows:
+        taken = earliest[row.id]
+        if row.kind != checkpoints.IMPORTED:
+            taken = following = taken if taken <= now else following
+        if taken < limit:
+            found.add(row.id)
+    return found
+
+
+def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[str]:
+    """Everything older than the last so many checkpoints that somebody took."""
+    not_taken = set(checkpoints.NOT_TAKEN) - {checkpoints.FILES}
+    taken = [at for at, row in enumerate(rows) if row.kind not in not_taken]
+    return {row.id for row in rows[taken[count - 1] + 1 :]} if len(taken) >= count else set()

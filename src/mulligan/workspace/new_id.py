@@ -1,0 +1,13 @@
+"""Make the ids of checkpoints, sessions and entries."""
+
+from __future__ import annotations
+
+import os
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+ID_LENGTH = 16
+
+
+def new_id() -> str:
+    """A new name for a checkpoint, a session or an entry: short, and not to be guessed."""
+    return "".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH))
