@@ -201,7 +201,7 @@ class FileVerbs:
 
         What others did since in the same files stays, line by line, unless `force`. Without
         `past_idle_turn`, raises `NothingToUndo` right after a turn that changed nothing. With
-        `expect`, takes back that operation or nothing: raises `WouldLoseWork` if another one was done since,
+        `expect`, takes back that operation or nothing: raises `WouldLoseWork` if another was done,
         `NothingToUndo` if it is taken back already.
         """
         from mulligan.workspace.restore import undo
