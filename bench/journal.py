@@ -91,11 +91,11 @@ def measure(folder: Path, entries: int, takes: int) -> tuple[Rows, dict[str, int
         take_turns(rows, "append one", min(1_000, entries), {
             OURS: one_by_one(workspace, names[0]), PLAIN: plain.one_by_one(),
         })  # fmt: skip
-        large = workspace.count_entries(names[0])
+        large = workspace.sessions.count_entries(names[0])
         for place, at in (("begin", 0), ("middle", large // 2), ("end", large - PAGE)):
             page(rows, workspace, plain, names[0], place, at, takes)
         take_turns(rows, "list sessions", takes, {
-            OURS: lambda: workspace.sessions(limit=PAGE).sessions, PLAIN: plain.sessions,
+            OURS: lambda: workspace.sessions.list(limit=PAGE).sessions, PLAIN: plain.sessions,
         })  # fmt: skip
         find(rows, workspace, plain, takes)
     with mulligan.open(project, home=str(home)) as again:
@@ -166,7 +166,9 @@ def fill(workspace: Workspace, plain: Plain, entries: int, rows: Rows) -> list[s
     samples: dict[str, list[float]] = {OURS: [], PLAIN: []}
     done = 0
     for number, count in enumerate(counts, 1):
-        name = workspace.new_session(agent="bench", title=f"Session {number}", checkpoint=False).id
+        name = workspace.sessions.create(
+            agent="bench", title=f"Session {number}", checkpoint=False
+        ).id
         names.append(name)
         plain.db.execute(
             "INSERT INTO sessions VALUES (?, ?, ?)", (number, f"Session {number}", str(number))
@@ -187,7 +189,7 @@ def fill(workspace: Workspace, plain: Plain, entries: int, rows: Rows) -> list[s
 
 def in_bulk(workspace: Workspace, session: int, new: list[NewEntry]) -> None:
     """As an import appends: many entries, one transaction."""
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         appender = appending(db, session)
         for entry in new:
             appender.append(entry)
@@ -196,7 +198,7 @@ def in_bulk(workspace: Workspace, session: int, new: list[NewEntry]) -> None:
 
 def one_by_one(workspace: Workspace, session: str) -> Callable[[], object]:
     words = stream(99)
-    return lambda: workspace.append(session, next(words))
+    return lambda: workspace.sessions.append(session, next(words))
 
 
 def page(
@@ -205,15 +207,17 @@ def page(
     """A page of the large session in each direction, and of the path to its leaf."""
     before = at + PAGE + 1
     take_turns(rows, f"page forward, {place}", takes, {
-        OURS: lambda: workspace.transcript(session, since=at, limit=PAGE).entries,
+        OURS: lambda: workspace.sessions.transcript(session, since=at, limit=PAGE).entries,
         PLAIN: lambda: plain.page(at),
     })  # fmt: skip
     take_turns(rows, f"page backward, {place}", takes, {
-        OURS: lambda: workspace.recent(session, before=before, limit=PAGE).entries,
+        OURS: lambda: workspace.sessions.recent(session, before=before, limit=PAGE).entries,
         PLAIN: lambda: plain.page_back(before),
     })  # fmt: skip
     take_turns(rows, f"page of the path, {place}", takes, {
-        OURS: lambda: workspace.conversation(session, before=before, limit=PAGE, newest=True),
+        OURS: lambda: workspace.sessions.conversation(
+            session, before=before, limit=PAGE, newest=True
+        ),
         PLAIN: lambda: plain.page_back(before),
     })  # fmt: skip
 

@@ -172,8 +172,8 @@ def make_large(base: Path) -> str:
     (root / "a.js").write_text("\n".join(lines) + "\n")
     with open_workspace(root, home=home) as workspace:
         workspace.checkpoint("First checkpoint")
-        session = workspace.new_session(agent="codex", title="Everything", process=0).id
-        workspace.begin_turn(session, "Change everything.")
+        session = workspace.sessions.create(agent="codex", title="Everything", process=0).id
+        workspace.sessions.begin_turn(session, "Change everything.")
         lines[:: LINES // 200] = ["let changed = true;"] * len(lines[:: LINES // 200])
         (root / "a.js").write_text("\n".join(lines) + "\n")
         for number in range(FILES):
@@ -185,14 +185,14 @@ def make_large(base: Path) -> str:
                 number % 40
             )
             call = {"name": "Bash", "call": f"c{number}", "input": {"command": "make"}}
-            workspace.append(
+            workspace.sessions.append(
                 session,
                 NewEntry(USER_INPUT, f"Question {number}."),
                 NewEntry(TOOL_CALL, "", call | {"status": "success", "output": "fine\n" * 9}),
                 NewEntry(ASSISTANT_OUTPUT, said),
                 NewEntry(ASSISTANT_OUTPUT, f"```python\nvalue = {number}\nprint(value)\n```"),
             )
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
     return home
 
 

@@ -81,25 +81,25 @@ def measure(
     git(project, "-c", "user.name=b", "-c", "user.email=b@b", "commit", "-q", "-m", "before")
     rows = []
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="bench").id
-        workspace.begin_turn(session, "change everything")
+        session = workspace.sessions.create(agent="bench").id
+        workspace.sessions.begin_turn(session, "change everything")
         write(project, after)
-        workspace.end_turn(session)
-        first = workspace.pending().hunks[0]
+        workspace.sessions.end_turn(session)
+        first = workspace.review.pending().hunks[0]
 
         def keep_one() -> None:
-            workspace.keep(workspace.pending(paths=[first.path]).hunks[0].id)
+            workspace.review.keep(workspace.review.pending(paths=[first.path]).hunks[0].id)
             workspace.undo()
 
         steps: dict[str, tuple[Callable[[], object], list[str]]] = {
-            "list every hunk": (workspace.pending, ["diff", "--no-ext-diff"]),
+            "list every hunk": (workspace.review.pending, ["diff", "--no-ext-diff"]),
             "list the hunks of a file": (
-                lambda: workspace.pending(paths=[first.path]),
+                lambda: workspace.review.pending(paths=[first.path]),
                 ["diff", "--", first.path],
             ),
             "keep one hunk, and undo that": (keep_one, ["diff", "--", first.path]),
             "the next change's position": (
-                lambda: workspace.position(first.id, step=1),
+                lambda: workspace.review.position(first.id, step=1),
                 ["diff", "--no-ext-diff"],
             ),
         }

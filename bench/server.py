@@ -132,12 +132,14 @@ def fill(workspace: Workspace, entries: int) -> dict[str, str]:
     """Some sessions, and some files changed since a checkpoint; gives what to ask, by name."""
     words = stream(1)
     for number in range(SESSIONS):
-        session = workspace.new_session(title=f"Session {number}", agent="bench", checkpoint=False)
-        workspace.append(session.id, *islice(words, entries // SESSIONS))
+        session = workspace.sessions.create(
+            title=f"Session {number}", agent="bench", checkpoint=False
+        )
+        workspace.sessions.append(session.id, *islice(words, entries // SESSIONS))
     workspace.checkpoint("filled")
     for at in range(CHANGED):
         Path(os.fsdecode(workspace.root), f"file-{at}.txt").write_text("changed\n")
-    project = workspace.project.id
+    project = workspace.project.location.id
     about = f"/api/v1/projects/{project}"
     return {
         "health": "/api/v1/health",
@@ -192,7 +194,7 @@ async def followed(
     ours: Server, plain: Server, workspace: Workspace, options: argparse.Namespace
 ) -> dict[str, Figures]:
     """How late events are: of checkpoints by the server, by another process, and the bare one's."""
-    project = f"/api/v1/projects/{workspace.project.id}"
+    project = f"/api/v1/projects/{workspace.project.location.id}"
     file = Path(os.fsdecode(workspace.root), "edited.txt")
     rows = {}
 
@@ -216,7 +218,7 @@ async def followed(
     def counted() -> dict[str, int]:
         return {str(number): number for number in range(options.checkpoints + 1)}
 
-    events = f"/api/v1/events?project={workspace.project.id}"
+    events = f"/api/v1/events?project={workspace.project.location.id}"
     for who, server, path, take, numbers in (
         (BARE, plain, bare.EVENTS, by_the_bare, counted),
         (BY_SERVER, ours, events, by_the_server, operations),

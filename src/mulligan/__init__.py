@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         Finding,
         Forgotten,
         Operation,
-        RestorePreview,
         RestoreResult,
         Skip,
         Status,
@@ -95,7 +94,7 @@ _HOMES = {
     "mulligan.core.entries": ("NewEntry",),
     "mulligan.workspace.results.files": (
         "Changes", "Checkpoint", "Collected", "FileChange", "Finding", "Forgotten", "Operation",
-        "RestorePreview", "RestoreResult", "Skip", "Status", "TreeEntry", "Verified",
+        "RestoreResult", "Skip", "Status", "TreeEntry", "Verified",
     ),
     "mulligan.workspace.results.review": (
         "Approved", "Discarded", "Kept", "PendingFile", "PendingHunk", "PendingStats",
@@ -115,7 +114,7 @@ __all__ = [
     "Finding", "Forgotten", "Kept", "MissingObject", "ModifiedFile", "MulliganError", "Navigation",
     "NewEntry", "NewerFormat", "NotFound", "NotWritable", "NothingToUndo", "Operation",
     "OutOfSpace", "PendingFile", "PendingHunk", "PendingStats", "Position", "RefusedRoot", "Reset",
-    "RestorePreview", "RestoreResult", "Review", "Round", "RoundStatus", "Session", "SessionPage",
+    "RestoreResult", "Review", "Round", "RoundStatus", "Session", "SessionPage",
     "Skip", "Status", "Step", "TreeEntry", "Turn", "TurnFile", "TurnStatus", "Unsupported",
     "UsageError", "Verified", "Workspace", "WouldLoseWork", "__version__", "open",
 ]  # fmt: skip

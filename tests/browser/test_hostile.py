@@ -185,7 +185,7 @@ def test_an_entry_that_cannot_be_drawn_takes_no_other_along(
         agent.asked("Before")
         # Nothing can make a text of this name.
         data = {"name": {"toString": 1, "valueOf": 1}, "input": {}, "status": "success"}
-        workspace.append(agent.session, NewEntry(TOOL_CALL, "its own words", data))
+        workspace.sessions.append(agent.session, NewEntry(TOOL_CALL, "its own words", data))
         agent.says("After")
         agent.ends()
     tab = open_tab(fresh, f"/p/{fresh.project}/session?id={agent.session}")

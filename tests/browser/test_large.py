@@ -16,13 +16,13 @@ def test_two_thousand_files_are_reviewed_with_few_elements(
     fresh: Served, open_tab: Callable[..., Any]
 ) -> None:
     with fresh.workspace() as workspace:
-        session = workspace.new_session(agent="codex", title="Everywhere", process=0).id
-        workspace.begin_turn(session, "Touch everything.")
+        session = workspace.sessions.create(agent="codex", title="Everywhere", process=0).id
+        workspace.sessions.begin_turn(session, "Touch everything.")
         for number in range(FILES):
             path = fresh.root / f"made/{number // 100:02}/file_{number:04}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(f"value_{each} = {number}\n" for each in range(10)))
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
     tab = open_tab(fresh, f"/p/{fresh.project}/review")
     place = tab.locator(".stepper-place")
     expect(place).to_have_text(f"Change 1 of {FILES}", timeout=SECONDS * 1000)
@@ -44,11 +44,11 @@ def test_a_file_of_a_hundred_thousand_lines_has_lines_around_its_changes(
     path.write_text("".join(lines))
     with fresh.workspace() as workspace:
         workspace.checkpoint("With a long file")
-        session = workspace.new_session(agent="codex", title="Long", process=0).id
-        workspace.begin_turn(session, "Change its end.")
+        session = workspace.sessions.create(agent="codex", title="Long", process=0).id
+        workspace.sessions.begin_turn(session, "Change its end.")
         lines[99_000] = "changed = True\n"
         path.write_text("".join(lines))
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
     tab = open_tab(fresh, f"/p/{fresh.project}/review")
     expect(tab.get_by_text("changed = True")).to_be_visible()
     expect(tab.get_by_text("value_98999 =")).to_be_visible()
@@ -65,13 +65,13 @@ def test_a_large_file_with_long_lines_is_reviewed(
     path.write_text("\n".join(lines) + "\n")
     with fresh.workspace() as workspace:
         workspace.checkpoint("With a large file")
-        session = workspace.new_session(agent="codex", title="Large", process=0).id
-        workspace.begin_turn(session, "Change a large file.")
+        session = workspace.sessions.create(agent="codex", title="Large", process=0).id
+        workspace.sessions.begin_turn(session, "Change a large file.")
         for number in range(0, 20_000, 500):
             lines[number] = f"let value{number} = -{number};"
         lines[10_000] = "const data = '" + "x" * 300_000 + "';"
         path.write_text("\n".join(lines) + "\n")
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
     tab = open_tab(fresh, f"/p/{fresh.project}/review")
     place = tab.locator(".stepper-place")
     expect(place).to_have_text("Change 1 of 40")

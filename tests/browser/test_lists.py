@@ -59,7 +59,7 @@ def test_sessions_of_several_projects_go_on_as_one_scrolls(
     for root, count in ((fresh.root, 50), (other, 45)):
         with open_workspace(root, home=fresh.home) as workspace:
             for number in range(count):
-                workspace.new_session(
+                workspace.sessions.create(
                     agent="codex", title=f"{root.name} {number}", checkpoint=False, process=0
                 )
     tab = open_tab(fresh)
@@ -79,9 +79,9 @@ def test_a_long_conversation_begins_at_its_end_and_goes_back(
     fresh: Served, open_tab: Callable[..., Any]
 ) -> None:
     with fresh.workspace() as workspace:
-        session = workspace.new_session(agent="codex", title="Long", process=0).id
+        session = workspace.sessions.create(agent="codex", title="Long", process=0).id
         for number in range(200):
-            workspace.append(
+            workspace.sessions.append(
                 session,
                 NewEntry(USER_INPUT, f"Question {number}."),
                 NewEntry(ASSISTANT_OUTPUT, f"Answer {number}, which is a quince."),

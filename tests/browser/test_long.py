@@ -20,10 +20,12 @@ TOP = "document.querySelector('.timeline').scrollTop"
 def long(fresh: Served) -> str:
     """A session of 10,000 entries; gives its address."""
     with fresh.workspace() as workspace:
-        session = workspace.new_session(agent="codex", title="Long", process=0).id
+        session = workspace.sessions.create(agent="codex", title="Long", process=0).id
         for begin in range(0, QUESTIONS, 100):
             asked = range(begin, min(begin + 100, QUESTIONS))
-            workspace.append(session, *(entry for each in asked for entry in _question(each)))
+            workspace.sessions.append(
+                session, *(entry for each in asked for entry in _question(each))
+            )
     return f"/p/{fresh.project}/session?id={session}"
 
 
@@ -78,7 +80,7 @@ def test_what_is_read_stays_where_it_is_while_more_is_loaded_before_it(
     key, top = tab.evaluate(place)
     # What comes at the end does not move what is read either.
     with fresh.workspace() as workspace:
-        workspace.append(long.partition("id=")[2], NewEntry(ASSISTANT_OUTPUT, "One more."))
+        workspace.sessions.append(long.partition("id=")[2], NewEntry(ASSISTANT_OUTPUT, "One more."))
     tab.wait_for_timeout(800)
     assert tab.evaluate(place) == [key, pytest.approx(top, abs=1)]
 

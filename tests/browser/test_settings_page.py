@@ -125,7 +125,7 @@ def test_a_default_exclude_is_taken_back_in_and_the_own_rules_are_edited(
     tab.get_by_role("button", name="Undo", exact=True).last.click()
     expect(chip).to_have_attribute("aria-pressed", "true")
     with served.workspace() as workspace:
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_rules_that_somebody_else_changed_meanwhile_are_not_overwritten(

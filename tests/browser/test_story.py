@@ -63,7 +63,7 @@ def test_three_turns_are_reviewed_rewound_branched_and_found(
         expect(place).to_have_text("Change 1 of 2")
         assert NEW in store.read_text()
         assert SHORTER in main.read_text()
-        assert workspace.pending_stats()[agent.session].files == 2
+        assert workspace.review.stats()[agent.session].files == 2
 
         # Back to before the second message: what it would do is shown, and can be undone.
         tab.goto(f"{fresh.url}/p/{fresh.project}/session?id={agent.session}")
@@ -103,7 +103,7 @@ def test_three_turns_are_reviewed_rewound_branched_and_found(
         expect(tab.locator(".hit")).to_have_count(1)
         tab.keyboard.press("Enter")
         expect(tab.locator(".entry.is-target")).to_contain_text("marzipan")
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_approving_and_resetting_a_session(served: Served, open_tab: Callable[..., Any]) -> None:
@@ -159,7 +159,7 @@ def test_a_restore_is_undone_with_a_key_right_after(
     expect(tab.get_by_text("All is as it was before.")).to_be_visible()
     assert (served.root / "kettle/dates.py").exists()
     with served.workspace() as workspace:
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_keeping_and_undoing_everything_asks_first(

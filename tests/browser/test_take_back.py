@@ -51,7 +51,7 @@ def test_redo_does_again_what_was_taken_back_and_it_can_be_taken_back_again(
     tab.keyboard.press("u")
     expect(place).to_contain_text("of 15")
     with served.workspace() as workspace:
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_undoing_an_approval_does_not_take_back_another_session(
@@ -66,12 +66,12 @@ def test_undoing_an_approval_does_not_take_back_another_session(
         agent.asked("Add a file.")
         agent.writes("ZZZ.md", "late\n")
         agent.ends()
-        workspace.approve(agent.session)
+        workspace.review.approve(agent.session)
     tab.get_by_role("button", name="Undo", exact=True).click()
     expect(tab.get_by_text("(approve) was done since operation")).to_be_visible()
     with served.workspace() as workspace:
-        assert workspace.round_status(agent.session).has_unapproved is False
-        assert workspace.round_status(session).has_unapproved is False
+        assert workspace.review.round_status(agent.session).has_unapproved is False
+        assert workspace.review.round_status(session).has_unapproved is False
 
 
 def test_a_change_that_could_not_be_undone_keeps_the_reader_at_it(

@@ -61,13 +61,13 @@ def test_up_takes_the_first_checkpoint_and_serves_the_page(project: Path, tmp_pa
     assert "everything is in order" in words
     with open_workspace(project, home=str(tmp_path)) as workspace:
         assert [each.kind for each in workspace.log()] == ["initial"]
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def is_watched(project: Path, home: Path) -> bool:
     """Whether other processes can ask a watcher of the project."""
     with open_workspace(project, home=str(home)) as workspace:
-        found = connect(workspace.project.path("watch.sock"))
+        found = connect(workspace.project.location.path("watch.sock"))
     if found is not None:
         found.close()
     return found is not None

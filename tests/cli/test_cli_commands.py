@@ -463,7 +463,7 @@ def test_up_beside_a_server_does_not_promise_to_end_with_a_key(project: Path) ->
     done = mull("up", "--no-browser", cwd=project)
     assert "Ctrl-C" not in done.stderr and "which goes on" in done.stderr
     with mulligan.open(project) as workspace:
-        assert f"/?project={workspace.project.id}&code=" in done.stderr
+        assert f"/?project={workspace.project.location.id}&code=" in done.stderr
     serving.terminate()
     serving.wait(30)
     serving.stdout.close()

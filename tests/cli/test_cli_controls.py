@@ -32,10 +32,10 @@ def hostile(project: Path) -> Path:
     call = {"name": f"n{CONTROLS}", "input": {"command": CONTROLS}, "output": CONTROLS}
     with mulligan.open(project) as workspace:
         workspace.checkpoint(f"m{CONTROLS}")
-        workspace.new_session(
+        workspace.sessions.create(
             id=SESSION, agent=f"a{CONTROLS}", title=f"t{CONTROLS}", model=f"m{CONTROLS}", process=0
         )
-        first, *_ = workspace.append(
+        first, *_ = workspace.sessions.append(
             SESSION,
             NewEntry("user_input", f"hello{CONTROLS}"),
             NewEntry("assistant_output", f"hello{CONTROLS}"),
@@ -44,10 +44,10 @@ def hostile(project: Path) -> Path:
             NewEntry("branch_summary", f"z{CONTROLS}"),
             NewEntry("user_input", f"again{CONTROLS}", id=f"e{CONTROLS}"),
         )
-        workspace.label(first.id, f"l{CONTROLS}")
-        workspace.begin_turn(SESSION, f"go{CONTROLS}")
+        workspace.sessions.label(first.id, f"l{CONTROLS}")
+        workspace.sessions.begin_turn(SESSION, f"go{CONTROLS}")
         write(project, {f"f{CONTROLS}": f"A{CONTROLS}\nb\n", f"g{CONTROLS}": CONTROLS})
-        workspace.end_turn(SESSION)
+        workspace.sessions.end_turn(SESSION)
     return project
 
 

@@ -152,7 +152,7 @@ def test_a_busy_project_gives_exit_code_5_and_names_the_process(project: Path) -
         "from mulligan.cli.main import main\n"
         "main()\n"
     )
-    with mulligan.open(project) as holder, holder.locked():
+    with mulligan.open(project) as holder, holder.project.locked():
         done = subprocess.run(
             [sys.executable, "-c", impatient, "--json", "checkpoint"],
             cwd=project,

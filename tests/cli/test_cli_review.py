@@ -264,7 +264,7 @@ def test_with_several_sessions_at_work_one_has_to_be_named(worked: Path) -> None
 
 def mulligan_session(project: Path) -> str:
     with mulligan.open(project) as workspace:
-        return workspace.session("@").id
+        return workspace.sessions.get("@").id
 
 
 def test_approve_moves_the_baseline_and_can_be_taken_back(worked: Path) -> None:

@@ -33,10 +33,10 @@ def test_what_a_program_did_is_told_and_can_be_taken_back(filled: Path) -> None:
     for line in ("A  d/x", "A  made", "M  kept", "D  gone"):
         assert line in done.stderr
     with mulligan.open(filled) as workspace:
-        (session,) = workspace.sessions().sessions
+        (session,) = workspace.sessions.list().sessions
         assert (session.agent, session.title) == ("sh", f"sh -c {SCRIPT}"[:50] + "...")
         assert session.status == "stopped"
-        assert len(workspace.pending().hunks) == 4
+        assert len(workspace.review.pending().hunks) == 4
     mull("undo", cwd=filled)
     assert files(filled) == {"kept": "kept\n", "gone": "gone\n"}
 
@@ -160,7 +160,7 @@ def test_a_program_that_dies_of_the_keyboard_leaves_mulligan_to_finish(filled: P
     assert os.waitstatus_to_exitcode(status) == 3
     assert (filled / "made").read_text() == "1"
     with mulligan.open(filled) as workspace:
-        assert [hunk.path for hunk in workspace.pending().hunks] == ["made"]
+        assert [hunk.path for hunk in workspace.review.pending().hunks] == ["made"]
 
 
 def test_a_session_whose_mulligan_was_killed_is_closed_by_whoever_comes_next(
@@ -173,8 +173,8 @@ def test_a_session_whose_mulligan_was_killed_is_closed_by_whoever_comes_next(
     process.wait()
 
     with mulligan.open(filled) as workspace:
-        assert workspace.sessions().sessions[0].status == "stopped"
-        assert [hunk.path for hunk in workspace.pending().hunks] == ["made"]
+        assert workspace.sessions.list().sessions[0].status == "stopped"
+        assert [hunk.path for hunk in workspace.review.pending().hunks] == ["made"]
         workspace.undo()
     assert files(filled) == {"kept": "kept\n", "gone": "gone\n"}
 

@@ -30,16 +30,16 @@ def workspace(project: Path) -> Iterator[Workspace]:
 
 def turn(workspace: Workspace, session: str, message: str, files: dict[str, str]) -> str:
     """A turn that writes these files; gives the entry of the message."""
-    begun = workspace.begin_turn(session, message)
+    begun = workspace.sessions.begin_turn(session, message)
     write(Path(workspace.root), files)
-    workspace.append(session, NewEntry("assistant_output", f"Did: {message}"))
-    workspace.end_turn(session)
+    workspace.sessions.append(session, NewEntry("assistant_output", f"Did: {message}"))
+    workspace.sessions.end_turn(session)
     return begun.entry
 
 
 def story(workspace: Workspace) -> tuple[str, list[str]]:
     """A session of three turns; gives it and the entries of the messages."""
-    session = workspace.new_session(agent="claude-code", model="m1", process=0).id
+    session = workspace.sessions.create(agent="claude-code", model="m1", process=0).id
     return session, [
         turn(workspace, session, "Make it", {"a.txt": "1\n"}),
         turn(workspace, session, "Change it", {"a.txt": "2\n", "b.txt": "b\n"}),
@@ -53,7 +53,7 @@ def said(project: Path, *arguments: str) -> str:
 
 
 def test_sessions_are_listed_newest_first_and_in_pages(project: Path, workspace: Workspace) -> None:
-    ids = [workspace.new_session(agent=f"a{n}", title=f"t{n}", process=0).id for n in range(5)]
+    ids = [workspace.sessions.create(agent=f"a{n}", title=f"t{n}", process=0).id for n in range(5)]
     lines = quick("sessions", project=project).lines
     assert [line.split()[0] for line in lines] == [id[:8] for id in ids[::-1]]
     assert all("s ago" in line for line in lines)
@@ -65,7 +65,7 @@ def test_sessions_are_listed_newest_first_and_in_pages(project: Path, workspace:
         assert [each["session"] for each in more["sessions"]] == ids[2::-1]
         assert (more["has_more"], more["next_cursor"], more["next_offset"]) == (False, None, None)
     assert len(quick("sessions", "--agent", "a3", project=project).lines) == 1
-    workspace.change_session(ids[0], status="paused")
+    workspace.sessions.change(ids[0], status="paused")
     assert len(quick("sessions", "--status", "paused", project=project).lines) == 1
     quick("sessions", "--status", "nonsense", project=project, code=2)
     quick("sessions", "--cursor", "nonsense", project=project, code=2)
@@ -75,14 +75,14 @@ def test_sessions_show_what_is_pending_only_if_something_is(
     project: Path, workspace: Workspace
 ) -> None:
     session, _messages = story(workspace)
-    workspace.new_session(title="idle", process=0)
+    workspace.sessions.create(title="idle", process=0)
     text = quick("sessions", project=project).stdout.decode()
     assert "+2 −0" in text
     rows = quick("sessions", "--json", project=project).json["sessions"]
     assert [each["pending"] for each in rows] == [
         None, {"additions": 2, "deletions": 0, "files": 2},
     ]  # fmt: skip
-    workspace.approve(session)
+    workspace.review.approve(session)
     assert "−" not in quick("sessions", project=project).stdout.decode()
 
 
@@ -99,7 +99,7 @@ def test_status_of_a_session_tells_of_pending_files_rounds_and_turns(
     assert {each["status"] for each in found["turns"] if each["files"]} == {"pending"}
     text = quick("session", "status", project=project).stdout.decode()
     assert all(path in text for path in files) and "session_1  active" in text
-    workspace.approve(session)
+    workspace.review.approve(session)
     done = quick("session", "status", session, project=project)
     assert "session_1  merged" in done.stdout.decode() and "Nothing is pending" in done.stderr
     assert "pending" not in done.stdout.decode() and "kept" in done.stdout.decode()
@@ -156,9 +156,9 @@ def test_a_session_can_be_made_named_labelled_forked_and_deleted(project: Path) 
 
 
 def test_show_tells_what_was_said_called_and_changed(project: Path, workspace: Workspace) -> None:
-    session = workspace.new_session(agent="me", process=0).id
-    workspace.begin_turn(session, "Please\n" + "\n".join(f"line {n}" for n in range(30)))
-    workspace.append(
+    session = workspace.sessions.create(agent="me", process=0).id
+    workspace.sessions.begin_turn(session, "Please\n" + "\n".join(f"line {n}" for n in range(30)))
+    workspace.sessions.append(
         session,
         NewEntry("tool_call", "", {"name": "Bash", "input": {"command": "make all"}, "call": "c",
                                    "status": "error", "output": "no rule", "duration": 1500}),
@@ -167,9 +167,9 @@ def test_show_tells_what_was_said_called_and_changed(project: Path, workspace: W
                                    "deletions": 1, "diff": "@@ -1 +1 @@\n-x\n+y\n"}),
     )  # fmt: skip
     write(project, {"new.c": "1\n"})
-    step = workspace.end_turn(session)
+    step = workspace.sessions.end_turn(session)
     assert step.entry is not None and step.checkpoint is not None
-    workspace.label(step.entry, "here", session)
+    workspace.sessions.label(step.entry, "here", session)
     text = quick("session", "show", project=project).stdout.decode()
     assert re.search(r"▸ Bash make all +✗ 1\.5 s", text)
     assert "modified a.c  +3 −1" in text and f"checkpoint {step.checkpoint[:8]}" in text
@@ -180,7 +180,7 @@ def test_show_tells_what_was_said_called_and_changed(project: Path, workspace: W
     assert full.count("no rule") == 1
     last = quick("session", "show", "-n", "1", "--json", project=project).json
     assert [each["entry"] for each in last["entries"]] == [step.entry]
-    assert last["total"] == workspace.count_entries(session)
+    assert last["total"] == workspace.sessions.count_entries(session)
 
 
 def test_show_leaves_other_branches_out_unless_asked(project: Path, workspace: Workspace) -> None:
@@ -258,7 +258,7 @@ def test_f_pi_2_the_tree_shows_where_files_were_skipped(
     quick("goto", messages[1], "--no-files", "--summarize", project=project)
     (summary,) = [line for line in quick("tree", project=project).lines if "◇" in line]
     assert "files skipped" in summary
-    workspace.append("@", NewEntry("user_input", "On from there"))
+    workspace.sessions.append("@", NewEntry("user_input", "On from there"))
     marked = [line for line in quick("tree", project=project).lines if "files skipped" in line]
     assert len(marked) == 1 and "◇" in marked[0]
 
@@ -266,11 +266,11 @@ def test_f_pi_2_the_tree_shows_where_files_were_skipped(
 def test_a_long_stretch_is_shortened_but_labels_and_the_leaf_stay(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session(process=0).id
-    entries = workspace.append(
+    session = workspace.sessions.create(process=0).id
+    entries = workspace.sessions.append(
         session, *(NewEntry("user_input", f"message {n}") for n in range(200))
     )
-    workspace.label(entries[100].id, "middle", session)
+    workspace.sessions.label(entries[100].id, "middle", session)
     lines = quick("tree", project=project).lines
     assert len(lines) < 20
     text = "\n".join(lines)
@@ -282,16 +282,18 @@ def test_a_long_stretch_is_shortened_but_labels_and_the_leaf_stay(
 def test_a_tree_of_many_nested_branches_and_roots_is_drawn(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session(process=0).id
+    session = workspace.sessions.create(process=0).id
     parent: str | None = None
     for number in range(300):
-        (entry, _side) = workspace.append(
+        (entry, _side) = workspace.sessions.append(
             session,
             NewEntry("user_input", f"m{number}", parent=parent),
             NewEntry("user_input", f"side{number}", parent=parent),
         )
         parent = entry.id
-    workspace.append(session, NewEntry("assistant_output", "sub", parent=parent, off_path=True))
+    workspace.sessions.append(
+        session, NewEntry("assistant_output", "sub", parent=parent, off_path=True)
+    )
     text = "\n".join(quick("tree", "--full", project=project).lines)
     assert all(f"m{n} " in text and f"side{n} " in text for n in range(300))
     assert "1 record of a sub-agent" in text
@@ -348,7 +350,7 @@ def test_goto_refuses_what_it_cannot_do(project: Path, workspace: Workspace) -> 
     quick("goto", "nonsense", project=project, code=3)
     quick("goto", messages[1], "--session", "nonsense", project=project, code=3)
     quick("goto", "#4", "--session", session, "--no-files", project=project)
-    fork = workspace.fork(session).id
+    fork = workspace.sessions.fork(session).id
     quick("goto", messages[0], "--no-files", project=project, code=3)
     quick("goto", messages[0], "--session", fork, "--no-files", project=project)
 
@@ -413,10 +415,10 @@ def test_export_refuses_options_that_do_not_go_together(
 def test_nothing_that_a_session_holds_can_disturb_the_terminal(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session(agent=EVIL, title=EVIL, model=EVIL, process=0).id
+    session = workspace.sessions.create(agent=EVIL, title=EVIL, model=EVIL, process=0).id
     entry = turn(workspace, session, EVIL, {"a": "1\n"})
-    workspace.label(entry, EVIL, session)
-    workspace.append(
+    workspace.sessions.label(entry, EVIL, session)
+    workspace.sessions.append(
         session,
         NewEntry("tool_call", "", {"name": EVIL, "input": {EVIL: EVIL}, "status": EVIL,
                                    "output": EVIL}),
@@ -479,13 +481,15 @@ def test_delete_asks_whoever_sits_at_the_terminal(
     session, _messages = story(workspace)
     text, code = at_a_terminal(project, ["session", "delete", session], f"{answer}\n")
     assert "Delete session" in text
-    left = [each.id for each in workspace.sessions().sessions]
+    left = [each.id for each in workspace.sessions.list().sessions]
     assert (left, code) == (([], 0) if answer == "y" else ([session], 130))
 
 
 def test_long_output_goes_through_the_users_pager(project: Path, workspace: Workspace) -> None:
-    session = workspace.new_session(process=0).id
-    workspace.append(session, *(NewEntry("user_input", f"message {n}") for n in range(100)))
+    session = workspace.sessions.create(process=0).id
+    workspace.sessions.append(
+        session, *(NewEntry("user_input", f"message {n}") for n in range(100))
+    )
     text, code = at_a_terminal(project, ["session", "show"], "", PAGER="head -n 6")
     assert code == 0 and "message 0" in text and "message 99" not in text
 

@@ -621,4 +621,4 @@ def test_every_row_fits_at_every_size(
 
 def test_the_library_gives_what_the_screen_shows(worked: Path) -> None:
     with mulligan.open(worked) as workspace:
-        assert [hunk.id for hunk in workspace.pending().hunks] == ids(worked)
+        assert [hunk.id for hunk in workspace.review.pending().hunks] == ids(worked)

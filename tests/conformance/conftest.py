@@ -14,4 +14,4 @@ import mulligan
 def workspace(project: Path) -> Iterator[mulligan.Workspace]:
     with mulligan.open(project) as opened:
         yield opened
-        assert opened.verify().problems == ()
+        assert opened.maintenance.verify().problems == ()

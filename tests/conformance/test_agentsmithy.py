@@ -45,13 +45,13 @@ def test_as_12_folders_that_a_restore_empties_below_default_excludes_are_removed
 ) -> None:
     write(project, {"main.py": "1"})
     target = workspace.checkpoint()
-    session = workspace.new_session(agent="a").id
-    workspace.begin_turn(session, "write a report")
+    session = workspace.sessions.create(agent="a").id
+    workspace.sessions.begin_turn(session, "write a report")
     paths = ["dist/report/deep/out.html", "build/theirs/by-tool"]
-    edit = workspace.start_edit(session, paths)
+    edit = workspace.sessions.start_edit(session, paths)
     write(project, dict.fromkeys(paths, "made") | {"build/theirs/by-command": "ignored"})
-    workspace.finalize_edit(edit)
-    workspace.end_turn(session)
+    workspace.sessions.finalize_edit(edit)
+    workspace.sessions.end_turn(session)
     full = picture(project)
     done = workspace.restore(target.id)
     assert set(done.deleted) == set(paths) and done.skipped == ()
@@ -63,7 +63,7 @@ def test_as_12_folders_that_a_restore_empties_below_default_excludes_are_removed
     workspace.redo()
     assert not (project / "dist").exists()
     assert (project / "build/theirs/by-command").read_text() == "ignored"
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 def test_as_12_what_cannot_be_written_is_skipped_with_a_reason_and_the_rest_is_restored(
@@ -85,7 +85,7 @@ def test_as_12_what_cannot_be_written_is_skipped_with_a_reason_and_the_rest_is_r
     assert "locked/file" in {each["path"] for each in answer["skipped"]}
     assert all(each["reason"] for each in answer["skipped"])
     with mulligan.open(project) as workspace:
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_as_13_files_that_were_never_in_a_checkpoint_scope_are_not_deleted(
@@ -354,8 +354,8 @@ def test_as_20_projects_are_isolated_and_nothing_is_written_into_them(
         with pytest.raises(mulligan.NotFound):
             first.restore(other.id)
         first.status()
-        second.verify()
-        second.gc()
+        second.maintenance.verify()
+        second.maintenance.gc()
         assert first.read(taken.id, "a") == b"1"
     assert (fingerprint(one), fingerprint(two)) == before
     assert len(list(mulligan_home.glob("projects/*/journal.sqlite"))) == 2

@@ -41,7 +41,7 @@ def test_design_7_1_what_is_derived_can_be_deleted_and_everything_is_still_there
         assert changed(workspace) == {}
         workspace.restore(first.id)
         assert (project / "d/f3").read_text() == "3\n" * 50
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_design_7_2_changes_by_commands_are_shown_like_all_others(
@@ -334,16 +334,16 @@ def test_design_7_9_forgotten_objects_are_freed_and_reachable_ones_never(
         )
         kept[workspace.checkpoint().id] = picture(project)
     full = store_size(mulligan_home)
-    workspace.forget(keep_last=4)
-    found = workspace.gc()
+    workspace.maintenance.forget(keep_last=4)
+    found = workspace.maintenance.gc()
     assert found.freed_bytes > 7 * 60_000 and store_size(mulligan_home) < full / 2
     left = [each.id for each in workspace.log()]
     assert left == list(kept)[:-5:-1]
     for id in left:
         workspace.restore(id)
         assert picture(project) == kept[id]
-        workspace.gc()
-    assert workspace.verify().clean
+        workspace.maintenance.gc()
+    assert workspace.maintenance.verify().clean
 
 
 def test_design_7_9_gc_is_safe_beside_running_agents(project: Path) -> None:
@@ -364,11 +364,11 @@ def test_design_7_9_gc_is_safe_beside_running_agents(project: Path) -> None:
             subprocess.Popen([sys.executable, "-c", agent, str(project), name]) for name in "ab"
         ]
         while any(each.poll() is None for each in agents):
-            workspace.forget(keep_last=30)
-            workspace.gc()
+            workspace.maintenance.forget(keep_last=30)
+            workspace.maintenance.gc()
         assert [each.returncode for each in agents] == [0, 0]
         assert len(workspace.log()) == 25
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_design_7_14_a_wait_for_another_process_has_an_end(project: Path) -> None:
@@ -378,7 +378,7 @@ def test_design_7_14_a_wait_for_another_process_has_an_end(project: Path) -> Non
             sys.executable,
             "-c",
             "import mulligan, sys\n"
-            "with mulligan.open(sys.argv[1]) as workspace, workspace.locked():\n"
+            "with mulligan.open(sys.argv[1]) as workspace, workspace.project.locked():\n"
             "    print('held', flush=True); sys.stdin.read()",
             str(project),
         ],
@@ -406,7 +406,7 @@ def test_design_7_14_a_killed_process_leaves_no_lock_behind(project: Path) -> No
             sys.executable,
             "-c",
             "import mulligan, sys, time\n"
-            "with mulligan.open(sys.argv[1]) as workspace, workspace.locked():\n"
+            "with mulligan.open(sys.argv[1]) as workspace, workspace.project.locked():\n"
             "    print('held', flush=True); time.sleep(600)",
             str(project),
         ],
@@ -550,7 +550,7 @@ def test_design_7_16_several_processes_lose_no_update(project: Path) -> None:
             expected = "".join(f"{count}\n" for count in range(int(number) + 1))
             assert workspace.read(each.id, name) == expected.encode()
         assert [each.number for each in workspace.operations()] == list(range(18, 0, -1))
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_design_7_16_status_answers_while_another_process_is_at_work(
@@ -561,7 +561,11 @@ def test_design_7_16_status_answers_while_another_process_is_at_work(
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
     write(project, {"a": "2\n", "one-mib": b"b" + large[1:], "new": "n\n", "d/larger": b"b"})
-    with mulligan.open(project) as workspace, mulligan.open(project) as other, other.locked():
+    with (
+        mulligan.open(project) as workspace,
+        mulligan.open(project) as other,
+        other.project.locked(),
+    ):
         found = {each.path: each for each in workspace.status().changed_files}
         assert {path: each.status for path, each in found.items()} == {
             "a": "modified",

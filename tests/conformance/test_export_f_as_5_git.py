@@ -18,9 +18,9 @@ def git(repository: Path, *arguments: str) -> bytes:
 
 
 def turn(workspace: Workspace, session: str, message: str, files: dict[str, str | bytes]) -> None:
-    workspace.begin_turn(session, message)
+    workspace.sessions.begin_turn(session, message)
     write(Path(workspace.root), files)
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
 
 
 def subjects(repository: Path, *arguments: str) -> list[str]:
@@ -30,17 +30,17 @@ def subjects(repository: Path, *arguments: str) -> list[str]:
 def test_f_as_5_main_has_the_approvals_as_merges_and_each_round_is_a_branch(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     turn(workspace, session, "One", {"a": "1\n"})
-    approved = workspace.approve(session, "Feature complete").approved_checkpoint
+    approved = workspace.review.approve(session, "Feature complete").approved_checkpoint
     turn(workspace, session, "Two", {"a": "2\n"})
-    workspace.reset(session)
+    workspace.review.reset(session)
     turn(workspace, session, "Three", {"a": "3\n"})
-    workspace.approve(session)
-    workspace.approve(session)
+    workspace.review.approve(session)
+    workspace.review.approve(session)
     turn(workspace, session, "Four", {"a": "4\n"})
     repository = tmp_path / "r"
-    done = workspace.export_git(session, str(repository))
+    done = workspace.sessions.export_git(session, str(repository))
     names = [f"session_{number}" for number in range(1, 6)]
     assert done.branches == ("main", *names) and done.branch == "session_5"
     assert git(repository, "symbolic-ref", "HEAD").decode().strip() == "refs/heads/session_5"
@@ -62,21 +62,24 @@ def test_f_as_5_main_has_the_approvals_as_merges_and_each_round_is_a_branch(
 
 
 def test_f_as_5_a_later_export_adds_to_the_branches(workspace: Workspace, tmp_path: Path) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     repository = tmp_path / "r"
     heads = []
     for number in range(3):
         turn(workspace, session, str(number), {"a": f"{number}\n"})
-        assert workspace.export_git(session, str(repository)).branch == f"session_{number + 1}"
-        workspace.approve(session)
-        assert workspace.export_git(session, str(repository)).branches[0] == "main"
+        assert (
+            workspace.sessions.export_git(session, str(repository)).branch
+            == f"session_{number + 1}"
+        )
+        workspace.review.approve(session)
+        assert workspace.sessions.export_git(session, str(repository)).branches[0] == "main"
         heads.append(git(repository, "rev-parse", "main").strip())
     log = git(repository, "log", "--format=%H", "main").splitlines()
     assert heads[-1] == log[0] and set(heads) <= set(log) and len(set(heads)) == 3
     # Another session has names of its own there, and leaves the first one's as they are.
-    other = workspace.new_session().id
+    other = workspace.sessions.create().id
     turn(workspace, other, "Other", {"b": "1\n"})
-    done = workspace.export_git(other, str(repository))
+    done = workspace.sessions.export_git(other, str(repository))
     assert done.branches == (f"mulligan-{other[:8]}/main", f"mulligan-{other[:8]}/session_1")
     assert git(repository, "rev-parse", "main").strip() == heads[-1]
     assert git(repository, "symbolic-ref", "HEAD").strip() == b"refs/heads/session_4"
@@ -85,11 +88,11 @@ def test_f_as_5_a_later_export_adds_to_the_branches(workspace: Workspace, tmp_pa
 def test_f_as_5_a_repository_with_a_work_tree_keeps_its_head(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     turn(workspace, session, "One", {"a": "1\n"})
     git(tmp_path, "init", "--quiet", "-b", "main", "theirs")
     repository = tmp_path / "theirs"
     git(repository, "config", "mulligan.session", session)
-    done = workspace.export_git(session, str(repository))
+    done = workspace.sessions.export_git(session, str(repository))
     assert done.branches[0] == f"mulligan-{session[:8]}/main"
     assert git(repository, "symbolic-ref", "HEAD").strip() == b"refs/heads/main"

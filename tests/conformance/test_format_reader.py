@@ -115,8 +115,8 @@ def test_an_independent_reader_follows_what_the_garbage_collector_moved(
             workspace.checkpoint()
         run(project, "rm own")
         workspace.checkpoint()
-        workspace.forget(keep_last=1)
-        assert workspace.gc().removed > 0
+        workspace.maintenance.forget(keep_last=1)
+        assert workspace.maintenance.gc().removed > 0
     (data,) = mulligan_home.glob("projects/*")
     reader = Reader(data)
     reader.extract(reader.latest(), os.fsencode(tmp_path / "extracted"))

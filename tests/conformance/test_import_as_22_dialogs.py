@@ -137,14 +137,14 @@ def test_as_22_every_old_checkpoint_is_there_with_its_id_and_can_be_returned_to(
         assert workspace.tree_entry(commits[2], "link").kind == "link"
         assert workspace.tree_entry(commits[2], "todo.py").mode == "0755"
         assert workspace.read(commits[0], "docs/read me.md") == b"hello\n"
-        workspace.plan_restore(commits[1])
+        workspace.restore(commits[1], preview=True)
         restored = actions.restore(workspace, ID, commits[1], force=False)
         assert restored["restored_to"] == commits[1]
         assert (dialog.project / "main.py").read_text() == "print(1)\n"
         # What AgentSmithy did not hold then may have been there, ignored: it stays.
         assert (dialog.project / "test_todo.py").exists()
         workspace.undo()
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
     assert picture(dialog.project) == before
 
 
@@ -158,16 +158,16 @@ def test_as_22_what_is_there_counts_as_approved_and_work_goes_on_in_session_1(
         assert (about["title"], about["created_at"]) == ("A TODO app", "2025-10-23T15:00:00.000Z")
         status = actions.status(workspace, ID)
         assert (status["has_unapproved"], status["changed_files"]) == (False, [])
-        workspace.begin_turn(ID, "Go on")
+        workspace.sessions.begin_turn(ID, "Go on")
         write(dialog.project, {"main.py": "print(3)\n"})
-        workspace.end_turn(ID)
+        workspace.sessions.end_turn(ID)
         status = actions.status(workspace, ID)
         assert status["active_session"] == "session_1"
         assert [each["path"] for each in status["changed_files"]] == ["main.py"]
         assert actions.approve(workspace, ID, "")["new_session"] == "session_2"
         listed = actions.checkpoints(workspace, ID)["checkpoints"]
         assert [each["commit_id"] for each in listed][:3] == commits
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 def test_as_22_the_history_names_the_checkpoint_of_each_message(
@@ -189,15 +189,15 @@ def test_as_22_the_history_names_the_checkpoint_of_each_message(
             ("file_edit", None, None),
             ("user", "Add tests", commits[2]),
         ]
-        messages = workspace.transcript(ID, types=("user_input",)).entries
+        messages = workspace.sessions.transcript(ID, types=("user_input",)).entries
         assert [each.created_at for each in messages] == [
             workspace.find(each).created_at for each in commits[1:]
         ]
-        (edit,) = workspace.file_edits(ID).entries
+        (edit,) = workspace.sessions.file_edits(ID).entries
         assert edit.data is not None
         assert (edit.data["operation"], edit.data["additions"]) == ("create", 1)
-        workspace.goto(messages[1].id, session=ID, preview=True)
-        workspace.goto(messages[1].id, session=ID)
+        workspace.sessions.goto(messages[1].id, session=ID, preview=True)
+        workspace.sessions.goto(messages[1].id, session=ID)
         assert (dialog.project / "main.py").read_text() == "print(2)\n"
 
 
@@ -232,7 +232,7 @@ def test_as_22_taking_it_in_twice_adds_only_what_is_new(
     more = dialog.take(mulligan_home)
     assert (more.entries, more.checkpoints) == (1, 1)
     with mulligan.open(dialog.project) as workspace:
-        assert workspace.count_entries(ID) == first.entries + 1
+        assert workspace.sessions.count_entries(ID) == first.entries + 1
         assert actions.checkpoints(workspace, ID)["checkpoints"][-1]["commit_id"] == last
 
 
@@ -261,7 +261,7 @@ def test_as_22_what_is_damaged_or_missing_is_named_and_the_rest_is_taken(
         assert workspace.read(commits[2], "large") == LARGE
         skipped = {each.path for each in workspace.find(commits[2]).coverage.skipped}
         assert skipped == {b"", b"todo.py", b"main.py"}
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 def test_as_22_a_dialog_without_a_database_or_without_checkpoints_is_taken_for_what_it_has(

@@ -103,9 +103,9 @@ def test_ya_13_a_restore_point_keeps_its_id_its_time_its_words_and_its_entry(
         assert (first.message, first.kind, first.session) == ("point r1", "imported", "s1")
         assert (first.created_at, second.created_at) == (AT.format(1), AT.format(2))
         assert (first.entry, second.entry) == ("b", "c")
-        assert [workspace.entry(id, "s1").checkpoint for id in "abc"] == [None, "r1", "r2"]
+        assert [workspace.sessions.entry(id, "s1").checkpoint for id in "abc"] == [None, "r1", "r2"]
         assert (first.files, first.bytes) == (2, len(LARGE) + 4)
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 def test_ya_13_its_contents_can_be_shown_and_compared(legacy: Legacy, mulligan_home: Path) -> None:
@@ -131,7 +131,7 @@ def test_ya_13_restoring_it_brings_back_its_files_and_leaves_all_others(
     (legacy.project / "src").chmod(0o700)
     before = picture(legacy.project)
     with mulligan.open(legacy.project) as workspace:
-        assert workspace.plan_restore("r1").root == str(legacy.project)
+        assert workspace.restore("r1", preview=True).root == str(legacy.project)
         done = workspace.restore("r1")
         assert (set(done.restored), done.deleted) == ({"data.bin", "src/app.py"}, ())
         assert (done.skipped, done.dirty) == ((), ("src/app.py",))
@@ -141,12 +141,12 @@ def test_ya_13_restoring_it_brings_back_its_files_and_leaves_all_others(
             b"data.bin": ("file", 0o644, LARGE),
         }
         # A path that is asked for by name is answered for.
-        workspace.plan_restore("r1", ["mine.txt"])
+        workspace.restore("r1", ["mine.txt"], preview=True)
         (skip,) = workspace.restore("r1", ["mine.txt"]).skipped
         assert skip.path == "mine.txt" and "not kept by yaai" in skip.reason
         workspace.undo()
         assert picture(legacy.project) == before
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 @pytest.mark.parametrize(("entry", "content"), [("b", b"one\n"), ("c", b"two\n")])
@@ -155,11 +155,11 @@ def test_ya_13_going_to_its_entry_brings_the_files_along(
 ) -> None:
     legacy.take(mulligan_home)
     with mulligan.open(legacy.project) as workspace:
-        workspace.goto(entry, session="s1", preview=True)
-        workspace.goto(entry, session="s1")
+        workspace.sessions.goto(entry, session="s1", preview=True)
+        workspace.sessions.goto(entry, session="s1")
         assert (legacy.project / "src/app.py").read_bytes() == content
         assert (legacy.project / "mine.txt").exists()
-        assert workspace.session("s1").leaf == "b"
+        assert workspace.sessions.get("s1").leaf == "b"
         workspace.undo()
         assert (legacy.project / "src/app.py").read_bytes() == b"three\n"
 
@@ -209,7 +209,7 @@ def test_ya_13_running_it_twice_adds_nothing_and_what_is_new_is_linked(
     assert (again.entries, again.checkpoints, again.problems) == (0, 1, ())
     with mulligan.open(legacy.project) as workspace:
         assert [each.id for each in workspace.log()] == ["r3", "r2", "r1"]
-        assert workspace.entry("a", "s1").checkpoint == "r3"
+        assert workspace.sessions.entry("a", "s1").checkpoint == "r3"
 
 
 def test_ya_13_what_could_not_be_taken_is_named_and_the_rest_is_there(
@@ -248,8 +248,8 @@ def test_ya_13_what_could_not_be_taken_is_named_and_the_rest_is_there(
         assert [each.path for each in workspace.entries("r3")] == ["good.txt"]
         named = {os.fsdecode(each.path) for each in point.coverage.skipped}
         assert named == {"", "missing.txt", "damaged.txt", "strange.txt"}
-        assert workspace.verify().problems == ()
-        workspace.plan_restore("r3")
+        assert workspace.maintenance.verify().problems == ()
+        workspace.restore("r3", preview=True)
         workspace.restore("r3")
     assert not (legacy.project.parent / "outside.txt").exists()
 
@@ -274,7 +274,7 @@ def test_ya_13_checkpoints_that_were_taken_here_keep_their_names_and_their_order
         made = workspace.checkpoint("second")
         assert made.changes == Changes(modified=1)
         assert workspace.find("@1").id == first
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 def test_ya_13_deleting_the_session_frees_what_its_restore_points_held(
@@ -283,11 +283,11 @@ def test_ya_13_deleting_the_session_frees_what_its_restore_points_held(
     legacy.take(mulligan_home)
     with mulligan.open(project) as workspace:
         workspace.checkpoint("of the disk")
-        assert workspace.gc().removed == 0
-        workspace.delete_session("s1")
+        assert workspace.maintenance.gc().removed == 0
+        workspace.sessions.delete("s1")
         assert [each.message for each in workspace.log()] == ["of the disk"]
-        assert workspace.gc().removed > 0
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.gc().removed > 0
+        assert workspace.maintenance.verify().problems == ()
 
 
 def test_ya_13_two_sessions_with_restore_points_of_one_name_keep_both(

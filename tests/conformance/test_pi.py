@@ -28,7 +28,7 @@ def test_pi_9_preview_returns_the_plan_and_writes_nothing(
     write(project, {"a": "2", "new": "2"})
     (project / "gone").unlink()
     before, log = fingerprint(project), workspace.log()
-    plan = workspace.plan_restore(target.id)
+    plan = workspace.restore(target.id, preview=True)
     assert fingerprint(project) == before
     assert workspace.log() == log and len(workspace.operations()) == 1
     done = workspace.restore(target.id)
@@ -291,7 +291,7 @@ def test_pi_15_an_empty_project_works_everywhere(project: Path, workspace: Works
     assert workspace.entries(taken.id) == []
     assert workspace.status().changed_files == () and workspace.diff() == []
     assert workspace.restore("@").operation is None
-    assert workspace.gc().removed == 0
+    assert workspace.maintenance.gc().removed == 0
     write(project, {"d/first": "1"})
     assert workspace.checkpoint().changes == mulligan.Changes(added=1)
     workspace.restore(taken.id)
@@ -310,7 +310,7 @@ def test_pi_16_damaged_content_is_never_handed_out(project: Path, mulligan_home:
         with pytest.raises(mulligan.Corrupt):
             workspace.read(taken.id, "a")
         assert workspace.read(taken.id, "b") == b"fine"
-        assert not workspace.verify().clean
+        assert not workspace.maintenance.verify().clean
 
 
 def test_pi_16_a_file_written_while_a_restore_runs_keeps_what_was_written(
@@ -335,7 +335,7 @@ def test_pi_16_a_file_written_while_a_restore_runs_keeps_what_was_written(
         assert [skip.path for skip in done.skipped] == [name]
         assert set(done.restored) == set(files) - {name}
         assert {(project / each).read_text() for each in done.restored} == {"old"}
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
         # What the restore arrived at is what it says: only the user's write is new.
         assert [each.path for each in workspace.status().changed_files] == [name]
 
@@ -347,7 +347,7 @@ def test_pi_16_unreferenced_objects_are_collected(
     workspace.checkpoint()
     write(project, {"large": "small"})
     workspace.checkpoint()
-    workspace.forget(keep_last=1)
-    found = workspace.gc()
+    workspace.maintenance.forget(keep_last=1)
+    found = workspace.maintenance.gc()
     assert found.removed >= 2 and found.freed_bytes > 290_000
     assert store_size(mulligan_home) < 10_000

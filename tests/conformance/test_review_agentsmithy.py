@@ -18,9 +18,9 @@ Scenario = Callable[[Workspace, str, Path, str], None]
 
 
 def by_tool(workspace: Workspace, session: str, path: str, act: Callable[[], object]) -> None:
-    edit = workspace.start_edit(session, [path])
+    edit = workspace.sessions.start_edit(session, [path])
     act()
-    workspace.finalize_edit(edit)
+    workspace.sessions.finalize_edit(edit)
 
 
 def create_by_tool(workspace: Workspace, session: str, project: Path, path: str) -> None:
@@ -60,7 +60,7 @@ CREATES, DELETES = SCENARIOS[:2], SCENARIOS[4:]
 
 
 def statuses(workspace: Workspace, session: str) -> dict[str, str]:
-    return {each.path: each.status for each in workspace.round_status(session).changed_files}
+    return {each.path: each.status for each in workspace.review.round_status(session).changed_files}
 
 
 def wanted(before: Picture, after: Picture) -> dict[str, str]:
@@ -101,13 +101,13 @@ def test_as_17_every_two_of_the_six_scenarios_are_shown_approved_reset_and_resto
         if scenario in CREATES:
             steps[number].append((scenario, f"dist/{number}.js"))
     write(project, files)
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     before = picture(project)
-    begun = workspace.begin_turn(session, "the first")
+    begun = workspace.sessions.begin_turn(session, "the first")
     for number, acts in enumerate(steps):
         if number and turns == 2:
-            workspace.end_turn(session)
-            workspace.begin_turn(session, "the second")
+            workspace.sessions.end_turn(session)
+            workspace.sessions.begin_turn(session, "the second")
         for scenario, path in acts:
             scenario(workspace, session, project, path)
     after = picture(project)
@@ -118,16 +118,16 @@ def test_as_17_every_two_of_the_six_scenarios_are_shown_approved_reset_and_resto
         if not path.startswith("dist/") or pair[int(path[5])] is create_by_tool
     }
     assert statuses(workspace, session) == shown
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     assert statuses(workspace, session) == shown
-    for each in workspace.round_status(session).changed_files:
+    for each in workspace.review.round_status(session).changed_files:
         old = before.get(os.fsencode(each.path), ("", 0, b""))[2].decode()
         assert each.base_content == (None if each.status == "added" else old)
         assert (each.diff is not None) is (each.status == "modified")
         if each.status == "deleted":
             assert (each.additions, each.deletions) == (0, old.count("\n"))
 
-    workspace.approve(session)
+    workspace.review.approve(session)
     assert statuses(workspace, session) == {} and picture(project) == after
     workspace.undo()
     assert statuses(workspace, session) == shown and picture(project) == after
@@ -137,7 +137,7 @@ def test_as_17_every_two_of_the_six_scenarios_are_shown_approved_reset_and_resto
         for path, thing in after.items()
         if path.startswith(b"dist") and os.fsdecode(path) not in shown
     }
-    done = workspace.reset(session)
+    done = workspace.review.reset(session)
     assert done.files.verified and statuses(workspace, session) == {}
     assert _but_for(picture(project), b"dist") == _but_for(before, b"dist")
     assert _files(picture(project), b"dist") == _files(skipped, b"dist")
@@ -167,11 +167,11 @@ def test_as_1_a_new_session_has_an_initial_checkpoint_and_an_active_first_round(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1"})
-    session = workspace.new_session()
+    session = workspace.sessions.create()
     (first,) = workspace.log()
     assert (first.kind, first.session) == ("initial", session.id)
     assert workspace.read(first.id, "a") == b"1"
-    (round,) = workspace.rounds(session.id)
+    (round,) = workspace.review.rounds(session.id)
     assert (round.name, round.status, round.closed_at) == ("session_1", "active", None)
     assert round.approved_checkpoint is None
 
@@ -189,9 +189,9 @@ def test_as_1_a_new_session_has_an_initial_checkpoint_and_an_active_first_round(
 def test_as_2_a_checkpoint_is_taken_before_each_message_and_named_after_it(
     project: Path, workspace: Workspace, message: str, said: str
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     write(project, {"a": "before"})
-    turn = workspace.begin_turn(session, message)
+    turn = workspace.sessions.begin_turn(session, message)
     found = workspace.find(turn.checkpoint)
     assert found.message == f"Before user message: {said}"
     assert (found.session, found.entry) == (session, turn.entry)
@@ -202,38 +202,38 @@ def test_as_2_none_is_taken_for_what_tools_and_commands_do(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
     before = len(workspace.log())
     modify_by_tool(workspace, session, project, "a")
     modify_by_command(workspace, session, project, "a")
-    workspace.pending()
+    workspace.review.pending()
     assert len(workspace.log()) == before
 
 
 def test_as_2_every_message_has_its_own_even_if_nothing_changed(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     taken = set()
     for number in range(4):
-        taken.add(workspace.begin_turn(session, f"message {number}").checkpoint)
-        workspace.end_turn(session)
+        taken.add(workspace.sessions.begin_turn(session, f"message {number}").checkpoint)
+        workspace.sessions.end_turn(session)
     assert len(taken) == 4
 
 
 def test_as_3_as_4_the_entry_of_a_message_carries_its_checkpoint_and_its_round(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     turns = []
     for number in range(3):
-        turns.append(workspace.begin_turn(session, f"message {number}"))
+        turns.append(workspace.sessions.begin_turn(session, f"message {number}"))
         write(project, {"a": str(number)})
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         if number == 1:
-            workspace.approve(session)
-    entries = workspace.conversation(session, types=("user_input",))
+            workspace.review.approve(session)
+    entries = workspace.sessions.conversation(session, types=("user_input",))
     assert [entry.checkpoint for entry in entries] == [turn.checkpoint for turn in turns]
     assert [turn.round for turn in turns] == ["session_1", "session_1", "session_2"]
     assert [turn.turn for turn in turns] == [0, 1, 2]
@@ -243,11 +243,11 @@ def test_as_3_an_edit_by_a_tool_is_told_with_its_difference_and_without_a_checkp
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n2\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
-    edit = workspace.start_edit(session, ["a"])
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
+    edit = workspace.sessions.start_edit(session, ["a"])
     write(project, {"a": "1\ntwo\n"})
-    (told,) = workspace.finalize_edit(edit)
+    (told,) = workspace.sessions.finalize_edit(edit)
     assert told.checkpoint is None
     assert told.data is not None
     assert (told.data["path"], told.data["operation"]) == ("a", "modify")
@@ -258,12 +258,12 @@ def test_as_3_an_edit_by_a_tool_is_told_with_its_difference_and_without_a_checkp
 def test_as_5_checkpoints_stay_in_order_of_time_after_any_number_of_approvals(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     for number in range(5):
-        workspace.begin_turn(session, f"message {number}")
+        workspace.sessions.begin_turn(session, f"message {number}")
         write(project, {"a": f"{number}\n"})
-        workspace.end_turn(session)
-        (workspace.reset if number == 3 else workspace.approve)(session)
+        workspace.sessions.end_turn(session)
+        (workspace.review.reset if number == 3 else workspace.review.approve)(session)
     oldest_first = workspace.log()[::-1]
     times = [each.created_at for each in oldest_first]
     assert times == sorted(times) and len(set(times)) == len(times)
@@ -278,17 +278,17 @@ def test_as_6_a_session_without_unapproved_work_says_so(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n"})
-    session = workspace.new_session().id
-    found = workspace.round_status(session)
+    session = workspace.sessions.create().id
+    found = workspace.review.round_status(session)
     assert (found.has_unapproved, found.changed_files) == (False, ())
     assert found.last_approved_at is None
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     write(project, {"a": "2\n"})
-    workspace.end_turn(session)
-    found = workspace.round_status(session)
+    workspace.sessions.end_turn(session)
+    found = workspace.review.round_status(session)
     assert (found.round, found.has_unapproved) == ("session_1", True)
-    workspace.approve(session)
-    found = workspace.round_status(session)
+    workspace.review.approve(session)
+    found = workspace.review.round_status(session)
     assert (found.round, found.has_unapproved, found.changed_files) == ("session_2", False, ())
     assert found.last_approved_at is not None
 
@@ -308,8 +308,8 @@ def test_as_7_each_changed_file_tells_what_its_kind_has_to_tell(
             "deleted-large": large * 11_000,
         },
     )
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
     write(
         project,
         {
@@ -321,8 +321,8 @@ def test_as_7_each_changed_file_tells_what_its_kind_has_to_tell(
         },
     )
     run(project, "rm deleted deleted-large")
-    workspace.end_turn(session)
-    rows = workspace.round_status(session).changed_files
+    workspace.sessions.end_turn(session)
+    rows = workspace.review.round_status(session).changed_files
     assert [each.path for each in rows] == sorted(each.path for each in rows)
     found = {each.path: each for each in rows}
     assert len(found) == len(rows)
@@ -351,57 +351,57 @@ def test_as_8_what_was_changed_in_several_turns_and_since_is_named_once(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n", "b": "1\n"})
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     for number in range(3):
-        workspace.begin_turn(session, "go")
+        workspace.sessions.begin_turn(session, "go")
         write(project, {"a": f"{number}\n", f"new{number}": "x\n"})
-        workspace.end_turn(session)
-    workspace.begin_turn(session, "and on")
+        workspace.sessions.end_turn(session)
+    workspace.sessions.begin_turn(session, "and on")
     write(project, {"a": "at last\n", "b": "2\n"})
-    paths = [each.path for each in workspace.round_status(session).changed_files]
+    paths = [each.path for each in workspace.review.round_status(session).changed_files]
     assert paths == ["a", "b", "new0", "new1", "new2"]
 
 
 def test_as_9_approve_any_number_of_times(project: Path, workspace: Workspace) -> None:
     write(project, {"a": "1\n"})
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     for number in range(1, 6):
-        workspace.begin_turn(session, f"message {number}")
+        workspace.sessions.begin_turn(session, f"message {number}")
         write(project, {"a": f"{number}\n" * number, f"new{number}": "x\n"})
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         before = picture(project)
-        done = workspace.approve(session, f"approval {number}")
+        done = workspace.review.approve(session, f"approval {number}")
         assert picture(project) == before
         assert done.new_round == f"session_{number + 1}"
         assert done.checkpoints == 2, "the one before the message, and the one that is approved"
         assert workspace.read(done.approved_checkpoint, "a") == f"{number}\n".encode() * number
         assert statuses(workspace, session) == {}
-        closed = workspace.rounds(session)[number - 1]
+        closed = workspace.review.rounds(session)[number - 1]
         assert (closed.status, closed.approved_checkpoint) == ("merged", done.approved_checkpoint)
         assert closed.closed_at is not None and closed.checkpoints == 2
-    assert [each.status for each in workspace.rounds(session)] == ["merged"] * 5 + ["active"]
+    assert [each.status for each in workspace.review.rounds(session)] == ["merged"] * 5 + ["active"]
 
 
 def test_as_9_uncommitted_changes_are_taken_in_first(project: Path, workspace: Workspace) -> None:
     write(project, {"a": "1\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
     write(project, {"a": "2\n"})
-    done = workspace.approve(session)
+    done = workspace.review.approve(session)
     assert workspace.read(done.approved_checkpoint, "a") == b"2\n"
     assert statuses(workspace, session) == {}
     write(project, {"b": "after the approval, in the same turn\n"})
     assert statuses(workspace, session) == {"b": "added"}
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     assert statuses(workspace, session) == {"b": "added"}
 
 
 def test_as_9_nothing_new_is_none_approved_and_still_a_new_round(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     for number in (2, 3):
-        done = workspace.approve(session)
+        done = workspace.review.approve(session)
         assert (done.checkpoints, done.new_round) == (0, f"session_{number}")
 
 
@@ -409,38 +409,42 @@ def test_as_10_reset_returns_to_the_baseline_with_what_commands_made(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n", "d/b": "1\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "keep this")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "keep this")
     write(project, {"a": "2\n"})
-    workspace.end_turn(session)
-    workspace.approve(session)
+    workspace.sessions.end_turn(session)
+    workspace.review.approve(session)
     before = picture(project)
-    workspace.begin_turn(session, "not this")
+    workspace.sessions.begin_turn(session, "not this")
     run(project, "rm -r d; mkdir -p made/by; echo x > made/by/command; echo 3 > a; chmod 755 a")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     lost = picture(project)
-    done = workspace.reset(session)
+    done = workspace.review.reset(session)
     assert picture(project) == before
     assert done.new_round == "session_3"
     assert statuses(workspace, session) == {}
-    assert [each.status for each in workspace.rounds(session)] == ["merged", "abandoned", "active"]
+    assert [each.status for each in workspace.review.rounds(session)] == [
+        "merged",
+        "abandoned",
+        "active",
+    ]
     assert done.safety_checkpoint is not None
     assert workspace.read(done.safety_checkpoint, "made/by/command") == b"x\n"
     workspace.undo()
     assert picture(project) == lost
-    assert workspace.round_status(session).round == "session_2"
+    assert workspace.review.round_status(session).round == "session_2"
 
 
 def test_as_10_reset_leaves_what_the_user_typed_between_turns(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n2\n3\n4\n5\n", "mine": "1\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
     write(project, {"a": "1\nagent\n3\n4\n5\n"})
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     write(project, {"a": "1\nagent\n3\n4\nuser\n", "mine": "2\n", "new": "mine too\n"})
-    done = workspace.reset(session)
+    done = workspace.review.reset(session)
     assert (project / "a").read_text() == "1\n2\n3\n4\nuser\n"
     assert (project / "mine").read_text() == "2\n"
     assert (project / "new").read_text() == "mine too\n"
@@ -449,37 +453,37 @@ def test_as_10_reset_leaves_what_the_user_typed_between_turns(
 
 def test_as_10_reset_any_number_of_times(project: Path, workspace: Workspace) -> None:
     write(project, {"a": "1\n"})
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     before = picture(project)
     for number in range(4):
-        workspace.begin_turn(session, "go")
+        workspace.sessions.begin_turn(session, "go")
         write(project, {"a": f"{number}\n" * 3, "new": "x\n"})
         if number % 2:
-            workspace.end_turn(session)
-        done = workspace.reset(session)
+            workspace.sessions.end_turn(session)
+        done = workspace.review.reset(session)
         assert picture(project) == before
         assert done.new_round == f"session_{number + 2}"
-        assert not workspace.round_status(session).has_unapproved
+        assert not workspace.review.round_status(session).has_unapproved
         if not number % 2:
-            workspace.end_turn(session)
+            workspace.sessions.end_turn(session)
 
 
 def test_as_11_restore_stays_in_the_round_and_can_be_undone(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n"})
-    session = workspace.new_session().id
-    first = workspace.begin_turn(session, "one")
+    session = workspace.sessions.create().id
+    first = workspace.sessions.begin_turn(session, "one")
     write(project, {"a": "2\n", "new": "x\n"})
-    workspace.end_turn(session)
-    second = workspace.begin_turn(session, "two")
+    workspace.sessions.end_turn(session)
+    second = workspace.sessions.begin_turn(session, "two")
     write(project, {"a": "3\n"})
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     after = picture(project)
     done = workspace.restore(first.checkpoint)
     assert done.new_checkpoint is not None and done.target == first.checkpoint
     assert (project / "a").read_text() == "1\n" and not (project / "new").exists()
-    assert workspace.round_status(session).round == "session_1"
+    assert workspace.review.round_status(session).round == "session_1"
     assert statuses(workspace, session) == {}
     workspace.restore(second.checkpoint)
     assert statuses(workspace, session) == {"a": "modified", "new": "added"}
@@ -495,15 +499,15 @@ def test_as_11_restore_to_before_an_approval_is_pending_and_can_be_approved(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n"})
-    session = workspace.new_session().id
-    first = workspace.begin_turn(session, "one")
+    session = workspace.sessions.create().id
+    first = workspace.sessions.begin_turn(session, "one")
     write(project, {"a": "2\n", "new": "x\n"})
-    workspace.end_turn(session)
-    workspace.approve(session)
+    workspace.sessions.end_turn(session)
+    workspace.review.approve(session)
     workspace.restore(first.checkpoint)
     assert statuses(workspace, session) == {"a": "modified", "new": "deleted"}
-    assert workspace.round_status(session).round == "session_2"
-    workspace.reset(session)
+    assert workspace.review.round_status(session).round == "session_2"
+    workspace.review.reset(session)
     assert (project / "a").read_text() == "2\n" and (project / "new").exists()
 
 
@@ -511,11 +515,11 @@ def test_as_13_reset_does_not_delete_what_was_never_in_scope(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {".gitignore": "local/\n", "a": "1\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
     write(project, {"local/x": "mine", "node_modules/y": "made", "a": "2\n"})
-    workspace.end_turn(session)
-    workspace.reset(session)
+    workspace.sessions.end_turn(session)
+    workspace.review.reset(session)
     assert (project / "local/x").read_text() == "mine"
     assert (project / "node_modules/y").read_text() == "made"
     assert (project / "a").read_text() == "1\n"
@@ -526,15 +530,15 @@ def test_as_14_a_finalized_edit_is_kept_even_where_ignored(
     project: Path, workspace: Workspace, absolute: bool
 ) -> None:
     write(project, {".gitignore": "dist/\n*.log\n", "old.log": "old\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
     for name in ("dist/out.js", "old.log"):
         given = str(project / name) if absolute else name
         by_tool(workspace, session, given, partial(write, project, {name: "made\n"}))
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     assert statuses(workspace, session)["dist/out.js"] == "added"
     assert "old.log" in statuses(workspace, session)
-    workspace.reset(session)
+    workspace.review.reset(session)
     assert not (project / "dist/out.js").exists()
     assert (project / "old.log").read_text() == "old\n"
 
@@ -542,9 +546,9 @@ def test_as_14_a_finalized_edit_is_kept_even_where_ignored(
 def test_as_14_a_file_outside_of_the_project_is_refused(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     with pytest.raises(mulligan.UsageError):
-        workspace.start_edit(session, ["../elsewhere"])
+        workspace.sessions.start_edit(session, ["../elsewhere"])
 
 
 def test_as_14_abort_puts_back_bytes_modes_links_and_absence(
@@ -553,18 +557,18 @@ def test_as_14_abort_puts_back_bytes_modes_links_and_absence(
     write(project, {".gitignore": "dist/\n", "a": b"\0\xff\r\n", "gone": "x\n", "dist/b": "made\n"})
     (project / "a").chmod(0o751)
     (project / "link").symlink_to("a")
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
     before = picture(project)
     paths = ["a", "gone", "link", "dist/b", "dist/new", "new/deep"]
-    edit = workspace.start_edit(session, paths)
+    edit = workspace.sessions.start_edit(session, paths)
     write(project, {"a": "changed", "dist/b": "changed", "dist/new": "n", "new/deep": "d"})
     (project / "a").chmod(0o600)
     run(project, "rm gone link; echo now a file > link")
-    put_back = workspace.abort_edit(edit)
+    put_back = workspace.sessions.abort_edit(edit)
     assert picture(project) == before
     assert set(put_back) == set(paths)
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     assert statuses(workspace, session) == {}
 
 
@@ -572,11 +576,11 @@ def test_as_14_abort_leaves_other_files_and_can_be_undone(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n", "b": "1\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
-    edit = workspace.start_edit(session, ["a"])
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
+    edit = workspace.sessions.start_edit(session, ["a"])
     write(project, {"a": "2\n", "b": "2\n"})
-    assert workspace.abort_edit(edit) == ("a",)
+    assert workspace.sessions.abort_edit(edit) == ("a",)
     assert (project / "b").read_text() == "2\n"
     assert statuses(workspace, session) == {"b": "modified"}
     workspace.undo()
@@ -589,14 +593,18 @@ def test_as_18_rounds_tell_when_they_began_and_ended_and_how(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n"})
-    session = workspace.new_session().id
-    verbs: list[Callable[[str], object]] = [workspace.approve, workspace.reset, workspace.approve]
+    session = workspace.sessions.create().id
+    verbs: list[Callable[[str], object]] = [
+        workspace.review.approve,
+        workspace.review.reset,
+        workspace.review.approve,
+    ]
     for number, verb in enumerate(verbs):
-        workspace.begin_turn(session, "go")
+        workspace.sessions.begin_turn(session, "go")
         write(project, {"a": f"in round {number}\n"})
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         verb(session)
-    found = workspace.rounds(session)
+    found = workspace.review.rounds(session)
     assert [each.name for each in found] == [f"session_{number}" for number in (1, 2, 3, 4)]
     assert [each.status for each in found] == ["merged", "abandoned", "merged", "active"]
     assert all(each.closed_at is not None for each in found[:-1]) and found[-1].closed_at is None
@@ -610,32 +618,32 @@ def test_as_18_an_approval_that_was_undone_did_not_end_its_round(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "1\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "go")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "go")
     write(project, {"a": "2\n"})
-    workspace.end_turn(session)
-    workspace.approve(session)
+    workspace.sessions.end_turn(session)
+    workspace.review.approve(session)
     workspace.undo()
-    (round,) = workspace.rounds(session)
+    (round,) = workspace.review.rounds(session)
     assert (round.name, round.status, round.closed_at) == ("session_1", "active", None)
     assert statuses(workspace, session) == {"a": "modified"}
-    assert workspace.round_status(session).last_approved_at is None
+    assert workspace.review.round_status(session).last_approved_at is None
     workspace.redo()
-    assert [each.status for each in workspace.rounds(session)] == ["merged", "active"]
+    assert [each.status for each in workspace.review.rounds(session)] == ["merged", "active"]
     workspace.undo()
-    workspace.reset(session)
-    assert [each.status for each in workspace.rounds(session)] == ["abandoned", "active"]
+    workspace.review.reset(session)
+    assert [each.status for each in workspace.review.rounds(session)] == ["abandoned", "active"]
 
 
 def test_rounds_of_two_sessions_are_their_own(project: Path, workspace: Workspace) -> None:
     write(project, {"a": "1\n2\n3\n4\n5\n6\n"})
-    one, two = (workspace.new_session().id for _each in range(2))
+    one, two = (workspace.sessions.create().id for _each in range(2))
     for session, old, new in ((one, "1\n2", "1\none"), (two, "5\n6", "5\ntwo")):
-        workspace.begin_turn(session, "go")
+        workspace.sessions.begin_turn(session, "go")
         write(project, {"a": (project / "a").read_text().replace(old, new)})
-        workspace.end_turn(session)
-    workspace.approve(one)
+        workspace.sessions.end_turn(session)
+    workspace.review.approve(one)
     assert statuses(workspace, one) == {} and statuses(workspace, two) == {"a": "modified"}
-    assert [each.status for each in workspace.rounds(two)] == ["active"]
-    workspace.reset(two)
+    assert [each.status for each in workspace.review.rounds(two)] == ["active"]
+    workspace.review.reset(two)
     assert (project / "a").read_text() == "1\none\n3\n4\n5\n6\n"

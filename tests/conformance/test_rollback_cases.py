@@ -38,26 +38,26 @@ class Story:
         self.project, self.workspace, self.session = project, workspace, session
 
     def turn(self, message: str, command: str) -> Turned:
-        begun = self.workspace.begin_turn(self.session, message)
+        begun = self.workspace.sessions.begin_turn(self.session, message)
         run(self.project, command)
-        (answer,) = self.workspace.append(
+        (answer,) = self.workspace.sessions.append(
             self.session,
             NewEntry("tool_call", data={"name": "sh", "input": command, "status": "success"}),
             NewEntry("assistant_output", f"done: {message}"),
         )[1:]
-        step = self.workspace.end_turn(self.session)
+        step = self.workspace.sessions.end_turn(self.session)
         return Turned(begun.entry, answer.id, step.entry or answer.id, picture(self.project))
 
     def goto(self, entry: str, **how: Any) -> Navigation:
-        return self.workspace.goto(entry, session=self.session, **how)
+        return self.workspace.sessions.goto(entry, session=self.session, **how)
 
     def said(self) -> list[str]:
         """The conversation as it stands, in its own words."""
-        found = self.workspace.conversation(self.session, types=SPOKEN)
+        found = self.workspace.sessions.conversation(self.session, types=SPOKEN)
         return [entry.content for entry in found]
 
     def leaf(self) -> str | None:
-        return self.workspace.session(self.session).leaf
+        return self.workspace.sessions.get(self.session).leaf
 
     def check(
         self, act: Callable[[], Navigation], *, said: list[str], files: Picture
@@ -71,14 +71,14 @@ class Story:
         assert (self.leaf(), self.said(), picture(self.project)) == before
         self.workspace.redo()
         assert (self.leaf(), self.said(), picture(self.project)) == after
-        assert self.workspace.verify().clean
+        assert self.workspace.maintenance.verify().clean
         return done
 
 
 @pytest.fixture
 def story(project: Path, workspace: Workspace) -> Story:
     write(project, {"notes.txt": "zero\n", "src/main.py": "print(0)\n"})
-    return Story(project, workspace, workspace.new_session(agent="test").id)
+    return Story(project, workspace, workspace.sessions.create(agent="test").id)
 
 
 def dialogue(*messages: str) -> list[str]:
@@ -104,7 +104,7 @@ def test_2_rewind_of_the_message_alone(story: Story) -> None:
 def test_3_rewind_to_before_a_compaction(story: Story) -> None:
     one = story.turn("one", "echo one > notes.txt")
     story.turn("two", "echo two > notes.txt")
-    hidden, marker = story.workspace.compact(story.session, summary="one and two")
+    hidden, marker = story.workspace.sessions.compact(story.session, summary="one and two")
     assert hidden == 8
     story.turn("three", "echo three > notes.txt")
     story.check(lambda: story.goto(one.step), said=dialogue("one"), files=one.files)
@@ -116,7 +116,7 @@ def test_3_rewind_to_before_a_compaction(story: Story) -> None:
 
 def test_4_rewind_to_after_a_compaction(story: Story) -> None:
     story.turn("one", "echo one > notes.txt")
-    story.workspace.compact(story.session, summary="only one")
+    story.workspace.sessions.compact(story.session, summary="only one")
     two = story.turn("two", "echo two > notes.txt")
     story.turn("three", "echo three > notes.txt; rm -r src")
     story.check(
@@ -124,7 +124,7 @@ def test_4_rewind_to_after_a_compaction(story: Story) -> None:
         said=[*dialogue("one"), "only one", *dialogue("two")],
         files=two.files,
     )
-    shown = story.workspace.transcript(story.session, types=SPOKEN).entries
+    shown = story.workspace.sessions.transcript(story.session, types=SPOKEN).entries
     assert [entry.content for entry in shown][:3] == ["only one", *dialogue("two")]
 
 
@@ -134,7 +134,7 @@ def test_5_a_summary_of_what_is_left_names_what_was_deleted_there(story: Story) 
     three = story.turn("three", "echo three > notes.txt")
     before = three.files
     done = story.goto(one.step, summarize=True)
-    summary = story.workspace.entry(done.summary_entry or "", story.session)
+    summary = story.workspace.sessions.entry(done.summary_entry or "", story.session)
     assert story.said() == [*dialogue("one"), summary.content]
     for told in ("two", "three", "src/main.py", "two.txt", "deleted"):
         assert told in summary.content
@@ -143,7 +143,7 @@ def test_5_a_summary_of_what_is_left_names_what_was_deleted_there(story: Story) 
     assert picture(story.project) == before
     assert story.said() == dialogue("one", "two", "three")
     # The summary is not lost by that: it is a branch of its own.
-    assert story.workspace.entry(summary.id, story.session) == summary
+    assert story.workspace.sessions.entry(summary.id, story.session) == summary
 
 
 def test_6_a_deletion_is_undone_by_a_rewind(story: Story) -> None:
@@ -159,21 +159,24 @@ def test_7_a_fork_shares_everything_and_leaves_the_original_alone(story: Story) 
     workspace = story.workspace
     one = story.turn("one", "echo one > notes.txt")
     two = story.turn("two", "echo two > notes.txt")
-    original = (workspace.session(story.session), workspace.transcript(story.session).entries)
-    stored = workspace.verify().objects
-    forked = workspace.fork(story.session)
+    original = (
+        workspace.sessions.get(story.session),
+        workspace.sessions.transcript(story.session).entries,
+    )
+    stored = workspace.maintenance.verify().objects
+    forked = workspace.sessions.fork(story.session)
     assert forked.forked_from == story.session and forked.id != story.session
-    assert workspace.verify().objects <= stored + 1
+    assert workspace.maintenance.verify().objects <= stored + 1
     other = Story(story.project, workspace, forked.id)
     assert other.said() == story.said() == dialogue("one", "two")
     assert picture(story.project) == two.files
     other.check(lambda: other.goto(one.step), said=dialogue("one"), files=one.files)
     third = other.turn("three", "echo three > notes.txt")
     assert (
-        workspace.session(story.session),
-        workspace.transcript(story.session).entries,
+        workspace.sessions.get(story.session),
+        workspace.sessions.transcript(story.session).entries,
     ) == original
-    again = Story(story.project, workspace, workspace.fork(forked.id, one.step).id)
+    again = Story(story.project, workspace, workspace.sessions.fork(forked.id, one.step).id)
     assert again.said() == dialogue("one")
     assert picture(story.project) == third.files
     four = again.turn("four", "echo four > notes.txt; rm src/main.py")
@@ -188,15 +191,15 @@ def test_7_a_fork_lives_on_when_the_original_is_deleted(
     workspace = story.workspace
     one = story.turn("one", "echo one > notes.txt")
     story.turn("two", "echo two > notes.txt")
-    forked = workspace.fork(story.session)
-    deep = workspace.fork(forked.id)
+    forked = workspace.sessions.fork(story.session)
+    deep = workspace.sessions.fork(forked.id)
     for at in order:
-        workspace.delete_session((story.session, forked.id)[at])
+        workspace.sessions.delete((story.session, forked.id)[at])
     workspace.checkpoint("so that no other one is the latest")
-    workspace.gc()
+    workspace.maintenance.gc()
     last = Story(story.project, workspace, deep.id)
     last.check(lambda: last.goto(one.step), said=dialogue("one"), files=one.files)
-    changed = {row.path: row.status for row in workspace.modified_files(deep.id)}
+    changed = {row.path: row.status for row in workspace.sessions.modified_files(deep.id)}
     assert changed == {"notes.txt": "modified"}
 
 
@@ -204,12 +207,12 @@ def test_7_a_fork_copies_labels_and_no_statistics(story: Story) -> None:
     workspace = story.workspace
     one = story.turn("one", "echo one > notes.txt")
     two = story.turn("two", "echo two > notes.txt")
-    workspace.label(one.step, "good", story.session)
-    workspace.label(two.step, "better", story.session)
-    forked = workspace.fork(story.session, one.step)
-    assert workspace.entry("good", forked.id).id == one.step
+    workspace.sessions.label(one.step, "good", story.session)
+    workspace.sessions.label(two.step, "better", story.session)
+    forked = workspace.sessions.fork(story.session, one.step)
+    assert workspace.sessions.entry("good", forked.id).id == one.step
     with pytest.raises(mulligan.NotFound):
-        workspace.entry("better", forked.id)
+        workspace.sessions.entry("better", forked.id)
     assert stats(workspace).total.calls == 2
 
 
@@ -220,7 +223,7 @@ def test_8_rewind_across_several_compactions(story: Story) -> None:
     for number in range(6):
         turns.append(story.turn(f"turn {number}", f"echo {number} > notes.txt; touch f{number}"))
         if number % 2:
-            hidden, marker = workspace.compact(story.session, summary=f"up to {number}")
+            hidden, marker = workspace.sessions.compact(story.session, summary=f"up to {number}")
             marks.append(marker.id)
             # Each turn has four entries; a later compaction hides the marker before it too.
             assert hidden == (8 if number == 1 else 9)
@@ -245,11 +248,11 @@ def test_9_rewind_go_on_and_rewind_again(story: Story) -> None:
     newer = story.turn("newest way", "echo newest > notes.txt")
     story.check(lambda: story.goto(old.step), said=dialogue("one", "old way"), files=old.files)
     story.check(lambda: story.goto(new.step), said=dialogue("one", "new way"), files=new.files)
-    springs = {branch.parent_entry for branch in story.workspace.branches(story.session)}
+    springs = {branch.parent_entry for branch in story.workspace.sessions.branches(story.session)}
     assert one.step in springs
     tips = {
         branch.last.id
-        for branch in story.workspace.branches(story.session)
+        for branch in story.workspace.sessions.branches(story.session)
         if not branch.last.off_path
     }
     assert tips >= {old.step, new.step, newer.step}
@@ -259,7 +262,7 @@ def test_10_all_of_them_together(story: Story) -> None:
     workspace = story.workspace
     one = story.turn("one", "echo one > notes.txt; echo keep > keep.txt")
     two = story.turn("two", "rm src/main.py; echo two > notes.txt")
-    workspace.compact(story.session, summary="up to two")
+    workspace.sessions.compact(story.session, summary="up to two")
     three = story.turn("three", "echo three > three.txt")
     story.check(
         lambda: story.goto(three.message, skip_files=True),
@@ -267,12 +270,12 @@ def test_10_all_of_them_together(story: Story) -> None:
         files=three.files,
     )
     done = story.goto(one.step, summarize=True)
-    summary = workspace.entry(done.summary_entry or "", story.session).content
+    summary = workspace.sessions.entry(done.summary_entry or "", story.session).content
     assert story.said() == [*dialogue("one"), summary] and "src/main.py" in summary
     assert picture(story.project) == one.files
     four = story.turn("four", "rm keep.txt; echo four > notes.txt")
-    other = Story(story.project, workspace, workspace.fork(story.session).id)
-    workspace.compact(other.session, summary="in the fork")
+    other = Story(story.project, workspace, workspace.sessions.fork(story.session).id)
+    workspace.sessions.compact(other.session, summary="in the fork")
     five = other.turn("five", "rm -r ./*")
     assert five.files == {}
     other.check(
@@ -289,7 +292,7 @@ def test_10_all_of_them_together(story: Story) -> None:
         said=[*dialogue("one"), summary, *dialogue("four")],
         files=four.files,
     )
-    workspace.delete_session(story.session)
+    workspace.sessions.delete(story.session)
     other.check(
         lambda: other.goto(four.step),
         said=[*dialogue("one"), summary, *dialogue("four")],

@@ -30,8 +30,8 @@ DAMAGES = {
 RUNNING = """
 import sys, time, mulligan
 workspace = mulligan.open(sys.argv[1])
-session = workspace.new_session(agent="child", status="running")
-workspace.begin_turn(session.id, "work for ever")
+session = workspace.sessions.create(agent="child", status="running")
+workspace.sessions.begin_turn(session.id, "work for ever")
 print(session.id, flush=True)
 time.sleep(600)
 """
@@ -51,8 +51,8 @@ def make_old_journal(project: Path, home: Path) -> list[str]:
         ids.append(workspace.checkpoint("second").id)
         workspace.restore(ids[0])
         tables = {
-            name: workspace.journal.rows(
-                f"SELECT {', '.join(columns(workspace.journal, name))} FROM {name}"
+            name: workspace.project.journal.rows(
+                f"SELECT {', '.join(columns(workspace.project.journal, name))} FROM {name}"
             )
             for name in ("checkpoints", "operations", "forced")
         }
@@ -79,8 +79,8 @@ def columns(journal: Database, table: str) -> list[str]:
 def test_oc_1_sessions_messages_and_checkpoints_are_one_file_and_search_is_another(
     project: Path, workspace: Workspace, mulligan_home: Path
 ) -> None:
-    session = workspace.new_session().id
-    workspace.append(session, NewEntry("user_input", "walrus"))
+    session = workspace.sessions.create().id
+    workspace.sessions.append(session, NewEntry("user_input", "walrus"))
     assert len(search(workspace, "walrus").hits) == 1
     folder = journal_file(mulligan_home).parent
     with closing(sqlite3.connect(folder / "journal.sqlite")) as db:
@@ -92,7 +92,7 @@ def test_oc_1_sessions_messages_and_checkpoints_are_one_file_and_search_is_anoth
 
 
 def test_oc_2_a_session_has_these_defaults(workspace: Workspace) -> None:
-    made = workspace.new_session()
+    made = workspace.sessions.create()
     assert (made.title, made.model, made.mode, made.memory) == ("", None, None, "")
     assert (made.auto_approve_commands, made.auto_approve_sensitive_edits) == (False, False)
     assert made.sensitive_file_patterns == {}
@@ -114,12 +114,12 @@ def test_oc_2_a_session_has_these_defaults(workspace: Workspace) -> None:
 def test_oc_2_everything_of_a_session_can_be_given_changed_and_read_after_reopening(
     project: Path, workspace: Workspace, name: str, value: Any
 ) -> None:
-    given = workspace.new_session(**{name: value}).id
-    changed = workspace.new_session().id
-    workspace.change_session(changed, **{name: value})
+    given = workspace.sessions.create(**{name: value}).id
+    changed = workspace.sessions.create().id
+    workspace.sessions.change(changed, **{name: value})
     with mulligan.open(project) as again:
         for id in (given, changed):
-            found = getattr(again.session(id), name)
+            found = getattr(again.sessions.get(id), name)
             assert found == value
             if isinstance(value, dict):
                 # The last match wins, so their order is part of what they say.
@@ -140,15 +140,15 @@ def test_oc_2_everything_of_a_session_can_be_given_changed_and_read_after_reopen
     ],
 )
 def test_oc_2_what_makes_no_sense_is_refused(workspace: Workspace, values: dict[str, Any]) -> None:
-    made = workspace.new_session()
+    made = workspace.sessions.create()
     with pytest.raises(mulligan.UsageError):
-        workspace.change_session(made.id, **values)
-    assert workspace.session(made.id) == made
+        workspace.sessions.change(made.id, **values)
+    assert workspace.sessions.get(made.id) == made
 
 
 def test_oc_3_a_message_without_words_or_data_is_kept_as_such(workspace: Workspace) -> None:
-    session = workspace.new_session().id
-    (made,) = workspace.append(session, NewEntry("tool_call"))
+    session = workspace.sessions.create().id
+    (made,) = workspace.sessions.append(session, NewEntry("tool_call"))
     assert (made.content, made.data, made.model) == ("", None, None)
 
 
@@ -161,16 +161,16 @@ def test_oc_3_a_journal_of_the_first_format_goes_on_with_its_checkpoints(
         assert workspace.read(ids[1], "a") == b"two"
         assert workspace.undo().restored == ("a",)
         assert (project / "a").read_text() == "two"
-        session = workspace.new_session().id
-        workspace.begin_turn(session, "one")
+        session = workspace.sessions.create().id
+        workspace.sessions.begin_turn(session, "one")
         write(project, {"a": "three"})
-        step = workspace.end_turn(session)
+        step = workspace.sessions.end_turn(session)
         workspace.restore(ids[0])
-        workspace.goto(step.entry or "", session=session)
-        assert workspace.verify().clean
-        assert workspace.journal.row("PRAGMA user_version") == (len(JOURNAL),)
+        workspace.sessions.goto(step.entry or "", session=session)
+        assert workspace.maintenance.verify().clean
+        assert workspace.project.journal.row("PRAGMA user_version") == (len(JOURNAL),)
     with mulligan.open(project) as workspace:
-        assert workspace.count_entries(session) > 0
+        assert workspace.sessions.count_entries(session) > 0
 
 
 def test_oc_3_several_processes_may_find_the_old_format_at_once(
@@ -189,7 +189,9 @@ def test_oc_3_several_processes_may_find_the_old_format_at_once(
     assert {err for _out, err in answers} == {""}
     assert len({out for out, _err in answers}) == 1
     with mulligan.open(project) as workspace:
-        assert {row.id for row in workspace.log()} >= set(ids) and workspace.verify().clean
+        assert {row.id for row in workspace.log()} >= set(
+            ids
+        ) and workspace.maintenance.verify().clean
 
 
 def test_oc_3_a_migration_that_is_killed_leaves_the_old_format_whole(
@@ -210,32 +212,34 @@ def test_oc_3_a_migration_that_is_killed_leaves_the_old_format_whole(
 def test_oc_4_a_turn_has_a_checkpoint_that_belongs_to_its_session_and_message(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session().id
-    turn = workspace.begin_turn(session, "one")
-    (entry,) = workspace.entries_of(checkpoint=turn.checkpoint)
+    session = workspace.sessions.create().id
+    turn = workspace.sessions.begin_turn(session, "one")
+    (entry,) = workspace.sessions.linked_entries(checkpoint=turn.checkpoint)
     assert (entry.id, entry.session) == (turn.entry, session)
     write(project, {"a": "1"})
-    step = workspace.end_turn(session)
-    assert [status.status for status in workspace.turn_statuses(session)] == ["pending"]
-    assert [each.id for each in workspace.entries_of(checkpoint=step.checkpoint)] == [step.entry]
+    step = workspace.sessions.end_turn(session)
+    assert [status.status for status in workspace.review.turn_statuses(session)] == ["pending"]
+    assert [each.id for each in workspace.sessions.linked_entries(checkpoint=step.checkpoint)] == [
+        step.entry
+    ]
 
 
 def test_oc_5_an_edit_has_its_path_from_the_top_and_what_it_did(
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"d/a": "one\n"})
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "one")
-    edit = workspace.start_edit(session, [str(project / "d/a"), "new"])
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "one")
+    edit = workspace.sessions.start_edit(session, [str(project / "d/a"), "new"])
     write(project, {"d/a": "one\ntwo\n", "new": "1\n"})
-    workspace.finalize_edit(edit)
+    workspace.sessions.finalize_edit(edit)
     found = {
         (entry.data or {})["path"]: (
             (entry.data or {})["operation"],
             (entry.data or {})["additions"],
             (entry.data or {})["deletions"],
         )
-        for entry in workspace.file_edits(session).entries
+        for entry in workspace.sessions.file_edits(session).entries
     }
     assert found == {"d/a": ("modify", 1, 0), "new": ("create", 1, 0)}
 
@@ -244,8 +248,8 @@ def test_oc_5_an_edit_has_its_path_from_the_top_and_what_it_did(
 def test_oc_9_a_damaged_search_index_stops_nothing(
     project: Path, workspace: Workspace, mulligan_home: Path, damage: str
 ) -> None:
-    session = workspace.new_session().id
-    workspace.append(session, NewEntry("user_input", "walrus"))
+    session = workspace.sessions.create().id
+    workspace.sessions.append(session, NewEntry("user_input", "walrus"))
     search(workspace, "walrus")
     index = journal_file(mulligan_home).with_name("search.sqlite")
     for each in index.parent.glob("search.sqlite-*"):
@@ -253,22 +257,22 @@ def test_oc_9_a_damaged_search_index_stops_nothing(
     content = DAMAGES[damage]
     index.write_bytes(index.read_bytes()[:5000] if content is None else content)
     with mulligan.open(project) as again:
-        again.append(session, NewEntry("user_input", "another walrus"))
-        again.begin_turn(session, "a turn")
-        again.end_turn(session)
-        again.compact(session)
-        assert again.count_entries(session) == 4
+        again.sessions.append(session, NewEntry("user_input", "another walrus"))
+        again.sessions.begin_turn(session, "a turn")
+        again.sessions.end_turn(session)
+        again.sessions.compact(session)
+        assert again.sessions.count_entries(session) == 4
         assert len(search(again, "walrus").hits) == 2
-        again.delete_session(session)
+        again.sessions.delete(session)
         rebuild(again)
         assert search(again, "walrus").hits == ()
 
 
 def test_oc_9_a_damaged_journal_is_never_replaced(project: Path, mulligan_home: Path) -> None:
     with mulligan.open(project) as workspace:
-        session = workspace.new_session().id
+        session = workspace.sessions.create().id
         for _ in range(50):
-            workspace.append(session, NewEntry("user_input", "x" * 2000))
+            workspace.sessions.append(session, NewEntry("user_input", "x" * 2000))
     path = journal_file(mulligan_home)
     for each in path.parent.glob("journal.sqlite-*"):
         each.unlink()
@@ -277,7 +281,7 @@ def test_oc_9_a_damaged_journal_is_never_replaced(project: Path, mulligan_home: 
     path.write_bytes(content)
     for _ in range(2):
         with pytest.raises(mulligan.Corrupt), mulligan.open(project) as workspace:
-            workspace.verify()
+            workspace.maintenance.verify()
     assert path.read_bytes()[4096:8192] == b"\xff" * 4096
     assert len(path.read_bytes()) >= len(content)
 
@@ -287,7 +291,7 @@ def test_oc_9_a_journal_of_a_later_format_is_refused_and_left_alone(
     project: Path, mulligan_home: Path, version: int
 ) -> None:
     with mulligan.open(project) as workspace:
-        workspace.new_session()
+        workspace.sessions.create()
     path = journal_file(mulligan_home)
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {version}")
@@ -301,49 +305,49 @@ def test_oc_9_a_journal_of_a_later_format_is_refused_and_left_alone(
 def test_oc_10_deleting_removes_from_both_stores_and_clearing_leaves_nothing(
     workspace: Workspace,
 ) -> None:
-    ids = [workspace.new_session().id for _ in range(3)]
+    ids = [workspace.sessions.create().id for _ in range(3)]
     for id in ids:
-        workspace.append(id, NewEntry("user_input", "walrus"))
+        workspace.sessions.append(id, NewEntry("user_input", "walrus"))
     assert len(search(workspace, "walrus").hits) == 3
-    workspace.delete_session(ids[1])
+    workspace.sessions.delete(ids[1])
     assert {hit.session for hit in search(workspace, "walrus").hits} == {ids[0], ids[2]}
-    assert workspace.delete_all_sessions() == 2
-    page = workspace.sessions()
+    assert workspace.sessions.delete_all() == 2
+    page = workspace.sessions.list()
     assert (page.sessions, page.has_more, page.next_offset, page.next_cursor) == (
         *((), False, None),
         None,
     )
     assert search(workspace, "walrus").hits == ()
-    assert workspace.delete_all_sessions() == 0
+    assert workspace.sessions.delete_all() == 0
 
 
 def test_oc_11_pages_by_offset_and_by_cursor_say_how_to_go_on(workspace: Workspace) -> None:
-    made = [workspace.new_session(checkpoint=False).id for _ in range(7)][::-1]
-    page = workspace.sessions(limit=3)
+    made = [workspace.sessions.create(checkpoint=False).id for _ in range(7)][::-1]
+    page = workspace.sessions.list(limit=3)
     assert [each.id for each in page.sessions] == made[:3]
     assert (page.has_more, page.next_offset) == (True, 3)
     for go_on in ({"offset": page.next_offset}, {"cursor": page.next_cursor}):
-        second = workspace.sessions(limit=3, **go_on)
+        second = workspace.sessions.list(limit=3, **go_on)
         assert [each.id for each in second.sessions] == made[3:6]
         assert second.has_more
-    last = workspace.sessions(limit=3, offset=6)
+    last = workspace.sessions.list(limit=3, offset=6)
     assert ([each.id for each in last.sessions], last.has_more) == (made[6:], False)
     assert (last.next_offset, last.next_cursor) == (None, None)
-    assert workspace.sessions(limit=7).next_offset is None
-    assert workspace.sessions(offset=7).sessions == ()
+    assert workspace.sessions.list(limit=7).next_offset is None
+    assert workspace.sessions.list(offset=7).sessions == ()
 
 
 def test_oc_11_by_cursor_no_session_is_missed_or_doubled_while_others_come_and_change(
     workspace: Workspace,
 ) -> None:
-    made = [workspace.new_session(checkpoint=False).id for _ in range(12)]
+    made = [workspace.sessions.create(checkpoint=False).id for _ in range(12)]
     seen: list[str] = []
     cursor: str | None = None
     while True:
-        page = workspace.sessions(limit=3, cursor=cursor)
+        page = workspace.sessions.list(limit=3, cursor=cursor)
         seen += [each.id for each in page.sessions]
-        workspace.new_session(checkpoint=False)
-        workspace.change_session(made[-1], title="again")
+        workspace.sessions.create(checkpoint=False)
+        workspace.sessions.change(made[-1], title="again")
         if not page.has_more:
             break
         cursor = page.next_cursor
@@ -353,37 +357,39 @@ def test_oc_11_by_cursor_no_session_is_missed_or_doubled_while_others_come_and_c
 @pytest.mark.parametrize("cursor", ["", "/", "x", "x/y", "/1", "2026/-1", "a/" + "9" * 30, "١/١"])
 def test_oc_11_a_cursor_that_no_page_gave_is_refused(workspace: Workspace, cursor: str) -> None:
     with pytest.raises(mulligan.UsageError):
-        workspace.sessions(cursor=cursor)
+        workspace.sessions.list(cursor=cursor)
 
 
 def test_oc_11_sessions_can_be_told_by_agent_and_status(workspace: Workspace) -> None:
     for agent in ("a", "b"):
         for status in ("running", "paused"):
-            workspace.new_session(agent=agent, status=status, checkpoint=False)
-    page = workspace.sessions(agent="a", status="paused")
+            workspace.sessions.create(agent=agent, status=status, checkpoint=False)
+    page = workspace.sessions.list(agent="a", status="paused")
     assert [(each.agent, each.status) for each in page.sessions] == [("a", "paused")]
-    first = workspace.sessions(agent="b", limit=1)
+    first = workspace.sessions.list(agent="b", limit=1)
     assert first.has_more
-    rest = workspace.sessions(agent="b", cursor=first.next_cursor)
+    rest = workspace.sessions.list(agent="b", cursor=first.next_cursor)
     assert [(each.agent, each.status) for each in rest.sessions] == [("b", "running")]
 
 
 def test_oc_12_times_go_on_from_the_last_one_after_a_restart(
     project: Path, workspace: Workspace
 ) -> None:
-    session, other = (workspace.new_session().id for _ in range(2))
-    workspace.append(session, NewEntry("user_input", created_at="2999-12-31T23:59:59.999Z"))
+    session, other = (workspace.sessions.create().id for _ in range(2))
+    workspace.sessions.append(
+        session, NewEntry("user_input", created_at="2999-12-31T23:59:59.999Z")
+    )
     with mulligan.open(project) as again:
-        again.append(other, NewEntry("user_input"))
-        again.append(session, *(NewEntry("user_input") for _ in range(3)))
-        times = [entry.created_at for entry in again.transcript(session).entries]
+        again.sessions.append(other, NewEntry("user_input"))
+        again.sessions.append(session, *(NewEntry("user_input") for _ in range(3)))
+        times = [entry.created_at for entry in again.sessions.transcript(session).entries]
         assert times == [
             "2999-12-31T23:59:59.999Z",
             "3000-01-01T00:00:00.000Z",
             "3000-01-01T00:00:00.001Z",
             "3000-01-01T00:00:00.002Z",
         ]
-        (free,) = again.transcript(other).entries
+        (free,) = again.sessions.transcript(other).entries
         assert free.created_at < "2999"
 
 
@@ -391,10 +397,12 @@ def test_oc_12_times_go_on_from_the_last_one_after_a_restart(
     "at", ["0001-01-01T00:00:00Z", "0999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z"]
 )
 def test_oc_12_even_the_earliest_time_lets_others_follow(workspace: Workspace, at: str) -> None:
-    session = workspace.new_session().id
-    workspace.append(session, NewEntry("user_input", created_at=at))
-    workspace.append(session, NewEntry("user_input", created_at=at), NewEntry("user_input"))
-    found = workspace.transcript(session).entries
+    session = workspace.sessions.create().id
+    workspace.sessions.append(session, NewEntry("user_input", created_at=at))
+    workspace.sessions.append(
+        session, NewEntry("user_input", created_at=at), NewEntry("user_input")
+    )
+    found = workspace.sessions.transcript(session).entries
     assert len(found) == 3
     assert all(one.created_at < other.created_at for one, other in pairwise(found))
     assert len(found[0].created_at) == len("2026-01-01T00:00:00.000Z")
@@ -402,68 +410,72 @@ def test_oc_12_even_the_earliest_time_lets_others_follow(workspace: Workspace, a
 
 @pytest.mark.parametrize("at", ["9999-12-31T23:59:59.999Z", "yesterday", "", "2026-13-01"])
 def test_oc_12_a_time_that_none_can_follow_is_refused(workspace: Workspace, at: str) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     with pytest.raises(mulligan.UsageError):
-        workspace.append(session, NewEntry("user_input", created_at=at))
-    assert [entry.seq for entry in workspace.append(session, NewEntry("user_input"))] == [1]
+        workspace.sessions.append(session, NewEntry("user_input", created_at=at))
+    assert [entry.seq for entry in workspace.sessions.append(session, NewEntry("user_input"))] == [
+        1
+    ]
 
 
 def test_oc_13_what_happens_in_a_turn_is_kept_in_its_order_as_it_happens(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
 
     def kept() -> list[tuple[str, str]]:
         with mulligan.open(project) as other:
-            return [(entry.type, entry.content) for entry in other.transcript(session).entries]
+            return [
+                (entry.type, entry.content) for entry in other.sessions.transcript(session).entries
+            ]
 
-    workspace.begin_turn(session, "Do it")
+    workspace.sessions.begin_turn(session, "Do it")
     assert kept()[-1] == ("user_input", "Do it")
-    workspace.append(session, NewEntry("assistant_output", "I shall"))
+    workspace.sessions.append(session, NewEntry("assistant_output", "I shall"))
     assert kept()[-1] == ("assistant_output", "I shall")
-    workspace.append(session, NewEntry("tool_call", data={"name": "sh", "status": "running",
-                                                          "call": "c1"}))  # fmt: skip
-    workspace.end_call(session, "c1", output="ok")
-    workspace.append(session, NewEntry("tool_result", "ok", {"call": "c1"}))
-    workspace.append(session, NewEntry("assistant_output", "Done"))
-    workspace.end_turn(session)
+    running = {"name": "sh", "status": "running", "call": "c1"}
+    workspace.sessions.append(session, NewEntry("tool_call", data=running))
+    workspace.sessions.end_call(session, "c1", output="ok")
+    workspace.sessions.append(session, NewEntry("tool_result", "ok", {"call": "c1"}))
+    workspace.sessions.append(session, NewEntry("assistant_output", "Done"))
+    workspace.sessions.end_turn(session)
     assert [type for type, _words in kept()] == [
         *("user_input", "assistant_output", "tool_call", "tool_result", "assistant_output"),
     ]
 
 
 def test_oc_13_a_call_that_has_ended_stays_as_it_is(workspace: Workspace) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     data = {"name": "sh", "input": {"c": 1}, "status": "pending", "call": "c1"}
-    (made,) = workspace.append(session, NewEntry("tool_call", data=data))
-    assert workspace.end_call(session, "c1", status="running")
-    assert not workspace.end_call(session, "c1", status="running")
-    assert workspace.end_call(session, made.id, status="error", output="no", duration=7)
-    assert not workspace.end_call(session, "c1", status="success", output="yes")
-    assert not workspace.end_call(session, "c1", status="pending")
-    assert not workspace.end_call(session, "c2")
-    assert workspace.entry(made.id, session) == made._replace(
+    (made,) = workspace.sessions.append(session, NewEntry("tool_call", data=data))
+    assert workspace.sessions.end_call(session, "c1", status="running")
+    assert not workspace.sessions.end_call(session, "c1", status="running")
+    assert workspace.sessions.end_call(session, made.id, status="error", output="no", duration=7)
+    assert not workspace.sessions.end_call(session, "c1", status="success", output="yes")
+    assert not workspace.sessions.end_call(session, "c1", status="pending")
+    assert not workspace.sessions.end_call(session, "c2")
+    assert workspace.sessions.entry(made.id, session) == made._replace(
         data=data | {"status": "error", "output": "no", "duration": 7}
     )
     with pytest.raises(mulligan.UsageError):
-        workspace.end_call(session, "c1", status="done")
+        workspace.sessions.end_call(session, "c1", status="done")
 
 
 def test_oc_14_closing_leaves_everything_written(project: Path, mulligan_home: Path) -> None:
     with mulligan.open(project) as workspace:
-        session = workspace.new_session().id
-        workspace.append(session, NewEntry("user_input", "walrus"))
+        session = workspace.sessions.create().id
+        workspace.sessions.append(session, NewEntry("user_input", "walrus"))
         search(workspace, "walrus")
     assert not list(mulligan_home.glob("projects/*/*-wal"))
     with mulligan.open(project) as workspace:
-        assert workspace.count_entries(session) == 1
+        assert workspace.sessions.count_entries(session) == 1
 
 
 def test_oc_16_a_hit_names_its_message_and_session_with_a_short_snippet_best_first(
     workspace: Workspace,
 ) -> None:
-    session = workspace.new_session(title="About animals").id
-    workspace.append(
+    session = workspace.sessions.create(title="About animals").id
+    workspace.sessions.append(
         session,
         NewEntry("assistant_output", "lorem ipsum " * 200 + "walrus" + " dolor" * 200),
         NewEntry("user_input", "walrus walrus"),
@@ -486,23 +498,23 @@ def test_oc_43_a_session_whose_process_was_killed_is_stopped_at_the_next_opening
         assert child.stdout is not None
         session = child.stdout.readline().strip()
         with mulligan.open(project) as workspace:
-            assert workspace.session(session).status == "running"
-            mine = workspace.new_session(status="running").id
-            nobodys = workspace.new_session(status="running", process=0).id
+            assert workspace.sessions.get(session).status == "running"
+            mine = workspace.sessions.create(status="running").id
+            nobodys = workspace.sessions.create(status="running", process=0).id
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait(30)
         assert child.stdout is not None
         child.stdout.close()
     with mulligan.open(project) as workspace:
-        assert workspace.session(session).status == "stopped"
-        assert workspace.session(mine).status == "running"
-        assert workspace.session(nobodys).status == "running"
-        assert [each.id for each in workspace.sessions(status="stopped").sessions] == [session]
+        assert workspace.sessions.get(session).status == "stopped"
+        assert workspace.sessions.get(mine).status == "running"
+        assert workspace.sessions.get(nobodys).status == "running"
+        assert [each.id for each in workspace.sessions.list(status="stopped").sessions] == [session]
         # It can be gone on with.
-        workspace.begin_turn(session, "once more")
-        assert workspace.session(session).status == "running"
-        assert json.dumps(workspace.session(session).as_json())
+        workspace.sessions.begin_turn(session, "once more")
+        assert workspace.sessions.get(session).status == "running"
+        assert json.dumps(workspace.sessions.get(session).as_json())
 
 
 def test_oc_43_a_process_that_was_gone_before_its_session_began_is_gone(
@@ -510,21 +522,21 @@ def test_oc_43_a_process_that_was_gone_before_its_session_began_is_gone(
 ) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    session = workspace.new_session(process=gone.pid, status="running").id
+    session = workspace.sessions.create(process=gone.pid, status="running").id
     with mulligan.open(project) as again:
-        assert again.session(session).status == "stopped"
+        assert again.sessions.get(session).status == "stopped"
 
 
 def test_oc_43_a_process_that_ended_and_was_not_waited_for_is_gone(
     project: Path, workspace: Workspace
 ) -> None:
     ended = subprocess.Popen(["sleep", "600"])
-    session = workspace.new_session(process=ended.pid, status="running").id
+    session = workspace.sessions.create(process=ended.pid, status="running").id
     ended.kill()
     try:
         while Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
             pass
         with mulligan.open(project) as again:
-            assert again.session(session).status == "stopped"
+            assert again.sessions.get(session).status == "stopped"
     finally:
         ended.wait(30)

@@ -19,27 +19,27 @@ from mulligan.workspace.results.turns import Step
 @pytest.fixture
 def session(project: Path, workspace: Workspace) -> str:
     write(project, {"a": "zero\n", "d/b": "zero\n"})
-    return workspace.new_session(agent="pi").id
+    return workspace.sessions.create(agent="pi").id
 
 
 def turn(project: Path, workspace: Workspace, session: str, message: str, command: str) -> Step:
     """A message, what a shell command does to the files, an answer."""
-    workspace.begin_turn(session, message)
+    workspace.sessions.begin_turn(session, message)
     run(project, command)
-    workspace.append(session, NewEntry("assistant_output", f"Answer to {message}"))
-    return workspace.end_turn(session)
+    workspace.sessions.append(session, NewEntry("assistant_output", f"Answer to {message}"))
+    return workspace.sessions.end_turn(session)
 
 
 def leaf(workspace: Workspace, session: str) -> str | None:
-    return workspace.session(session).leaf
+    return workspace.sessions.get(session).leaf
 
 
 def path(workspace: Workspace, session: str) -> list[str]:
-    return [entry.id for entry in workspace.conversation(session)]
+    return [entry.id for entry in workspace.sessions.conversation(session)]
 
 
 def everything(workspace: Workspace, session: str) -> tuple[Entry, ...]:
-    return workspace.transcript(session, limit=1000, include_compacted=True).entries
+    return workspace.sessions.transcript(session, limit=1000, include_compacted=True).entries
 
 
 def message_of(workspace: Workspace, session: str, text: str) -> Entry:
@@ -50,7 +50,7 @@ def message_of(workspace: Workspace, session: str, text: str) -> Entry:
 def journal_of(workspace: Workspace) -> list[object]:
     """Everything that the journal says."""
     names = ("sessions", "entries", "labels", "operations", "checkpoints", "views", "events")
-    return [workspace.journal.rows(f"SELECT * FROM {name}") for name in names]
+    return [workspace.project.journal.rows(f"SELECT * FROM {name}") for name in names]
 
 
 def test_pi_1_moving_about_only_ever_appends(
@@ -60,8 +60,8 @@ def test_pi_1_moving_about_only_ever_appends(
     turn(project, workspace, session, "two", "echo 2 > a")
     before = everything(workspace, session)
     assert first.entry is not None
-    workspace.goto(first.entry, session=session, summarize=True)
-    workspace.goto(before[-1].id, session=session, skip_files=True)
+    workspace.sessions.goto(first.entry, session=session, summarize=True)
+    workspace.sessions.goto(before[-1].id, session=session, skip_files=True)
     workspace.undo()
     assert everything(workspace, session)[: len(before)] == before
 
@@ -69,11 +69,11 @@ def test_pi_1_moving_about_only_ever_appends(
 def test_pi_2_a_step_says_what_it_was_and_became_and_which_turn(
     project: Path, workspace: Workspace, session: str
 ) -> None:
-    workspace.begin_turn(session, "one")
+    workspace.sessions.begin_turn(session, "one")
     run(project, "echo 1 > a; echo 1 > new; rm d/b; mkdir empty")
-    taken = workspace.end_turn(session)
+    taken = workspace.sessions.end_turn(session)
     assert taken.entry is not None and taken.checkpoint is not None
-    entry = workspace.entry(taken.entry, session)
+    entry = workspace.sessions.entry(taken.entry, session)
     began = workspace.log()[-1]
     assert began.kind == "initial"
     assert entry.type == "step_snapshot" and entry.checkpoint == taken.checkpoint
@@ -83,10 +83,10 @@ def test_pi_2_a_step_says_what_it_was_and_became_and_which_turn(
         "diff": {"added": ["new"], "modified": ["a"], "deleted": ["d/b"]},
         "turnIndex": 0,
     }
-    assert entry.parent == workspace.conversation(session)[-2].id
+    assert entry.parent == workspace.sessions.conversation(session)[-2].id
     second = turn(project, workspace, session, "two", "echo 2 > a")
     assert second.turn == 1
-    data = workspace.entry(second.entry or "", session).data or {}
+    data = workspace.sessions.entry(second.entry or "", session).data or {}
     assert data["baselineTreeHash"] == entry.data["snapshotTreeHash"]
     assert data["turnIndex"] == 1
 
@@ -105,9 +105,9 @@ def test_pi_3_a_turn_that_changed_nothing_leaves_no_step(
 def test_pi_3_the_first_baseline_of_an_empty_directory_is_null(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     step = turn(project, workspace, session, "one", "echo 1 > a")
-    data = workspace.entry(step.entry or "", session).data or {}
+    data = workspace.sessions.entry(step.entry or "", session).data or {}
     assert data["baselineTreeHash"] is None
     assert data["diff"] == {"added": ["a"], "modified": [], "deleted": []}
 
@@ -125,12 +125,12 @@ def test_pi_4_an_unrevert_point_is_there_before_a_file_is_written(
 
     with mulligan.open(project, progress=meanwhile) as workspace:
         write(project, {"a": "zero\n"})
-        session = workspace.new_session(id="mine").id
+        session = workspace.sessions.create(id="mine").id
         first = turn(project, workspace, session, "one", "echo 1 > a")
         turn(project, workspace, session, "two", "echo 2 > a; echo 2 > new")
         left = leaf(workspace, session)
         now = workspace.checkpoint().tree
-        workspace.goto(first.entry or "", session=session)
+        workspace.sessions.goto(first.entry or "", session=session)
         assert "unrevert_point" in seen
         (point,) = (e for e in everything(workspace, session) if e.type == "unrevert_point")
         assert point.parent == left and point.off_path
@@ -147,13 +147,13 @@ def test_pi_4_an_unrevert_point_leads_back_to_what_was_there_the_user_s_edits_to
     first = turn(project, workspace, session, "one", "echo 1 > a")
     turn(project, workspace, session, "two", "echo 2 > a")
     write(project, {"a": "typed since\n"})
-    workspace.goto(first.entry or "", session=session, force=True)
+    workspace.sessions.goto(first.entry or "", session=session, force=True)
     (point,) = (e for e in everything(workspace, session) if e.type == "unrevert_point")
-    workspace.goto(point.id, session=session)
+    workspace.sessions.goto(point.id, session=session)
     assert (project / "a").read_text() == "typed since\n"
-    (words,) = workspace.append(session, NewEntry("assistant_output", "From there on"))
-    workspace.goto(first.entry or "", session=session)
-    workspace.goto(words.id, session=session)
+    (words,) = workspace.sessions.append(session, NewEntry("assistant_output", "From there on"))
+    workspace.sessions.goto(first.entry or "", session=session)
+    workspace.sessions.goto(words.id, session=session)
     assert (project / "a").read_text() == "typed since\n"
 
 
@@ -163,12 +163,12 @@ def test_pi_5_files_follow_unless_they_are_skipped(
     first = turn(project, workspace, session, "one", "echo 1 > a")
     turn(project, workspace, session, "two", "echo 2 > a; echo 2 > new")
     now = picture(project)
-    done = workspace.goto(first.entry or "", session=session, skip_files=True)
+    done = workspace.sessions.goto(first.entry or "", session=session, skip_files=True)
     assert (done.new_leaf, done.skip_files, done.files) == (first.entry, True, None)
     assert leaf(workspace, session) == first.entry and picture(project) == now
     workspace.undo()
     assert leaf(workspace, session) == done.old_leaf and picture(project) == now
-    done = workspace.goto(first.entry or "", session=session)
+    done = workspace.sessions.goto(first.entry or "", session=session)
     assert done.files is not None
     assert (done.files.restored, done.files.deleted) == (("a",), ("new",))
     assert (project / "a").read_text() == "1\n" and not (project / "new").exists()
@@ -182,7 +182,9 @@ def test_pi_6_to_skip_files_is_remembered_only_with_a_summary(
     first = turn(project, workspace, session, "one", "echo 1 > a")
     turn(project, workspace, session, "two", "echo 2 > a")
     left = leaf(workspace, session)
-    done = workspace.goto(first.entry or "", session=session, skip_files=skip, summarize=summarize)
+    done = workspace.sessions.goto(
+        first.entry or "", session=session, skip_files=skip, summarize=summarize
+    )
     found = [e for e in everything(workspace, session) if e.type == "branch_summary"]
     assert len(found) == summarize
     if not summarize:
@@ -199,8 +201,8 @@ def test_pi_6_to_skip_files_is_remembered_only_with_a_summary(
 def test_pi_6_a_summary_can_be_given(project: Path, workspace: Workspace, session: str) -> None:
     first = turn(project, workspace, session, "one", "echo 1 > a")
     turn(project, workspace, session, "two", "echo 2 > a")
-    done = workspace.goto(first.entry or "", session=session, summary="It did not work")
-    assert workspace.entry(done.summary_entry or "", session).content == "It did not work"
+    done = workspace.sessions.goto(first.entry or "", session=session, summary="It did not work")
+    assert workspace.sessions.entry(done.summary_entry or "", session).content == "It did not work"
 
 
 def test_pi_6_a_summary_tells_of_the_way_that_is_left_wherever_one_goes(
@@ -208,11 +210,11 @@ def test_pi_6_a_summary_tells_of_the_way_that_is_left_wherever_one_goes(
 ) -> None:
     fork = turn(project, workspace, session, "the trunk", "echo 1 > a").entry or ""
     left = turn(project, workspace, session, "the left way", "echo 2 > a").entry or ""
-    workspace.goto(fork, session=session)
+    workspace.sessions.goto(fork, session=session)
     right = turn(project, workspace, session, "the right way", "echo 3 > a").entry or ""
-    workspace.goto(left, session=session)
-    done = workspace.goto(right, session=session, summarize=True)
-    words = workspace.entry(done.summary_entry or "", session).content
+    workspace.sessions.goto(left, session=session)
+    done = workspace.sessions.goto(right, session=session, summarize=True)
+    words = workspace.sessions.entry(done.summary_entry or "", session).content
     assert "the left way" in words
     assert "the right way" not in words and "the trunk" not in words
 
@@ -222,8 +224,8 @@ def test_pi_6_where_nothing_is_left_there_is_nothing_to_sum_up(
 ) -> None:
     first = turn(project, workspace, session, "one", "echo 1 > a").entry or ""
     second = turn(project, workspace, session, "two", "echo 2 > a").entry or ""
-    workspace.goto(first, session=session)
-    done = workspace.goto(second, session=session, summarize=True)
+    workspace.sessions.goto(first, session=session)
+    done = workspace.sessions.goto(second, session=session, summarize=True)
     assert (done.summary_entry, done.new_leaf) == (None, second)
     assert leaf(workspace, session) == second and (project / "a").read_text() == "2\n"
 
@@ -238,17 +240,17 @@ def test_pi_7_one_row_a_file_with_its_net_status_and_its_earliest_turn(
         turn(project, workspace, session, "3", "printf 'zero\\n' > a"),
     ]
     entries = [step.entry for step in steps]
-    assert workspace.modified_files(session) == [
+    assert workspace.sessions.modified_files(session) == [
         ModifiedFile("d/b", "deleted", 1, entries[1]),
         ModifiedFile("late", "added", 2, entries[2]),
         ModifiedFile("made", "added", 0, entries[0]),
     ]
-    assert workspace.modified_files(session, None, entries[0]) == [
+    assert workspace.sessions.modified_files(session, None, entries[0]) == [
         ModifiedFile("a", "modified", 0, entries[0]),
         ModifiedFile("fleeting", "added", 0, entries[0]),
         ModifiedFile("made", "added", 0, entries[0]),
     ]
-    assert workspace.modified_files(session, entries[3], entries[3]) == []
+    assert workspace.sessions.modified_files(session, entries[3], entries[3]) == []
 
 
 def test_pi_7_between_two_entries_only_the_turns_between_them_count(
@@ -259,13 +261,13 @@ def test_pi_7_between_two_entries_only_the_turns_between_them_count(
         for number in range(4)
     ]
     entries = [step.entry for step in steps]
-    assert workspace.modified_files(session, entries[1], entries[2]) == [
+    assert workspace.sessions.modified_files(session, entries[1], entries[2]) == [
         ModifiedFile("a", "modified", 2, entries[2]),
         ModifiedFile("n", "modified", 2, entries[2]),
     ]
     # From before a message on, its own turn counts.
     message = message_of(workspace, session, "1").id
-    assert workspace.modified_files(session, message, entries[2]) == [
+    assert workspace.sessions.modified_files(session, message, entries[2]) == [
         ModifiedFile("a", "modified", 1, entries[1]),
         ModifiedFile("n", "modified", 1, entries[1]),
     ]
@@ -277,9 +279,9 @@ def test_pi_7_to_the_last_words_of_a_turn_its_own_changes_count(
     step = turn(project, workspace, session, "one", "echo 1 > a")
     answer = message_of(workspace, session, "Answer to one").id
     wanted = [ModifiedFile("a", "modified", 0, step.entry)]
-    assert workspace.modified_files(session, None, answer) == wanted
-    workspace.goto(answer, session=session)
-    assert workspace.modified_files(session) == wanted
+    assert workspace.sessions.modified_files(session, None, answer) == wanted
+    workspace.sessions.goto(answer, session=session)
+    assert workspace.sessions.modified_files(session) == wanted
 
 
 def test_pi_7_other_branches_do_not_count(
@@ -287,11 +289,16 @@ def test_pi_7_other_branches_do_not_count(
 ) -> None:
     first = turn(project, workspace, session, "one", "echo 1 > a").entry or ""
     other = turn(project, workspace, session, "two", "echo 2 > there").entry or ""
-    workspace.goto(first, session=session)
+    workspace.sessions.goto(first, session=session)
     here = turn(project, workspace, session, "three", "echo 3 > here").entry or ""
-    assert [row.path for row in workspace.modified_files(session)] == ["a", "here"]
-    assert [row.path for row in workspace.modified_files(session, None, other)] == ["a", "there"]
-    across = {row.path: row.status for row in workspace.modified_files(session, other, here)}
+    assert [row.path for row in workspace.sessions.modified_files(session)] == ["a", "here"]
+    assert [row.path for row in workspace.sessions.modified_files(session, None, other)] == [
+        "a",
+        "there",
+    ]
+    across = {
+        row.path: row.status for row in workspace.sessions.modified_files(session, other, here)
+    }
     assert across == {"here": "added", "there": "deleted"}
 
 
@@ -299,10 +306,12 @@ def test_pi_7_a_session_that_was_not_there_from_its_beginning_counts_from_its_fi
     project: Path, workspace: Workspace
 ) -> None:
     write(project, {"a": "zero\n"})
-    session = workspace.new_session(checkpoint=False).id
+    session = workspace.sessions.create(checkpoint=False).id
     step = turn(project, workspace, session, "one", "echo 1 > a")
-    assert workspace.modified_files(session) == [ModifiedFile("a", "modified", 0, step.entry)]
-    found = workspace.file_diff(session, "a")
+    assert workspace.sessions.modified_files(session) == [
+        ModifiedFile("a", "modified", 0, step.entry)
+    ]
+    found = workspace.sessions.file_diff(session, "a")
     assert found is not None and found.old_content == b"zero\n"
 
 
@@ -312,26 +321,26 @@ def test_pi_8_a_file_at_two_entries(project: Path, workspace: Workspace, session
         turn(project, workspace, session, "1", "rm d/b; printf '\\0\\1' > binary; rm new"),
     ]
     entries = [step.entry for step in steps]
-    found = workspace.file_diff(session, "a")
+    found = workspace.sessions.file_diff(session, "a")
     assert found is not None
     assert (found.path, found.old_content, found.new_content) == ("a", b"zero\n", b"zero\none\n")
     assert found.old_hash == hashlib.sha256(b"zero\n").hexdigest()
     assert found.new_hash == hashlib.sha256(b"zero\none\n").hexdigest()
     assert found.unified == "--- a\n+++ a\n@@ -1 +1,2 @@\n zero\n+one\n"
-    added = workspace.file_diff(session, "new", None, entries[0])
+    added = workspace.sessions.file_diff(session, "new", None, entries[0])
     assert added is not None and (added.old_content, added.old_hash) == (None, None)
     assert added.new_content == b"n\n" and "+n" in added.unified
-    deleted = workspace.file_diff(session, "d/b", entries[0], entries[1])
+    deleted = workspace.sessions.file_diff(session, "d/b", entries[0], entries[1])
     assert deleted is not None and (deleted.new_content, deleted.new_hash) == (None, None)
     assert deleted.old_content == b"zero\n" and "-zero" in deleted.unified
-    binary = workspace.file_diff(session, "binary")
+    binary = workspace.sessions.file_diff(session, "binary")
     assert binary is not None and (binary.new_content, binary.unified) == (b"\0\1", "")
-    same = workspace.file_diff(session, "a", entries[0], entries[1])
+    same = workspace.sessions.file_diff(session, "a", entries[0], entries[1])
     assert same is not None and same.old_hash == same.new_hash and same.unified == ""
     # Added and deleted again: in neither.
-    assert workspace.file_diff(session, "new") is None
-    assert workspace.file_diff(session, "never") is None
-    assert workspace.file_diff(session, "d") is None
+    assert workspace.sessions.file_diff(session, "new") is None
+    assert workspace.sessions.file_diff(session, "never") is None
+    assert workspace.sessions.file_diff(session, "d") is None
 
 
 def test_pi_11_the_state_at_an_entry_is_the_latest_on_its_own_path(
@@ -339,10 +348,10 @@ def test_pi_11_the_state_at_an_entry_is_the_latest_on_its_own_path(
 ) -> None:
     first = turn(project, workspace, session, "one", "echo 1 > a").entry or ""
     turn(project, workspace, session, "two", "echo 2 > a; echo 2 > two")
-    workspace.goto(first, session=session)
-    (words,) = workspace.append(session, NewEntry("assistant_output", "Only words"))
+    workspace.sessions.goto(first, session=session)
+    (words,) = workspace.sessions.append(session, NewEntry("assistant_output", "Only words"))
     turn(project, workspace, session, "three", "echo 3 > a")
-    workspace.goto(words.id, session=session)
+    workspace.sessions.goto(words.id, session=session)
     assert (project / "a").read_text() == "1\n" and not (project / "two").exists()
 
 
@@ -353,33 +362,33 @@ def test_pi_11_a_state_that_was_forgotten_is_never_taken_for_another(
     steps = [turn(project, workspace, session, str(n), f"echo {n} > a") for n in range(4)]
     # What the user does between turns makes the message's checkpoint another than the step's.
     write(project, {"a": "the user's\n"})
-    last = workspace.begin_turn(session, "last")
+    last = workspace.sessions.begin_turn(session, "last")
     write(project, {"a": "last\n"})
-    step = workspace.end_turn(session)
+    step = workspace.sessions.end_turn(session)
     gone = {"step": steps[1].checkpoint, "turn": last.checkpoint}[kind]
     target = {"step": steps[1].entry, "turn": last.entry}[kind]
     wanted = {"step": "1\n", "turn": "the user's\n"}[kind]
     turn(project, workspace, session, "and on", "echo more > other")
     trees = {row.tree for row in workspace.log() if row.id == gone}
     gone_too = [row.id for row in workspace.log() if row.tree in trees]
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         checkpoints.delete(db, gone_too)
     before = fingerprint(project)
     assert target is not None and step.entry is not None
     with pytest.raises(mulligan.NotFound):
-        workspace.goto(target, session=session)
+        workspace.sessions.goto(target, session=session)
     assert fingerprint(project) == before, f"it is not {wanted!r} any more"
-    workspace.goto(target, session=session, skip_files=True)
+    workspace.sessions.goto(target, session=session, skip_files=True)
 
 
 def test_pi_11_everything_is_found_again_after_a_reload(
     project: Path, workspace: Workspace, session: str
 ) -> None:
     steps = [turn(project, workspace, session, str(n), f"echo {n} > a") for n in range(3)]
-    told = (path(workspace, session), workspace.modified_files(session))
+    told = (path(workspace, session), workspace.sessions.modified_files(session))
     with mulligan.open(project) as again:
-        assert (path(again, session), again.modified_files(session)) == told
-        again.goto(steps[0].entry or "", session=session)
+        assert (path(again, session), again.sessions.modified_files(session)) == told
+        again.sessions.goto(steps[0].entry or "", session=session)
     assert (project / "a").read_text() == "0\n"
     assert leaf(workspace, session) == steps[0].entry
 
@@ -390,7 +399,7 @@ def test_pi_14_moving_is_told_to_whoever_follows(
     first = turn(project, workspace, session, "one", "echo 1 > a")
     turn(project, workspace, session, "two", "echo 2 > a")
     old = leaf(workspace, session)
-    done = workspace.goto(first.entry or "", session=session, summarize=True)
+    done = workspace.sessions.goto(first.entry or "", session=session, summarize=True)
     told = done.as_json()
     assert (told["old_leaf"], told["new_leaf"]) == (old, done.summary_entry)
     assert (told["skip_files"], told["preview"]) == (False, False)
@@ -405,16 +414,16 @@ def test_pi_14_a_preview_gives_the_plan_and_changes_nothing(
     first = turn(project, workspace, session, "one", "echo 1 > a")
     turn(project, workspace, session, "two", "echo 2 > a; echo 2 > new")
     if open_turn:
-        workspace.begin_turn(session, "three")
+        workspace.sessions.begin_turn(session, "three")
         write(project, {"a": "three\n", "three": "3"})
     before, files = journal_of(workspace), fingerprint(project)
-    plan = workspace.goto(
+    plan = workspace.sessions.goto(
         first.entry or "", session=session, preview=True, summarize=True, skip_files=skip
     )
     assert journal_of(workspace) == before
     assert fingerprint(project) == files
     assert plan.preview and plan.new_leaf == first.entry and plan.summary_entry is None
-    done = workspace.goto(first.entry or "", session=session, skip_files=skip)
+    done = workspace.sessions.goto(first.entry or "", session=session, skip_files=skip)
     if skip:
         assert plan.files is None and fingerprint(project) == files
         return
@@ -426,20 +435,27 @@ def test_pi_14_a_preview_gives_the_plan_and_changes_nothing(
 
 def test_pi_15_an_empty_session_answers_everything(workspace: Workspace, session: str) -> None:
     assert leaf(workspace, session) is None
-    assert workspace.conversation(session) == [] and workspace.branches(session) == []
-    assert workspace.transcript(session).entries == workspace.recent(session).entries == ()
-    assert workspace.modified_files(session) == []
-    assert workspace.file_diff(session, "never") is None
-    same = workspace.file_diff(session, "a")
+    assert (
+        workspace.sessions.conversation(session) == []
+        and workspace.sessions.branches(session) == []
+    )
+    assert (
+        workspace.sessions.transcript(session).entries
+        == workspace.sessions.recent(session).entries
+        == ()
+    )
+    assert workspace.sessions.modified_files(session) == []
+    assert workspace.sessions.file_diff(session, "never") is None
+    same = workspace.sessions.file_diff(session, "a")
     assert same is not None and same.unified == ""
-    assert workspace.count_entries(session) == 0
-    forked = workspace.fork(session)
+    assert workspace.sessions.count_entries(session) == 0
+    forked = workspace.sessions.fork(session)
     assert forked.leaf is None and forked.forked_from == session
-    assert workspace.compact(forked.id)[0] == 0
+    assert workspace.sessions.compact(forked.id)[0] == 0
     with pytest.raises(mulligan.NotFound):
-        workspace.goto("#1", session=session)
+        workspace.sessions.goto("#1", session=session)
     with pytest.raises(mulligan.UsageError):
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
 
 
 def test_navigate_a_message_is_gone_before_and_handed_back(
@@ -448,7 +464,7 @@ def test_navigate_a_message_is_gone_before_and_handed_back(
     first = turn(project, workspace, session, "one", "echo 1 > a")
     turn(project, workspace, session, "two,\nin ünïcode", "echo 2 > a")
     message = message_of(workspace, session, "two,\nin ünïcode")
-    done = workspace.goto(message.id, session=session)
+    done = workspace.sessions.goto(message.id, session=session)
     assert done.text == "two,\nin ünïcode"
     assert done.new_leaf == leaf(workspace, session) == first.entry
     assert (project / "a").read_text() == "1\n"
@@ -460,7 +476,7 @@ def test_navigate_what_is_no_message_hands_nothing_back(
     turn(project, workspace, session, "one", "echo 1 > a")
     answer = message_of(workspace, session, "Answer to one")
     turn(project, workspace, session, "two", "echo 2 > a")
-    done = workspace.goto(answer.id, session=session)
+    done = workspace.sessions.goto(answer.id, session=session)
     assert (done.text, done.new_leaf) == (None, answer.id)
     assert (project / "a").read_text() == "1\n"
 
@@ -473,7 +489,7 @@ def test_navigate_to_the_leaf_does_nothing(
     at = leaf(workspace, session) or ""
     write(project, {"a": "the user's"})
     before, files = journal_of(workspace), fingerprint(project)
-    done = workspace.goto(at, session=session, summarize=True, skip_files=skip)
+    done = workspace.sessions.goto(at, session=session, summarize=True, skip_files=skip)
     assert (done.old_leaf, done.new_leaf, done.text, done.summary_entry) == (at, at, None, None)
     assert (journal_of(workspace), fingerprint(project)) == (before, files)
 
@@ -486,29 +502,33 @@ def test_navigate_to_before_the_first_message_leads_to_the_root_with_the_first_f
     write(project, {"kept": "0"})
     first = picture(project)
     if system_message:
-        workspace.append(session, NewEntry("system_message", "before all messages"))
+        workspace.sessions.append(session, NewEntry("system_message", "before all messages"))
     turn(project, workspace, session, "one", "echo 1 > a; rm kept")
     if open_turn:
-        workspace.begin_turn(session, "two")
+        workspace.sessions.begin_turn(session, "two")
         write(project, {"a": "2"})
-    old, files = workspace.session(session).leaf, picture(project)
+    old, files = workspace.sessions.get(session).leaf, picture(project)
     message = message_of(workspace, session, "one")
     assert (message.parent is None) is not system_message
-    plan = workspace.goto(message.id, session=session, preview=True)
-    assert picture(project) == files and workspace.session(session).leaf == old
-    done = workspace.goto(message.id, session=session)
+    plan = workspace.sessions.goto(message.id, session=session, preview=True)
+    assert picture(project) == files and workspace.sessions.get(session).leaf == old
+    done = workspace.sessions.goto(message.id, session=session)
     assert plan.files is not None and done.files is not None
     assert (plan.files.restored, plan.files.deleted) == (done.files.restored, done.files.deleted)
     assert (done.text, done.new_leaf, done.files.skipped) == ("one", message.parent, ())
-    assert workspace.session(session).leaf == message.parent
+    assert workspace.sessions.get(session).leaf == message.parent
     assert picture(project) == first
     workspace.undo(expect=done.operation)
     assert picture(project) == files
-    done = workspace.goto(message.id, session=session)
+    done = workspace.sessions.goto(message.id, session=session)
     turn(project, workspace, session, "one, said better", "echo better > a")
-    said = [each.content for each in workspace.conversation(session) if each.type == "user_input"]
+    said = [
+        each.content
+        for each in workspace.sessions.conversation(session)
+        if each.type == "user_input"
+    ]
     assert said == ["one, said better"]
-    assert workspace.goto(message.id, session=session, skip_files=True).text == "one"
+    assert workspace.sessions.goto(message.id, session=session, skip_files=True).text == "one"
 
 
 def test_navigate_finds_entries_by_prefix_label_and_number(
@@ -516,16 +536,16 @@ def test_navigate_finds_entries_by_prefix_label_and_number(
 ) -> None:
     first = turn(project, workspace, session, "one", "echo 1 > a")
     assert first.entry is not None
-    workspace.label(first.entry, "good", session)
-    assert workspace.entry(first.entry, session).label == "good"
-    seq = workspace.entry(first.entry, session).seq
+    workspace.sessions.label(first.entry, "good", session)
+    assert workspace.sessions.entry(first.entry, session).label == "good"
+    seq = workspace.sessions.entry(first.entry, session).seq
     for name in (first.entry[:10], "good", f"#{seq}"):
         step = turn(project, workspace, session, name, f"echo '{name}' > a")
-        assert workspace.goto(name, session=session).new_leaf == first.entry
+        assert workspace.sessions.goto(name, session=session).new_leaf == first.entry
         assert (project / "a").read_text() == "1\n" and step.entry is not None
-    workspace.label("good", None, session)
+    workspace.sessions.label("good", None, session)
     with pytest.raises(mulligan.NotFound):
-        workspace.goto("good", session=session)
+        workspace.sessions.goto("good", session=session)
 
 
 def test_navigate_spares_what_the_user_changed_since_unless_forced(
@@ -534,14 +554,14 @@ def test_navigate_spares_what_the_user_changed_since_unless_forced(
     first = turn(project, workspace, session, "one", "echo 1 > a")
     turn(project, workspace, session, "two", "echo 2 > a; echo 2 > d/b")
     write(project, {"a": "typed by the user\n"})
-    done = workspace.goto(first.entry or "", session=session)
+    done = workspace.sessions.goto(first.entry or "", session=session)
     assert done.files is not None
     assert [skip.path for skip in done.files.skipped] == ["a"]
     assert (project / "a").read_text() == "typed by the user\n"
     assert (project / "d/b").read_text() == "zero\n"
     workspace.undo()
     assert (project / "d/b").read_text() == "2\n"
-    workspace.goto(first.entry or "", session=session, force=True)
+    workspace.sessions.goto(first.entry or "", session=session, force=True)
     assert (project / "a").read_text() == "1\n"
     workspace.undo()
     assert (project / "a").read_text() == "typed by the user\n"
@@ -550,10 +570,14 @@ def test_navigate_spares_what_the_user_changed_since_unless_forced(
 def test_navigate_in_an_imported_session_says_why_files_cannot_follow(
     project: Path, workspace: Workspace
 ) -> None:
-    session = workspace.new_session(checkpoint=False).id
-    one, _two = workspace.append(session, NewEntry("user_input", "1"), NewEntry("user_input", "2"))
-    (answer,) = workspace.append(session, NewEntry("assistant_output", parent=one.id))
-    workspace.append(session, NewEntry("user_input", "3"))
+    session = workspace.sessions.create(checkpoint=False).id
+    one, _two = workspace.sessions.append(
+        session, NewEntry("user_input", "1"), NewEntry("user_input", "2")
+    )
+    (answer,) = workspace.sessions.append(session, NewEntry("assistant_output", parent=one.id))
+    workspace.sessions.append(session, NewEntry("user_input", "3"))
     with pytest.raises(mulligan.NotFound, match="--no-files"):
-        workspace.goto(answer.id, session=session)
-    assert workspace.goto(answer.id, session=session, skip_files=True).new_leaf == answer.id
+        workspace.sessions.goto(answer.id, session=session)
+    assert (
+        workspace.sessions.goto(answer.id, session=session, skip_files=True).new_leaf == answer.id
+    )

@@ -79,16 +79,16 @@ def test_ya_8_checkpoints_older_than_a_time_can_be_forgotten(
             moment = f"2001-01-0{number + 1}T00:00:00.000Z"
             db.execute("UPDATE checkpoints SET created_at = ? WHERE id = ?", (moment, id))
     with mulligan.open(project) as workspace:
-        planned = workspace.forget(older_than=86400, dry_run=True)
+        planned = workspace.maintenance.forget(older_than=86400, dry_run=True)
         assert set(planned.forgotten) == set(ids[:2]) and len(workspace.log()) == 4
-        done = workspace.forget(older_than=86400)
+        done = workspace.maintenance.forget(older_than=86400)
         assert set(done.forgotten) == set(ids[:2]) and done.kept == 2
         assert [each.id for each in workspace.log()] == ids[:1:-1]
-        assert workspace.forget(older_than=86400).forgotten == ()
+        assert workspace.maintenance.forget(older_than=86400).forgotten == ()
         with pytest.raises(mulligan.NotFound):
             workspace.find(ids[0])
         assert workspace.read(ids[2], "f") == b"2"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_ya_8_the_latest_checkpoint_and_what_undo_needs_are_never_forgotten(
@@ -99,13 +99,13 @@ def test_ya_8_the_latest_checkpoint_and_what_undo_needs_are_never_forgotten(
     write(project, {"f": "2"})
     workspace.checkpoint()
     workspace.restore(first.id)
-    workspace.forget(older_than=0)
-    workspace.gc()
+    workspace.maintenance.forget(older_than=0)
+    workspace.maintenance.gc()
     assert len(workspace.log()) >= 1
     workspace.undo()
     assert (project / "f").read_text() == "2"
-    workspace.forget(older_than=0)
-    workspace.gc()
+    workspace.maintenance.forget(older_than=0)
+    workspace.maintenance.gc()
     workspace.redo()
     assert (project / "f").read_text() == "1"
 
@@ -130,7 +130,7 @@ def test_ya_10_dry_run_writes_nothing(project: Path, workspace: Workspace) -> No
     taken = workspace.checkpoint()
     write(project, {"a": "2", "b": "2"})
     before = fingerprint(project)
-    plan = workspace.plan_restore(taken.id)
+    plan = workspace.restore(taken.id, preview=True)
     assert plan.restored == ("a",) and plan.deleted == ("b",)
     assert fingerprint(project) == before
 
@@ -230,15 +230,15 @@ def test_ya_12_gc_says_what_it_removed_and_how_much_it_freed(
         write(project, {"f": os.urandom(40_000), "stays": "s" * 1000})
         workspace.checkpoint()
     last = picture(project)
-    workspace.forget(keep_last=1)
-    planned = workspace.gc(dry_run=True)
+    workspace.maintenance.forget(keep_last=1)
+    planned = workspace.maintenance.gc(dry_run=True)
     before = store_size(mulligan_home)
-    done = workspace.gc()
+    done = workspace.maintenance.gc()
     after = store_size(mulligan_home)
     assert done.removed == planned.removed > 0
     assert done.freed_bytes == before - after
     assert 150_000 < done.freed_bytes < before
-    assert workspace.gc().removed == 0
+    assert workspace.maintenance.gc().removed == 0
     write(project, {"f": "lost"})
     workspace.restore("@")
     assert picture(project) == last

@@ -378,13 +378,13 @@ def wrap_sync() -> None:
 def say(workspace, session, words):
     from mulligan.core.entries import NewEntry
 
-    return workspace.append(session, *(NewEntry("user_input", each) for each in words))
+    return workspace.sessions.append(session, *(NewEntry("user_input", each) for each in words))
 
 
 def take_in(workspace, agent, path):
     from mulligan.workspace.transfer.import_logs import import_logs
 
-    return import_logs(workspace.home, agent, paths=(path,))
+    return import_logs(workspace.project.home, agent, paths=(path,))
 
 
 VERBS = {"say": say, "take_in": take_in}
@@ -393,8 +393,9 @@ VERBS = {"say": say, "take_in": take_in}
 
 def carry_out(request) -> None:
     """Opens the project and does one verb after the other; each that returned is acknowledged."""
+    from operator import attrgetter
+
     import mulligan
-    from mulligan import Workspace
     from mulligan.store import writer
     from mulligan.worktree.restore import apply
 
@@ -405,10 +406,12 @@ def carry_out(request) -> None:
     recorder.kill_at = request.get("kill_at", 0)
     recorder.active = True
     with mulligan.open(request["project"], home=request["home"]) as workspace:
-        recorder.log.append(("ack", "open", [each.state for each in workspace.recovered]))
+        recorder.log.append(("ack", "open", [each.state for each in workspace.project.recovered]))
         for verb, named in request["steps"]:
-            act = VERBS.get(verb) or getattr(Workspace, verb)
-            value = act(workspace, **named)
+            if verb in VERBS:
+                value = VERBS[verb](workspace, **named)
+            else:
+                value = attrgetter(verb)(workspace)(**named)
             recorder.log.append(("ack", verb, value))
     recorder.active = False
     recorder.save()

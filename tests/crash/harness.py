@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -175,9 +176,9 @@ class Promise:
             assert [each for each in workspace.operations() if each.state == "planned"] == [], note
             self.assert_readable(workspace, note)
             self.assert_reachable(workspace, self.old, note)
-            assert workspace.verify().problems == (), note
+            assert workspace.maintenance.verify().problems == (), note
             if verb is not None and outcome == "old" and self.old != self.new:
-                getattr(workspace, verb[0])(**verb[1])
+                attrgetter(verb[0])(workspace)(**verb[1])
                 assert_same(scene.state(), self.new, f"{note}: {verb[0]} done again")
         return outcome
 
@@ -196,7 +197,7 @@ class Promise:
             assert_same(scene.state(), changed, f"{note}: undone")
             workspace.redo()
             assert_same(scene.state(), before, f"{note}: redone")
-            assert workspace.verify().problems == (), note
+            assert workspace.maintenance.verify().problems == (), note
             self.assert_readable(workspace, note)
 
     def assert_readable(self, workspace: Workspace, note: str) -> None:

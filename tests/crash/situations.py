@@ -160,11 +160,11 @@ def collection(scene: Scene) -> tuple[Promise, Verb]:
         with scene.open() as workspace:
             checkpoints[id] = contents(workspace, id)
     with scene.open() as workspace:
-        dropped = workspace.forget(keep_last=1).forgotten
+        dropped = workspace.maintenance.forget(keep_last=1).forgotten
     scene.keep()
     left = {id: state for id, state in checkpoints.items() if id not in dropped}
     assert len(left) == 1
-    return Promise(scene, scene.state(), scene.state(), left), ("gc", {})
+    return Promise(scene, scene.state(), scene.state(), left), ("maintenance.gc", {})
 
 
 def _two_checkpoints(

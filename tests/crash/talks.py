@@ -39,23 +39,25 @@ def two_turns(scene: Scene) -> list[str]:
     found = []
     lay(scene.project, ONE)
     with scene.open() as workspace:
-        session = workspace.new_session(id="talk", agent="test", process=0).id
+        session = workspace.sessions.create(id="talk", agent="test", process=0).id
         for number, files in enumerate(({"a.txt": b"one and a half\n"}, TWO)):
-            workspace.begin_turn(session, f"message {number}")
+            workspace.sessions.begin_turn(session, f"message {number}")
             lay(scene.project, files)
-            workspace.append(session, NewEntry("assistant_output", f"answer {number}"))
-            found.append(workspace.end_turn(session).entry or "")
-        workspace.label(found[0], "first", session)
+            workspace.sessions.append(session, NewEntry("assistant_output", f"answer {number}"))
+            found.append(workspace.sessions.end_turn(session).entry or "")
+        workspace.sessions.label(found[0], "first", session)
     scene.keep()
     return found
 
 
 def told(scene: Scene, workspace: Workspace) -> Told:
     talks = {}
-    for session in workspace.sessions(limit=100).sessions:
-        whole = workspace.transcript(session.id, limit=1000, include_compacted=True).entries
+    for session in workspace.sessions.list(limit=100).sessions:
+        whole = workspace.sessions.transcript(
+            session.id, limit=1000, include_compacted=True
+        ).entries
         talks[session.id] = (
-            [f"{e.type} {e.content}" for e in workspace.conversation(session.id)],
+            [f"{e.type} {e.content}" for e in workspace.sessions.conversation(session.id)],
             [f"{e.type} {e.content} {e.is_compacted} {e.label}" for e in whole],
         )
     return Told(talks, scene.state())
@@ -65,10 +67,12 @@ def look(scene: Scene, note: str) -> Told:
     """Reopens the project as somebody else would; whatever is there must be whole."""
     with scene.open() as workspace:
         assert [each for each in workspace.operations() if each.state == "planned"] == [], note
-        assert workspace.verify().problems == (), note
-        assert workspace.journal.rows("PRAGMA foreign_key_check") == [], note
-        for session in workspace.sessions(limit=100).sessions:
-            found = workspace.transcript(session.id, limit=1000, include_compacted=True).entries
+        assert workspace.maintenance.verify().problems == (), note
+        assert workspace.project.journal.rows("PRAGMA foreign_key_check") == [], note
+        for session in workspace.sessions.list(limit=100).sessions:
+            found = workspace.sessions.transcript(
+                session.id, limit=1000, include_compacted=True
+            ).entries
             assert [entry.seq for entry in found] == list(range(1, len(found) + 1)), note
             times = [entry.created_at for entry in found]
             assert times == sorted(set(times)), note

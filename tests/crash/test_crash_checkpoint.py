@@ -41,7 +41,7 @@ def test_a_kill_in_a_checkpoint_leaves_it_whole_or_absent(scene: Scene) -> None:
 def test_a_kill_in_forget_drops_all_of_them_or_none(scene: Scene) -> None:
     promise, _verb = situations.next_checkpoint(scene)
     kept = dict(list(promise.checkpoints.items())[1:])
-    for number in scene.kills(("forget", {"keep_last": 1})):
+    for number in scene.kills(("maintenance.forget", {"keep_last": 1})):
         note = f"killed before effect {number}"
         with scene.open() as workspace:
             left = [row.id for row in workspace.log()]
@@ -71,7 +71,7 @@ def test_a_torn_tail_hurts_nobody(scene: Scene, pack_limit: int) -> None:
         with scene.open() as workspace:
             here = workspace.checkpoint(f"turn {turn}").id
             promise.checkpoints[here] = scene.state()
-            assert workspace.verify().problems == ()
+            assert workspace.maintenance.verify().problems == ()
     assert len(_packs(scene)) > 1
     promise.check_that_work_goes_on()
 
@@ -120,7 +120,7 @@ def test_a_lost_index_is_made_again_from_the_packs(scene: Scene, loss: str, then
             workspace.restore(next(iter(promise.checkpoints)))
             assert scene.state() == promise.new
         elif then == "verify":
-            assert workspace.verify(repair=True).objects > 0
+            assert workspace.maintenance.verify(repair=True).objects > 0
         promise.assert_readable(workspace, then)
     promise.check(note=then)
     promise.check_that_work_goes_on(then)
@@ -153,7 +153,7 @@ def test_a_pack_with_a_damaged_beginning_is_never_deleted(scene: Scene) -> None:
     for index in scene.home.rglob("index.sqlite*"):
         index.unlink()
     with scene.open() as workspace:
-        workspace.verify()
+        workspace.maintenance.verify()
     assert pack.read_bytes()[1:] == intact[1:]
     pack.write_bytes(intact)
     for index in scene.home.rglob("index.sqlite*"):

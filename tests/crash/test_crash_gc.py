@@ -17,10 +17,10 @@ def test_a_kill_in_gc_loses_nothing_that_is_needed(scene: Scene) -> None:
         note = f"killed before effect {number}"
         promise.check(note=note)
         with scene.open() as workspace:
-            workspace.gc()
-            assert workspace.verify().problems == (), note
+            workspace.maintenance.gc()
+            assert workspace.maintenance.verify().problems == (), note
             promise.assert_readable(workspace, note)
-            assert workspace.gc().removed == 0, note
+            assert workspace.maintenance.gc().removed == 0, note
         assert _stored(scene) <= smallest + 100, f"{note}: the next gc frees the rest"
         if number % 5 == 1:
             promise.check_that_work_goes_on(note)
@@ -43,14 +43,14 @@ def test_a_kill_in_verify_repair_is_mended_by_the_next(scene: Scene) -> None:
     promise, _verb = situations.next_checkpoint(scene)
     damaged = _damage(scene, promise)
     scene.keep("damaged")
-    for number in scene.kills(("verify", {"repair": True}), start="damaged"):
+    for number in scene.kills(("maintenance.verify", {"repair": True}), start="damaged"):
         note = f"killed before effect {number}"
         with scene.open() as workspace:
             assert scene.state() == promise.old, note
-            workspace.verify(repair=True)
+            workspace.maintenance.verify(repair=True)
             # What was damaged is still on the disk: the next checkpoint has it to give.
             workspace.checkpoint("mended")
-            assert workspace.verify().problems == (), f"{note}: {damaged}"
+            assert workspace.maintenance.verify().problems == (), f"{note}: {damaged}"
             promise.assert_readable(workspace, note)
 
 
@@ -59,7 +59,7 @@ def _damage(scene: Scene, promise: Promise) -> bytes:
     with scene.open() as workspace:
         path = b"changed.txt"
         id = next(e.id for e in workspace.entries("@") if e.path == os.fsdecode(path))
-        record = workspace.store.locate(bytes.fromhex(id))
+        record = workspace.project.store.locate(bytes.fromhex(id))
         (pack,) = scene.home.rglob(f"{record.pack:08x}.pack")
     with open(pack, "r+b") as file:
         file.seek(record.offset + record.stored // 2)
@@ -67,7 +67,7 @@ def _damage(scene: Scene, promise: Promise) -> bytes:
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([byte[0] ^ 0x55]))
     with scene.open() as workspace:
-        assert not workspace.verify().clean
+        assert not workspace.maintenance.verify().clean
     return path
 
 

@@ -22,6 +22,6 @@ def test_a_file_that_was_left_alone_is_not_replaced_by_recovery(scene: Scene) ->
         with scene.open() as workspace:
             found = scene.state()
             assert found in (promise.old, left), f"killed before effect {number}"
-            assert workspace.verify().clean
+            assert workspace.maintenance.verify().clean
         outcomes.append("left" if found == left else "old")
     assert set(outcomes) == {"old", "left"}

@@ -70,7 +70,7 @@ def test_undo_after_a_crash_goes_back_to_what_was_before_the_restore(scene: Scen
             assert undone == promise.old, note
             workspace.redo()
             assert scene.state() == promise.new, note
-            assert workspace.verify().clean
+            assert workspace.maintenance.verify().clean
 
 
 def test_a_kill_during_recovery_is_recovered_from(scene: Scene) -> None:
@@ -119,7 +119,7 @@ def test_words_written_between_the_crash_and_the_recovery_stay(scene: Scene) -> 
                 if other != path:
                     assert found.get(other) in (promise.old.get(other), promise.new.get(other))
             assert [each for each in workspace.operations() if each.state == "planned"] == []
-            assert workspace.verify().clean, note
+            assert workspace.maintenance.verify().clean, note
             promise.assert_readable(workspace, note)
             promise.assert_reachable(workspace, theirs, note)
             workspace.restore(next(iter(promise.checkpoints)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,14 +45,17 @@ class Stand(NamedTuple):
 
 def stand(workspace: Workspace) -> Stand:
     found: Pending = {}
-    for hunk in workspace.pending().hunks:
+    for hunk in workspace.review.pending().hunks:
         row = (hunk.path, "".join(hunk.old_lines), "".join(hunk.new_lines), hunk.mixed)
         found.setdefault(hunk.session, []).append(row)
-    names = sorted(session.id for session in workspace.sessions().sessions)
+    names = sorted(session.id for session in workspace.sessions.list().sessions)
     return Stand(
         found,
-        {name: [(each.name, each.status) for each in workspace.rounds(name)] for name in names},
-        {name: [each.status for each in workspace.turn_statuses(name)] for name in names},
+        {
+            name: [(each.name, each.status) for each in workspace.review.rounds(name)]
+            for name in names
+        },
+        {name: [each.status for each in workspace.review.turn_statuses(name)] for name in names},
     )
 
 
@@ -67,18 +71,18 @@ def two_sessions_and_a_user(scene: Scene) -> None:
     lay(scene.project, FILES)
     with scene.open() as workspace:
         for name in (ONE, TWO):
-            workspace.new_session(id=name, process=0)
-        workspace.begin_turn(ONE, "the first")
+            workspace.sessions.create(id=name, process=0)
+        workspace.sessions.begin_turn(ONE, "the first")
         replaced(scene, "a.txt", b"line 2\n", b"one\n")
         replaced(scene, "a.txt", b"line 8\n", b"")
         replaced(scene, "both.txt", b"both 1\n", b"both 1\nof one\n")
         lay(scene.project, {"gone": None, "new/made.txt": b"made\nby one\n", "script.sh": None})
         lay(scene.project, {"script.sh": (b"#!/bin/sh\n", 0o644)})
-        workspace.end_turn(ONE)
-        workspace.begin_turn(TWO, "the second")
+        workspace.sessions.end_turn(ONE)
+        workspace.sessions.begin_turn(TWO, "the second")
         replaced(scene, "both.txt", b"both 9\n", b"of two\n")
         lay(scene.project, {"two.txt": b"of two\n"})
-        workspace.end_turn(TWO)
+        workspace.sessions.end_turn(TWO)
     replaced(scene, "a.txt", b"line 5\n", b"line 5\ntyped by the user\n")
     replaced(scene, "new/made.txt", b"by one\n", b"by one\ntyped within\n")
     lay(scene.project, {"notes.txt": b"the user's alone\n"})
@@ -86,71 +90,71 @@ def two_sessions_and_a_user(scene: Scene) -> None:
 
 def approving(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
-    return "approve", {"session": ONE, "message": "well done"}
+    return "review.approve", {"session": ONE, "message": "well done"}
 
 
 def resetting(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
-    return "reset", {"session": ONE}
+    return "review.reset", {"session": ONE}
 
 
 def resetting_by_force(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
-    return "reset", {"session": ONE, "force": True}
+    return "review.reset", {"session": ONE, "force": True}
 
 
 def keeping_a_file(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
-    return "keep", {"paths": ["a.txt", "gone"]}
+    return "review.keep", {"paths": ["a.txt", "gone"]}
 
 
 def keeping_all(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
-    return "keep", {}
+    return "review.keep", {"everything": True}
 
 
 def discarding_a_file(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
-    return "discard", {"paths": ["both.txt", "gone"], "session": ONE}
+    return "review.discard", {"paths": ["both.txt", "gone"], "session": ONE}
 
 
 def discarding_a_session(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
-    return "discard", {"session": ONE}
+    return "review.discard", {"session": ONE}
 
 
 def discarding_a_turn(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
-    return "discard", {"session": TWO, "turn": 0}
+    return "review.discard", {"session": TWO, "turn": 0}
 
 
 def beginning_a_turn(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
-    return "begin_turn", {"session": ONE, "message": "go on"}
+    return "sessions.begin_turn", {"session": ONE, "message": "go on"}
 
 
 def ending_a_turn(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
     with scene.open() as workspace:
-        workspace.begin_turn(TWO, "go on")
+        workspace.sessions.begin_turn(TWO, "go on")
     replaced(scene, "a.txt", b"line 11\n", b"line 11\nmore of two\n")
     lay(scene.project, {"two.txt": None, "three/four.txt": b"five\n"})
-    return "end_turn", {"session": TWO}
+    return "sessions.end_turn", {"session": TWO}
 
 
 def going_back(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
     with scene.open() as workspace:
-        turn = workspace.begin_turn(ONE, "go on")
+        turn = workspace.sessions.begin_turn(ONE, "go on")
         replaced(scene, "a.txt", b"line 0\n", b"zero\n")
-        workspace.end_turn(ONE)
-    return "goto", {"entry": turn.entry}
+        workspace.sessions.end_turn(ONE)
+    return "sessions.goto", {"entry": turn.entry}
 
 
 def undoing_a_keep(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
     with scene.open() as workspace:
-        workspace.keep()
+        workspace.review.keep(everything=True)
     replaced(scene, "keep.txt", b"the same", b"not the same")
     return "undo", {}
 
@@ -158,7 +162,7 @@ def undoing_a_keep(scene: Scene) -> Verb:
 def undoing_a_discard(scene: Scene) -> Verb:
     two_sessions_and_a_user(scene)
     with scene.open() as workspace:
-        workspace.discard(session=TWO)
+        workspace.review.discard(session=TWO)
     replaced(scene, "keep.txt", b"the same", b"not the same")
     return "undo", {}
 
@@ -211,20 +215,22 @@ class Decision:
                 assert _files(workspace, id) == files, f"{note}: checkpoint {id}"
             outcome = "new" if (held, found) == (self.new, self.new_stand) else "old"
             if again and (outcome == "old" or self.old_stand == self.new_stand):
-                getattr(workspace, self.verb[0])(**self.verb[1])
+                attrgetter(self.verb[0])(workspace)(**self.verb[1])
                 assert scene.state() == self.new, f"{note}: done again"
                 assert stand(workspace) == self.new_stand, f"{note}: done again"
-                assert workspace.verify().problems == ()
+                assert workspace.maintenance.verify().problems == ()
         return outcome
 
 
 def assert_baseline_and_hunks_are_the_disk(workspace: Workspace, note: str) -> None:
     """Everything undone by force is the baseline, and taking that back is the disk again."""
     for session in (ONE, TWO):
-        for file in workspace.pending(session=session).files:
+        for file in workspace.review.pending(session=session).files:
             path = file.path.rstrip("/")
             status = next(
-                each for each in workspace.round_status(session).changed_files if each.path == path
+                each
+                for each in workspace.review.round_status(session).changed_files
+                if each.path == path
             )
             if status.status != "modified" or status.base_content is None:
                 continue
@@ -277,7 +283,7 @@ def test_after_a_kill_the_decision_can_be_taken_back(
                 while stand(workspace) != decision.old_stand:
                     workspace.undo()
                 assert scene.state() == decision.old, note
-                assert workspace.verify().problems == (), note
+                assert workspace.maintenance.verify().problems == (), note
 
 
 def test_words_typed_between_the_kill_and_the_recovery_are_the_users(scene: Scene) -> None:
@@ -293,13 +299,13 @@ def test_words_typed_between_the_kill_and_the_recovery_are_the_users(scene: Scen
         path.write_bytes(before + words)
         with scene.open() as workspace:
             assert path.read_bytes().endswith(words), note
-            hunks = [hunk for hunk in workspace.pending().hunks if hunk.path == "a.txt"]
+            hunks = [hunk for hunk in workspace.review.pending().hunks if hunk.path == "a.txt"]
             for hunk in hunks:
                 assert hunk.mixed or words.decode() not in hunk.new_lines, note
-            workspace.discard()
+            workspace.review.discard(everything=True)
             assert words in path.read_bytes(), note
             assert b"typed by the user\n" in path.read_bytes(), note
-            assert workspace.verify().problems == (), note
+            assert workspace.maintenance.verify().problems == (), note
             # What they typed over themselves before anything was stored is not ours to keep.
             theirs = {at: what for at, what in decision.old.items() if at != b"a.txt"}
             decision.promise.assert_reachable(workspace, theirs, note)
@@ -334,21 +340,23 @@ def test_a_kill_during_an_abort_leaves_the_edit_or_what_was_before(handed_over: 
     scene = handed_over
     lay(scene.project, FILES)
     with scene.open() as workspace:
-        workspace.new_session(id=ONE, process=0)
-        workspace.begin_turn(ONE, "go")
+        workspace.sessions.create(id=ONE, process=0)
+        workspace.sessions.begin_turn(ONE, "go")
         old = scene.state()
-        edit = workspace.start_edit(ONE, ["a.txt", "gone/deep.txt", "script.sh", "made.txt"])
+        edit = workspace.sessions.start_edit(
+            ONE, ["a.txt", "gone/deep.txt", "script.sh", "made.txt"]
+        )
     lay(scene.project, {"a.txt": b"changed\n", "gone": None, "made.txt": b"made\n"})
     lay(scene.project, {"script.sh": None})
     lay(scene.project, {"script.sh": (b"changed\n", 0o600)})
     edited = scene.state()
     scene.keep()
-    verb = ("abort_edit", {"edit": json.loads(json.dumps(edit.as_json()))})
+    verb = ("sessions.abort_edit", {"edit": json.loads(json.dumps(edit.as_json()))})
     for number in scene.kills(verb):
         note = f"killed before effect {number}"
         with scene.open() as workspace:
             assert scene.state() in (edited, old), note
-            workspace.abort_edit(Edit.from_json(verb[1]["edit"]))
+            workspace.sessions.abort_edit(Edit.from_json(verb[1]["edit"]))
             assert scene.state() == old, note
-            assert workspace.pending().files == (), note
-            assert workspace.verify().problems == (), note
+            assert workspace.review.pending().files == (), note
+            assert workspace.maintenance.verify().problems == (), note

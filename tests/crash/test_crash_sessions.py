@@ -38,15 +38,15 @@ def whole_run(scene: Scene, verb: Verb) -> tuple[Told, Told]:
 def assert_goes_on(scene: Scene, note: str) -> None:
     """A turn in the session, a way back, an undo, with nothing in the way."""
     with scene.open() as workspace:
-        session = workspace.sessions().sessions[0].id
-        turn = workspace.begin_turn(session, "life goes on")
+        session = workspace.sessions.list().sessions[0].id
+        turn = workspace.sessions.begin_turn(session, "life goes on")
         before = scene.state()
         lay(scene.project, {"a.txt": b"written later\n", "later.txt": b"x\n"})
-        step = workspace.end_turn(session)
+        step = workspace.sessions.end_turn(session)
         after = scene.state()
         assert step.entry is not None, note
         try:
-            workspace.goto(turn.entry, session=session, skip_files=True)
+            workspace.sessions.goto(turn.entry, session=session, skip_files=True)
         except NotFound:
             raise AssertionError(note) from None
         workspace.undo()
@@ -54,17 +54,17 @@ def assert_goes_on(scene: Scene, note: str) -> None:
         assert_same(scene.state(), before, note)
         workspace.undo()
         assert_same(scene.state(), after, note)
-        assert workspace.verify().problems == (), note
+        assert workspace.maintenance.verify().problems == (), note
 
 
 VERBS: list[Verb] = [
     ("say", {"session": "talk", "words": ["three", "four", "five" * 20_000]}),
-    ("new_session", {"id": "another", "title": "new", "process": 0}),
-    ("delete_session", {"name": "talk"}),
-    ("compact", {"session": "talk", "summary": "so far"}),
-    ("change_session", {"name": "talk", "title": "other", "status": "paused"}),
-    ("label", {"entry": "first", "label": "second", "session": "talk"}),
-    ("begin_turn", {"session": "talk", "message": "three", "id": "three"}),
+    ("sessions.create", {"id": "another", "title": "new", "process": 0}),
+    ("sessions.delete", {"name": "talk"}),
+    ("sessions.compact", {"session": "talk", "summary": "so far"}),
+    ("sessions.change", {"name": "talk", "title": "other", "status": "paused"}),
+    ("sessions.label", {"entry": "first", "label": "second", "session": "talk"}),
+    ("sessions.begin_turn", {"session": "talk", "message": "three", "id": "three"}),
 ]
 
 
@@ -85,22 +85,22 @@ def test_a_kill_leaves_all_old_or_all_new(scene: Scene, steps: list[str], verb: 
 
 def test_a_kill_while_a_turn_ends_leaves_it_open_or_ended(scene: Scene, steps: list[str]) -> None:
     with scene.open() as workspace:
-        workspace.begin_turn("talk", "three")
+        workspace.sessions.begin_turn("talk", "three")
         lay(scene.project, {"a.txt": b"three\n", "three.txt": b"3\n"})
     scene.keep()
-    old, new = whole_run(scene, ("end_turn", {"session": "talk"}))
-    for number in scene.kills(("end_turn", {"session": "talk"})):
+    old, new = whole_run(scene, ("sessions.end_turn", {"session": "talk"}))
+    for number in scene.kills(("sessions.end_turn", {"session": "talk"})):
         note = f"killed before effect {number}"
         found = look(scene, note)
         assert found in (old, new), note
         if found == old:
             with scene.open() as workspace:
-                workspace.end_turn("talk")
+                workspace.sessions.end_turn("talk")
                 assert told(scene, workspace) == new, note
 
 
 def test_a_kill_in_a_fork_leaves_no_half_of_one(scene: Scene, steps: list[str]) -> None:
-    verb = ("fork", {"name": "talk", "entry": steps[0]})
+    verb = ("sessions.fork", {"name": "talk", "entry": steps[0]})
     old, new = whole_run(scene, verb)
     (made,) = new.talks.keys() - old.talks.keys()
     assert [each.split()[0] for each in new.talks[made][0]] == [
@@ -130,7 +130,7 @@ GOING: dict[str, dict[str, Any]] = {
 def test_a_kill_in_a_goto_moves_conversation_and_files_together(
     scene: Scene, steps: list[str], how: str
 ) -> None:
-    verb = ("goto", {"entry": steps[0], "session": "talk"} | GOING[how])
+    verb = ("sessions.goto", {"entry": steps[0], "session": "talk"} | GOING[how])
     old, new = whole_run(scene, verb)
     assert (old.files == new.files) == ("without" in how)
     outcomes = []
@@ -161,7 +161,7 @@ def assert_back_and_forth(scene: Scene, verb: Verb, old: Told, new: Told, note: 
     """The move done again if it was not, and undone: both conversation and files return."""
     with scene.open() as workspace:
         if told(scene, workspace).talks["talk"][0] == old.talks["talk"][0]:
-            workspace.goto(**verb[1])
+            workspace.sessions.goto(**verb[1])
         assert told(scene, workspace).talks["talk"][0] == new.talks["talk"][0], note
         assert_same(scene.state(), new.files, note)
         workspace.undo()
@@ -174,7 +174,7 @@ def assert_back_and_forth(scene: Scene, verb: Verb, old: Told, new: Told, note: 
 def test_a_kill_in_the_undo_of_a_goto_moves_both_together(scene: Scene, steps: list[str]) -> None:
     with scene.open() as workspace:
         before = told(scene, workspace)
-        workspace.goto(steps[0], session="talk", summary="It was left.")
+        workspace.sessions.goto(steps[0], session="talk", summary="It was left.")
     scene.keep()
     old, new = whole_run(scene, ("undo", {}))
     assert (new.talks["talk"][0], new.files) == (before.talks["talk"][0], before.files)

@@ -69,8 +69,8 @@ def test_power_lost_during_gc_loses_nothing_that_is_needed(
         note = f"power lost at record {at}"
         _check(promise, [promise.old], note)
         with scene.open() as workspace:
-            workspace.gc()
-            assert workspace.verify().problems == (), note
+            workspace.maintenance.gc()
+            assert workspace.maintenance.verify().problems == (), note
             promise.assert_readable(workspace, note)
 
 
@@ -136,7 +136,7 @@ def _check(promise: Promise, allowed: list[State], note: str, *, deep: bool = Fa
         }
         assert_one_of(found, allowed[0], allowed[-1], note)
         assert [each for each in workspace.operations() if each.state == "planned"] == [], note
-        assert workspace.verify().problems == (), note
+        assert workspace.maintenance.verify().problems == (), note
         promise.assert_readable(workspace, note)
         promise.assert_reachable(workspace, promise.old, note)
     if deep:

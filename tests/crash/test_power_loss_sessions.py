@@ -62,8 +62,8 @@ def test_power_lost_while_entries_are_appended_and_compacted(
 ) -> None:
     verbs: list[Verb] = [
         ("say", {"session": "talk", "words": ["three", talks.LONG]}),
-        ("compact", {"session": "talk", "before": steps[0], "summary": "so far"}),
-        ("label", {"entry": steps[1], "label": "here", "session": "talk"}),
+        ("sessions.compact", {"session": "talk", "before": steps[0], "summary": "so far"}),
+        ("sessions.label", {"entry": steps[1], "label": "here", "session": "talk"}),
         ("say", {"session": "talk", "words": ["four"]}),
     ]
     check(scene, verbs, loss)
@@ -74,13 +74,13 @@ def test_power_lost_while_a_turn_ends_and_another_begins(
     scene: Scene, steps: list[str], loss: tuple[str, str]
 ) -> None:
     with scene.open() as workspace:
-        workspace.begin_turn("talk", "three")
+        workspace.sessions.begin_turn("talk", "three")
         lay(scene.project, {"a.txt": b"three\n", "three.txt": b"3\n" * 500})
     scene.keep()
     verbs: list[Verb] = [
-        ("end_turn", {"session": "talk"}),
-        ("begin_turn", {"session": "talk", "message": "four", "id": "four"}),
-        ("end_turn", {"session": "talk"}),
+        ("sessions.end_turn", {"session": "talk"}),
+        ("sessions.begin_turn", {"session": "talk", "message": "four", "id": "four"}),
+        ("sessions.end_turn", {"session": "talk"}),
     ]
     check(scene, verbs, loss)
 
@@ -90,9 +90,9 @@ def test_power_lost_while_sessions_are_made_forked_and_deleted(
     scene: Scene, steps: list[str], loss: tuple[str, str]
 ) -> None:
     verbs: list[Verb] = [
-        ("new_session", {"id": "another", "title": "new", "process": 0}),
-        ("fork", {"name": "talk", "entry": steps[1]}),
-        ("delete_session", {"name": "talk"}),
+        ("sessions.create", {"id": "another", "title": "new", "process": 0}),
+        ("sessions.fork", {"name": "talk", "entry": steps[1]}),
+        ("sessions.delete", {"name": "talk"}),
     ]
     check(scene, verbs, loss)
 
@@ -103,7 +103,7 @@ def test_power_lost_while_going_elsewhere_moves_conversation_and_files_together(
     scene: Scene, steps: list[str], loss: tuple[str, str], skip_files: bool
 ) -> None:
     away = {"entry": steps[0], "session": "talk", "skip_files": skip_files, "summary": "Left."}
-    verbs: list[Verb] = [("goto", away), ("undo", {})]
+    verbs: list[Verb] = [("sessions.goto", away), ("undo", {})]
     states = states_after(scene, verbs)
     stands = [(state.talks["talk"][0], without_names(state)[1]) for state in states]
     assert stands[0] != stands[1] and stands[0] == stands[2]

@@ -246,7 +246,7 @@ class Project(RuleBasedStateMachine):
         main, guarded = self.wish_of(seen, target, paths)
         seen = self.seen_for(disk, seen, main)
         main, guarded = self.wish_of(seen, target, paths)
-        plan = self.workspace.plan_restore(id, given, keep_dirty=keep_dirty)
+        plan = self.workspace.restore(id, given, keep_dirty=keep_dirty, preview=True)
         assert read_disk(self.root) == disk
         result = self.workspace.restore(id, given, keep_dirty=keep_dirty)
         self.check_move(disk, seen, main, guarded, result, plan, keep_dirty=keep_dirty)
@@ -266,13 +266,13 @@ class Project(RuleBasedStateMachine):
 
     @rule()
     def gc(self) -> None:
-        self.workspace.gc()
+        self.workspace.maintenance.gc()
         for id in self.taken:
             self.check_taken(id, read=False)
 
     @rule(keep_last=st.integers(1, 6))
     def forget(self, keep_last: int) -> None:
-        dropped = self.workspace.forget(keep_last=keep_last).forgotten
+        dropped = self.workspace.maintenance.forget(keep_last=keep_last).forgotten
         by_hand = [id for id in self.order if self.taken[id].by_hand]
         if by_hand:
             first = by_hand[max(0, len(by_hand) - keep_last)]
@@ -286,7 +286,7 @@ class Project(RuleBasedStateMachine):
     @rule(cache=st.sampled_from(["kept", "kept", "lost", "garbage", "cut"]))
     def reopen(self, cache: str) -> None:
         self.workspace.close()
-        path = self.workspace.project.path("index")
+        path = self.workspace.project.location.path("index")
         if os.path.exists(path):
             if cache == "lost":
                 os.unlink(path)
@@ -296,11 +296,11 @@ class Project(RuleBasedStateMachine):
             elif cache == "cut":
                 os.truncate(path, os.path.getsize(path) * 2 // 3)
         self.workspace = self.open()
-        assert not self.workspace.recovered
+        assert not self.workspace.project.recovered
 
     @invariant()
     def all_is_well(self) -> None:
-        verified = self.workspace.verify()
+        verified = self.workspace.maintenance.verify()
         assert verified.clean, verified.problems
         assert [each.id for each in self.workspace.log()] == self.order[::-1]
 
@@ -741,7 +741,7 @@ def test_undo_and_redo_go_forth_and_back_between_guarded_and_not(
         assert read_disk(root) == before
         workspace.redo()
         assert read_disk(root) == after
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 def test_gc_keeps_guarded_files_links_empty_folders_and_safety_checkpoints(
@@ -763,8 +763,8 @@ def test_gc_keeps_guarded_files_links_empty_folders_and_safety_checkpoints(
     (project / "never kept").unlink()
     (project / "dirty").write_text("kept by the safety checkpoint alone")
     result = workspace.restore(first.id)
-    assert workspace.gc().removed
-    assert workspace.verify().clean
+    assert workspace.maintenance.gc().removed
+    assert workspace.maintenance.verify().clean
     assert read_disk(root) == before
     assert result.safety_checkpoint is not None
     assert workspace.read(result.safety_checkpoint, "dirty").startswith(b"kept by the safety")

@@ -84,7 +84,7 @@ class Reviewed(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            verified = self.workspace.verify()
+            verified = self.workspace.maintenance.verify()
             assert verified.clean, verified.problems
         finally:
             self.workspace.close()
@@ -95,7 +95,7 @@ class Reviewed(RuleBasedStateMachine):
         for name, size in zip(NAMES, sizes, strict=False):
             self.write(name, [self.line(USER) for _each in range(size)])
         for agent in AGENTS:
-            self.agents.append(self.workspace.new_session(agent=agent.decode()).id)
+            self.agents.append(self.workspace.sessions.create(agent=agent.decode()).id)
         self.checkpoints += [each.id for each in self.workspace.log()]
 
     # What agents do
@@ -106,7 +106,7 @@ class Reviewed(RuleBasedStateMachine):
         if who in self.open_turns:
             return
         with self.unchanged():
-            turn = self.workspace.begin_turn(self.agents[who], f"message {self.count}")
+            turn = self.workspace.sessions.begin_turn(self.agents[who], f"message {self.count}")
         self.open_turns.add(who)
         self.by_hand = False
         self.fresh.clear()
@@ -118,7 +118,7 @@ class Reviewed(RuleBasedStateMachine):
     def end_turn(self, who: int) -> None:
         who = self.working(who)
         with self.unchanged():
-            step = self.workspace.end_turn(self.agents[who])
+            step = self.workspace.sessions.end_turn(self.agents[who])
         self.open_turns.discard(who)
         self.by_hand = False
         self.fresh.clear()
@@ -164,9 +164,9 @@ class Reviewed(RuleBasedStateMachine):
     def agent_edits_and_aborts(self, who: int, name: str, at: int, out: int, into: int) -> None:
         who = self.working(who)
         before = self.disk()
-        edit = self.workspace.start_edit(self.agents[who], [name])
+        edit = self.workspace.sessions.start_edit(self.agents[who], [name])
         self.edit(AGENTS[who], name, at, out, into, True)
-        self.workspace.abort_edit(edit)
+        self.workspace.sessions.abort_edit(edit)
         assert self.disk() == before
 
     # What the user does
@@ -186,15 +186,17 @@ class Reviewed(RuleBasedStateMachine):
     @rule(at=PLACES, to=st.sampled_from(NAMES))
     def user_renames_a_file(self, at: int, to: str) -> None:
         """And it is noticed, before the file is changed further."""
-        self.workspace.observe()
-        waiting = {line for hunk in self.workspace.pending().hunks for line in lines_of(hunk)}
+        self.workspace.sessions.observe()
+        waiting = {
+            line for hunk in self.workspace.review.pending().hunks for line in lines_of(hunk)
+        }
         for name in self.some_file(at):
             if not os.path.exists(self.full(to)):
                 # What is decided on is the user's own now: they have made another file of it.
                 self.ever_brought |= set(self.disk()[name]) - waiting
                 self.renamed |= set(self.disk()[name]) - waiting
                 self.rename(name, to)
-        self.workspace.observe()
+        self.workspace.sessions.observe()
 
     # What they decide
 
@@ -203,20 +205,20 @@ class Reviewed(RuleBasedStateMachine):
         for hunk in self.some_hunk(at):
             done = self.keeping(hunk.id)
             assert done.hunks == (hunk.id,)
-            assert hunk.id not in {each.id for each in self.workspace.pending().hunks}
+            assert hunk.id not in {each.id for each in self.workspace.review.pending().hunks}
 
     @rule(at=PLACES)
     def keep_file(self, at: int) -> None:
         for hunk in self.some_hunk(at):
             self.keeping(paths=[hunk.path], session=hunk.session)
-            found = self.workspace.pending(session=hunk.session, paths=[hunk.path])
+            found = self.workspace.review.pending(session=hunk.session, paths=[hunk.path])
             assert found.files == ()
 
     @rule(who=st.sampled_from([0, 1, None]))
     def keep_all(self, who: int | None) -> None:
         session = None if who is None else self.agents[who]
         self.keeping(session=session)
-        assert self.workspace.pending(session=session).files == ()
+        assert self.workspace.review.pending(session=session).files == ()
 
     @rule(at=PLACES, force=st.booleans())
     def discard_hunk(self, at: int, force: bool) -> None:
@@ -241,21 +243,21 @@ class Reviewed(RuleBasedStateMachine):
     @rule(who=st.integers(0, 1))
     def approve(self, who: int) -> None:
         with self.unchanged():
-            done = self.workspace.approve(self.agents[who])
+            done = self.workspace.review.approve(self.agents[who])
         self.decide(done.operation, self.lines(self.disk(), AGENTS[who]) | self.absent())
         self.by_hand = False
         self.fresh.clear()
-        assert self.workspace.pending(session=self.agents[who]).files == ()
-        assert not self.workspace.round_status(self.agents[who]).has_unapproved
+        assert self.workspace.review.pending(session=self.agents[who]).files == ()
+        assert not self.workspace.review.round_status(self.agents[who]).has_unapproved
 
     @rule(who=st.integers(0, 1), force=st.booleans())
     def reset(self, who: int, force: bool) -> None:
         before = self.disk()
-        preview = self.workspace.reset(self.agents[who], force=force, preview=True)
+        preview = self.workspace.review.reset(self.agents[who], force=force, preview=True)
         assert self.disk() == before
-        done = self.workspace.reset(self.agents[who], force=force)
+        done = self.workspace.review.reset(self.agents[who], force=force)
         assert self.said(done.files) == self.said(preview.files)
-        left = self.workspace.pending(session=self.agents[who])
+        left = self.workspace.review.pending(session=self.agents[who])
         if force or not done.files.skipped:
             assert left.files == (), "all is back at the baseline"
         if not force:
@@ -284,7 +286,7 @@ class Reviewed(RuleBasedStateMachine):
     def goto(self, at: int, force: bool) -> None:
         before = self.disk()
         with suppress(WouldLoseWork):
-            done = self.workspace.goto(self.messages[at % len(self.messages)], force=force)
+            done = self.workspace.sessions.goto(self.messages[at % len(self.messages)], force=force)
             if done.files is not None:
                 self.moved(before, done.files, force=force)
 
@@ -297,10 +299,10 @@ class Reviewed(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        before = self.workspace.pending()
+        before = self.workspace.review.pending()
         self.workspace.close()
         self.workspace = self.opened()
-        assert self.workspace.pending() == before
+        assert self.workspace.review.pending() == before
 
     # What must be true
 
@@ -308,7 +310,7 @@ class Reviewed(RuleBasedStateMachine):
     def baseline_and_pending_hunks_are_the_disk(self) -> None:
         for session in self.agents:
             baseline, disk = self.baseline(session), self.contents()
-            review = self.workspace.pending(session=session)
+            review = self.workspace.review.pending(session=session)
             for file in review.files:
                 if file.path.endswith("/"):
                     continue
@@ -322,7 +324,7 @@ class Reviewed(RuleBasedStateMachine):
         shown: set[bytes] = set()
         for session, agent in zip(self.agents, AGENTS, strict=False):
             baseline = self.baseline(session)
-            for file in self.workspace.pending(session=session).files:
+            for file in self.workspace.review.pending(session=session).files:
                 known = set(baseline.get(file.path, b"").split(b"\n"))
                 for hunk in file.hunks:
                     shown |= lines_of(hunk)
@@ -338,15 +340,15 @@ class Reviewed(RuleBasedStateMachine):
     def no_line_of_an_agent_is_approved_unseen(self) -> None:
         disk = self.disk()
         for session, agent in zip(self.agents, AGENTS, strict=False):
-            hunks = self.workspace.pending(session=session).hunks
+            hunks = self.workspace.review.pending(session=session).hunks
             waiting = {line for hunk in hunks for line in lines_of(hunk)}
             assert self.lines(disk, agent) - self.kept - self.renamed <= waiting
 
     @invariant()
     def stats_are_those_of_the_hunks(self) -> None:
-        stats = self.workspace.pending_stats()
+        stats = self.workspace.review.stats()
         found: dict[str, list[int]] = {}
-        for file in self.workspace.pending().files:
+        for file in self.workspace.review.pending().files:
             row = found.setdefault(file.session, [0, 0, 0])
             row[0] += sum(len(hunk.new_lines) for hunk in file.hunks)
             row[1] += sum(len(hunk.old_lines) for hunk in file.hunks)
@@ -356,9 +358,9 @@ class Reviewed(RuleBasedStateMachine):
     # How it is done and judged
 
     def keeping(self, *hunks: str, **choice: Any) -> Kept:
-        before = {hunk.id: hunk for hunk in self.workspace.pending().hunks}
+        before = {hunk.id: hunk for hunk in self.workspace.review.pending().hunks}
         with self.unchanged():
-            done = self.workspace.keep(*hunks, **choice)
+            done = self.workspace.review.keep(*hunks, **choice)
         for number in done.operations:
             lines = {line for id in done.hunks for line in lines_of(before[id])}
             self.decide(number, lines | self.absent())
@@ -375,16 +377,16 @@ class Reviewed(RuleBasedStateMachine):
 
     def discarded(self, *hunks: str, force: bool, **choice: Any) -> None:
         before = self.disk()
-        waiting = {hunk.id: hunk for hunk in self.workspace.pending().hunks}
-        preview = self.workspace.discard(*hunks, force=force, preview=True, **choice)
+        waiting = {hunk.id: hunk for hunk in self.workspace.review.pending().hunks}
+        preview = self.workspace.review.discard(*hunks, force=force, preview=True, **choice)
         assert self.disk() == before
-        done = self.workspace.discard(*hunks, force=force, **choice)
+        done = self.workspace.review.discard(*hunks, force=force, **choice)
         if len(done.results) <= 1:
             assert (done.hunks, done.conflicts) == (preview.hunks, preview.conflicts)
             assert list(map(self.said, done.results)) == list(map(self.said, preview.results))
         self.assert_only_changed(before, *done.results)
         after = self.disk()
-        left = {hunk.id for hunk in self.workspace.pending().hunks}
+        left = {hunk.id for hunk in self.workspace.review.pending().hunks}
         if "turn" not in choice:
             assert left.isdisjoint(done.hunks)
             undone = [waiting[id] for id in done.hunks if id in waiting]
@@ -485,15 +487,15 @@ class Reviewed(RuleBasedStateMachine):
         if not self.together:
             act()
             return
-        edit = self.workspace.start_edit(self.agents[who], names)
+        edit = self.workspace.sessions.start_edit(self.agents[who], names)
         act()
-        self.workspace.finalize_edit(edit)
+        self.workspace.sessions.finalize_edit(edit)
 
     def working(self, who: int) -> int:
         return who if who in self.open_turns else next(iter(self.open_turns))
 
     def some_hunk(self, at: int) -> list[PendingHunk]:
-        found = self.workspace.pending().hunks
+        found = self.workspace.review.pending().hunks
         return [found[at % len(found)]] if found else []
 
     def some_file(self, at: int) -> list[str]:
@@ -546,9 +548,9 @@ class Reviewed(RuleBasedStateMachine):
     def baseline(self, session: str) -> dict[str, bytes]:
         """What the session's work is measured against, read from the store."""
         workspace = self.workspace
-        with workspace.locked(), observing(workspace) as now:
+        with workspace.project.locked(), observing(workspace) as now:
             now.commit()
-            row = session_rows.by_id(workspace.journal, session)
+            row = session_rows.by_id(workspace.project.journal, session)
             assert row is not None
             root = now.view(row.number).approved or now.seen.tree
             return {

@@ -99,8 +99,8 @@ def test_rule_file_edits_inside_a_turn_never_make_its_undo_inexact(
         workspace = reopened()
         if accepted:
             accept(workspace, rule_files(workspace))
-        session = workspace.new_session(agent="one").id
-        begun = workspace.begin_turn(session, "go").checkpoint
+        session = workspace.sessions.create(agent="one").id
+        begun = workspace.sessions.begin_turn(session, "go").checkpoint
         names = covered(workspace, begun)
         expected = contents(project, names)
         for step in turn:
@@ -112,7 +112,7 @@ def test_rule_file_edits_inside_a_turn_never_make_its_undo_inexact(
             else:
                 write(project / step[0], step[1])
         if ended:
-            workspace.end_turn(session)
+            workspace.sessions.end_turn(session)
         for step in between:
             # The rules go on changing; the user leaves the files alone.
             if isinstance(step, tuple) and step[0] not in FILES:
@@ -123,15 +123,15 @@ def test_rule_file_edits_inside_a_turn_never_make_its_undo_inexact(
         if contents(project, names) != expected:
             workspace.undo()
         assert contents(project, names) == expected
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
         workspace.close()
 
 
 def _look(workspace: mulligan.Workspace, how: str) -> None:
     looks: dict[str, Callable[[], object]] = {
         "status": workspace.status,
-        "observe": workspace.observe,
-        "pending": workspace.pending,
+        "observe": workspace.sessions.observe,
+        "pending": workspace.review.pending,
     }
     looks[how]()
 

@@ -133,7 +133,7 @@ def test_an_index_that_caught_up_is_the_same_as_one_made_anew(
     with open_workspace(root, home=str(home)) as workspace:
         known: list[int] = []
         for act, which in acts:
-            with workspace.journal.writing() as db:
+            with workspace.project.journal.writing() as db:
                 if act == "append" or not known:
                     number = sessions.insert(
                         db, secrets.token_hex(8), "2026-01-01T00:00:00.000Z", {}
@@ -157,7 +157,7 @@ def test_an_index_that_caught_up_is_the_same_as_one_made_anew(
 
 
 def record(workspace: Workspace, *given: NewEntry) -> list[str]:
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         number = sessions.insert(db, secrets.token_hex(8), "2026-01-01T00:00:00.000Z", {})
         return append_to(db, number, *given)
 

@@ -96,9 +96,9 @@ class Sessions(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            verified = self.workspace.verify()
+            verified = self.workspace.maintenance.verify()
             assert verified.clean, verified.problems
-            assert self.workspace.journal.rows("PRAGMA foreign_key_check") == []
+            assert self.workspace.project.journal.rows("PRAGMA foreign_key_check") == []
         finally:
             self.workspace.close()
             shutil.rmtree(self.base)
@@ -109,7 +109,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule()
     def create(self) -> None:
-        id = self.workspace.new_session(agent="test").id
+        id = self.workspace.sessions.create(agent="test").id
         self.talks[id] = Talk()
         self.begun[id] = self.disk()
 
@@ -118,7 +118,7 @@ class Sessions(RuleBasedStateMachine):
     @rule(who=PLACES, kinds=st.lists(KINDS, min_size=1, max_size=4))
     def append(self, who: int, kinds: list[str]) -> None:
         session, talk = self.pick(who)
-        made = self.workspace.append(session, *(NewEntry(kind) for kind in kinds))
+        made = self.workspace.sessions.append(session, *(NewEntry(kind) for kind in kinds))
         self.take(talk, made)
 
     @rule(who=PLACES, at=PLACES, kind=KINDS, aside=st.booleans(), more=st.integers(0, 2))
@@ -126,7 +126,7 @@ class Sessions(RuleBasedStateMachine):
         session, talk = self.pick(who)
         parent = self.pick_entry(talk, at)
         first, rest = NewEntry(kind, parent=parent, off_path=aside), [NewEntry(kind)] * more
-        made = self.workspace.append(session, first, *rest)
+        made = self.workspace.sessions.append(session, first, *rest)
         assert made[0].parent == parent
         self.take(talk, made)
 
@@ -135,11 +135,11 @@ class Sessions(RuleBasedStateMachine):
         session, talk = self.pick(who)
         self.count += 1
         before = self.disk()
-        self.workspace.begin_turn(session, f"message {self.count}")
+        self.workspace.sessions.begin_turn(session, f"message {self.count}")
         if edits:
             self.write(str(self.count))
-        self.workspace.append(session, NewEntry("assistant_output", "done"))
-        self.workspace.end_turn(session)
+        self.workspace.sessions.append(session, NewEntry("assistant_output", "done"))
+        self.workspace.sessions.end_turn(session)
         made = self.new_ones(session, talk)
         assert [entry.type for entry in made] == [
             "user_input",
@@ -161,7 +161,9 @@ class Sessions(RuleBasedStateMachine):
             return
         disk = self.disk()
         old = talk.leaf
-        done = self.workspace.goto(target, session=session, skip_files=True, summarize=summarize)
+        done = self.workspace.sessions.goto(
+            target, session=session, skip_files=True, summarize=summarize
+        )
         assert self.disk() == disk and done.old_leaf == old
         self.arrived(session, talk, target, summarize=summarize)
 
@@ -172,9 +174,9 @@ class Sessions(RuleBasedStateMachine):
         if target is None:
             return
         old, disk, count = talk.leaf, self.disk(), len(talk.entries)
-        plan = self.workspace.goto(target, session=session, preview=True)
-        assert self.workspace.count_entries(session) == count and self.disk() == disk
-        done = self.workspace.goto(target, session=session, summarize=summarize)
+        plan = self.workspace.sessions.goto(target, session=session, preview=True)
+        assert self.workspace.sessions.count_entries(session) == count and self.disk() == disk
+        done = self.workspace.sessions.goto(target, session=session, summarize=summarize)
         if target == old:
             assert self.disk() == disk and done.files is None
             return
@@ -198,7 +200,7 @@ class Sessions(RuleBasedStateMachine):
         session, talk = self.pick(who)
         entry = self.pick_entry(talk, at)
         disk = self.disk()
-        made = self.workspace.fork(session, entry)
+        made = self.workspace.sessions.fork(session, entry)
         assert made.forked_from == session and self.disk() == disk
         new = self.stands_at(talk, entry) if entry is not None else talk.leaf
         way = talk.path(new)
@@ -219,7 +221,7 @@ class Sessions(RuleBasedStateMachine):
         before = None if whole else self.pick_entry(talk, at)
         limit = len(talk.entries) + 1 if before is None else talk.seq(before)
         fresh = [said for said in list(talk.entries.values())[: limit - 1] if not said.compacted]
-        hidden, marker = self.workspace.compact(session, before, summary="so far")
+        hidden, marker = self.workspace.sessions.compact(session, before, summary="so far")
         assert hidden == len(fresh)
         for said in fresh:
             said.compacted = True
@@ -234,17 +236,17 @@ class Sessions(RuleBasedStateMachine):
         if not off:
             for said in talk.entries.values():
                 said.label = None if said.label == label else said.label
-        self.workspace.label(entry, None if off else label, session)
+        self.workspace.sessions.label(entry, None if off else label, session)
         talk.entries[entry].label = None if off else label
         if not off:
-            assert self.workspace.entry(label, session).id == entry
+            assert self.workspace.sessions.entry(label, session).id == entry
 
     @precondition(lambda self: len(self.talks) > 1)
     @rule(who=PLACES)
     def delete(self, who: int) -> None:
         session, _talk = self.pick(who)
         disk = self.disk()
-        self.workspace.delete_session(session)
+        self.workspace.sessions.delete(session)
         del self.talks[session]
         assert self.disk() == disk
 
@@ -255,13 +257,13 @@ class Sessions(RuleBasedStateMachine):
 
     @rule()
     def collect(self) -> None:
-        self.workspace.gc()
+        self.workspace.maintenance.gc()
 
     # What must be the same
 
     @invariant()
     def sessions_are_those_of_the_model(self) -> None:
-        found = self.workspace.sessions(limit=1000).sessions
+        found = self.workspace.sessions.list(limit=1000).sessions
         assert {session.id: session.leaf for session in found} == {
             id: talk.leaf for id, talk in self.talks.items()
         }
@@ -269,7 +271,7 @@ class Sessions(RuleBasedStateMachine):
     @invariant()
     def entries_are_those_of_the_model(self) -> None:
         for session, talk in self.talks.items():
-            page = self.workspace.transcript(session, limit=1000, include_compacted=True)
+            page = self.workspace.sessions.transcript(session, limit=1000, include_compacted=True)
             assert [
                 Said(e.id, e.parent, e.type, e.off_path, e.is_compacted, e.label)
                 for e in page.entries
@@ -277,7 +279,7 @@ class Sessions(RuleBasedStateMachine):
             assert [entry.seq for entry in page.entries] == list(range(1, len(talk.entries) + 1))
             assert all(one.created_at < two.created_at for one, two in pairwise(page.entries))
             shown = sum(not said.compacted for said in talk.entries.values())
-            count = self.workspace.count_entries
+            count = self.workspace.sessions.count_entries
             assert count(session) == len(talk.entries)
             assert count(session, include_compacted=False) == shown
 
@@ -285,7 +287,7 @@ class Sessions(RuleBasedStateMachine):
     def paths_are_walks_from_parent_to_parent(self) -> None:
         for session, talk in self.talks.items():
             for to in {talk.leaf, *list(talk.entries)[:: max(1, len(talk.entries) // 4)]}:
-                found = self.workspace.conversation(session, leaf=to)
+                found = self.workspace.sessions.conversation(session, leaf=to)
                 walked = talk.path(to if to is not None else talk.leaf)
                 assert [entry.id for entry in found] == walked
 
@@ -294,7 +296,7 @@ class Sessions(RuleBasedStateMachine):
         for session, talk in self.talks.items():
             active = set(talk.path(talk.leaf))
             seen: list[str] = []
-            for branch in self.workspace.branches(session):
+            for branch in self.workspace.sessions.branches(session):
                 way = talk.path(branch.last.id)
                 mine = way[way.index(branch.first.id) :]
                 assert len(mine) == branch.entries
@@ -330,7 +332,7 @@ class Sessions(RuleBasedStateMachine):
             talk.add(Said(entry.id, entry.parent, entry.type, entry.off_path))
 
     def new_ones(self, session: str, talk: Talk) -> list[Entry]:
-        page = self.workspace.transcript(
+        page = self.workspace.sessions.transcript(
             session, since=len(talk.entries), limit=1000, include_compacted=True
         )
         return list(page.entries)
@@ -405,7 +407,7 @@ def forward(workspace: Workspace, session: str, limit: int) -> list[str]:
     found: list[str] = []
     since: int | None = 0
     while since is not None:
-        page = workspace.transcript(session, since=since, limit=limit)
+        page = workspace.sessions.transcript(session, since=since, limit=limit)
         found += [entry.id for entry in page.entries]
         assert page.has_more == (page.next_seq is not None)
         since = page.next_seq
@@ -413,17 +415,19 @@ def forward(workspace: Workspace, session: str, limit: int) -> list[str]:
 
 
 def backward(workspace: Workspace, session: str, limit: int) -> list[str]:
-    page = workspace.recent(session, limit=limit)
+    page = workspace.sessions.recent(session, limit=limit)
     found = [entry.id for entry in page.entries]
     while page.has_more:
-        page = workspace.recent(session, before=page.next_seq, limit=limit)
+        page = workspace.sessions.recent(session, before=page.next_seq, limit=limit)
         found = [entry.id for entry in page.entries] + found
     return found
 
 
 def forward_on_path(workspace: Workspace, session: str, limit: int) -> list[str]:
     found: list[Entry] = []
-    while page := workspace.conversation(session, since=found[-1].seq if found else 0, limit=limit):
+    while page := workspace.sessions.conversation(
+        session, since=found[-1].seq if found else 0, limit=limit
+    ):
         found += page
     return [entry.id for entry in found]
 
@@ -431,7 +435,7 @@ def forward_on_path(workspace: Workspace, session: str, limit: int) -> list[str]
 def backward_on_path(workspace: Workspace, session: str, limit: int) -> list[str]:
     found: list[Entry] = []
     before: int | None = None
-    while page := workspace.conversation(session, before=before, limit=limit, newest=True):
+    while page := workspace.sessions.conversation(session, before=before, limit=limit, newest=True):
         found = page + found
         before = page[0].seq
     return [entry.id for entry in found]
@@ -456,14 +460,14 @@ def test_pages_of_a_path_agree_with_a_naive_walk(shared: Workspace, data: st.Dat
     parents = data.draw(
         st.lists(st.tuples(st.integers(-1, 40), st.booleans(), KINDS), min_size=1, max_size=30)
     )
-    session = shared.new_session(checkpoint=False).id
+    session = shared.sessions.create(checkpoint=False).id
     talk = Talk()
     new = []
     for number, (at, aside, kind) in enumerate(parents):
         parent = None if at < 0 or not number else str(at % number)
         talk.add(Said(str(number), parent, kind, aside))
         new.append(NewEntry(kind, id=str(number), parent=parent, off_path=aside))
-    shared.append(session, *new)
+    shared.sessions.append(session, *new)
     to = data.draw(st.sampled_from(list(talk.entries)))
     since, before = data.draw(st.integers(0, 32)), data.draw(st.integers(0, 32))
     limit, newest = data.draw(st.integers(1, 32)), data.draw(st.booleans())
@@ -474,9 +478,9 @@ def test_pages_of_a_path_agree_with_a_naive_walk(shared: Workspace, data: st.Dat
         if since < talk.seq(id) < before and (not types or talk.entries[id].type in types)
     ]
     wanted = wanted[-limit:] if newest else wanted[:limit]
-    found = shared.conversation(
+    found = shared.sessions.conversation(
         session, leaf=to, types=types, since=since, before=before, limit=limit, newest=newest
     )
     assert [entry.id for entry in found] == wanted
-    assert {branch.last.id for branch in shared.branches(session)} >= talk.tips()
-    assert shared.session(session).leaf == talk.leaf
+    assert {branch.last.id for branch in shared.sessions.branches(session)} >= talk.tips()
+    assert shared.sessions.get(session).leaf == talk.leaf

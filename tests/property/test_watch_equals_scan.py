@@ -349,7 +349,7 @@ def test_more_events_than_the_kernel_keeps_are_a_loss_and_nothing_is_missed(pair
     queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     one, two = pair.project / "d" / "one", pair.project / "d" / "two"
     one.touch()
-    with pair.watching.locked():  # nobody reads them ahead
+    with pair.watching.project.locked():  # nobody reads them ahead
         for _ in range(queue // 2 + 1000):
             # Two events that differ from the ones before, so that the kernel cannot merge them.
             os.rename(one, two)
@@ -383,11 +383,11 @@ def test_garbage_collected_beside_a_watcher_leaves_it_right(pair: Pair) -> None:
     pair.check()
     (pair.project / "d" / "x").write_text("seen and never kept")
     pair.watching.status()
-    pair.watching.gc()
+    pair.watching.maintenance.gc()
     with mulligan.open(pair.project, home=str(pair.homes / "watching")) as other:
-        other.gc()
+        other.maintenance.gc()
     pair.check()
-    assert pair.watching.verify().clean
+    assert pair.watching.maintenance.verify().clean
 
 
 # Through the socket: one process watches, others take checkpoints
@@ -420,7 +420,7 @@ def watch_process(
 def one_shot(project: Path, home: Path, *, expect_watcher: bool = True) -> Checkpoint:
     """A checkpoint as a process of its own takes it: everything is read from the disk."""
     with mulligan.open(project, home=str(home)) as workspace:
-        remote = connect(workspace.project.path("watch.sock"))
+        remote = connect(workspace.project.location.path("watch.sock"))
         assert (remote is not None) == expect_watcher
         if remote is not None:
             remote.close()
@@ -498,8 +498,10 @@ def test_a_full_look_is_due_now_and_then_whoever_made_the_last_one(
         workspace.checkpoint()
         workspace.checkpoint()
         assert looks == ["full"]
-        saved = stat_cache.load(workspace.project.path("index"), workspace.project.root)
-        assert saved.full_at == workspace.cache().full_at > 0
-        workspace.cache().full_at -= 3600
+        saved = stat_cache.load(
+            workspace.project.location.path("index"), workspace.project.location.root
+        )
+        assert saved.full_at == workspace.project.cache().full_at > 0
+        workspace.project.cache().full_at -= 3600
         workspace.checkpoint()
         assert looks == ["full", "full"]

@@ -103,13 +103,15 @@ def test_a_session_driven_over_http_is_stopped_when_its_client_is_killed(
     with client(HTTP, method, address, TOKEN, json.dumps(body)) as process:
         assert status(api, session) == "running"
         with mulligan.open(project) as workspace:
-            row = rows.by_id(workspace.journal, session)
+            row = rows.by_id(workspace.project.journal, session)
             assert row is not None and row.process == client_identity(process.pid)
         process.kill()
         process.wait()
         # The server writes it down by itself, so that pages that follow are told.
         with mulligan.open(project) as workspace:
-            wait_for(lambda: workspace.journal.row("SELECT status FROM sessions")[0] == "stopped")
+            wait_for(
+                lambda: workspace.project.journal.row("SELECT status FROM sessions")[0] == "stopped"
+            )
         assert status(api, session) == "stopped"
 
 
@@ -145,7 +147,7 @@ def test_a_session_driven_over_rpc_is_stopped_when_its_client_is_killed(
 ) -> None:
     with mulligan.open(project) as workspace:
         # Made by a process that lives on: the one that drives it is what counts.
-        session = workspace.new_session(agent="another").id
+        session = workspace.sessions.create(agent="another").id
         rpc = [sys.executable, "-m", "mulligan", "rpc", "--session", session]
         between = (
             "import subprocess, sys\n"
@@ -163,9 +165,9 @@ def test_a_session_driven_over_rpc_is_stopped_when_its_client_is_killed(
         with process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"done\n"
-            assert workspace.session(session).status == "running"
+            assert workspace.sessions.get(session).status == "running"
             process.kill()
-        wait_for(lambda: workspace.session(session).status == "stopped")
+        wait_for(lambda: workspace.sessions.get(session).status == "stopped")
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6, socket.AF_UNIX])

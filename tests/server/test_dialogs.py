@@ -83,11 +83,11 @@ def dialog(dialogs: Dialogs) -> str:
 
 def turn(workspace: Workspace, dialog: str, message: str, **files: str | None) -> None:
     """A turn of an agent that writes or deletes files."""
-    workspace.begin_turn(dialog, message)
+    workspace.sessions.begin_turn(dialog, message)
     for name, content in files.items():
         path = Path(workspace.root, name.replace("_py", ".py"))
         path.unlink() if content is None else path.write_text(content)
-    workspace.end_turn(dialog)
+    workspace.sessions.end_turn(dialog)
 
 
 def test_as_1_a_new_dialog_has_an_initial_checkpoint_and_session_1(
@@ -146,15 +146,15 @@ def test_as_3_the_stream_begins_with_the_user_and_ends_with_done(
             "Before user message: Create a TODO app"
         )
         # Others append by whatever way; the stream tells it all.
-        edit = workspace.start_edit(dialog, ["app.py"])
+        edit = workspace.sessions.start_edit(dialog, ["app.py"])
         Path(workspace.root, "app.py").write_text("todo\n")
-        workspace.append(dialog, NewEntry("assistant_output", "hm", {"kind": "reasoning"}))
-        workspace.append(dialog, NewEntry("assistant_output", "I'll create it."))
-        workspace.append(
+        workspace.sessions.append(dialog, NewEntry("assistant_output", "hm", {"kind": "reasoning"}))
+        workspace.sessions.append(dialog, NewEntry("assistant_output", "I'll create it."))
+        workspace.sessions.append(
             dialog, NewEntry("tool_call", "", {"name": "write", "input": {"path": "app.py"}})
         )
-        workspace.finalize_edit(edit)
-        workspace.end_turn(dialog)
+        workspace.sessions.finalize_edit(edit)
+        workspace.sessions.end_turn(dialog)
         rest = list(events)
     assert [event["type"] for event in rest] == [
         "reasoning_start", "reasoning", "reasoning_end", "chat_start", "chat", "chat_end",
@@ -196,7 +196,7 @@ def test_as_3_the_client_that_drives_may_tell_the_events_itself(
     # What a tool wrote is kept, even where a rule would leave it out.
     paths = [each["path"] for each in dialogs.get(f"/{dialog}/session")["changed_files"]]
     assert paths == ["new.log"]
-    (call,) = workspace.transcript(dialog, types=["tool_call"]).entries
+    (call,) = workspace.sessions.transcript(dialog, types=["tool_call"]).entries
     assert call.data is not None and call.data["status"] == "success"
 
 
@@ -216,7 +216,7 @@ def test_as_3_events_that_make_no_sense_append_nothing(
     for wrong in ({"type": "dance"}, {"type": "chat", "content": 7}, {}, "chat"):
         told = [{"type": "chat", "content": "x"}, wrong]
         dialogs.post(f"/{dialog}/chat/events", {"events": told}, 400)
-    assert workspace.count_entries(dialog) == 0
+    assert workspace.sessions.count_entries(dialog) == 0
     dialogs.post(f"/{dialog}/chat", {"messages": [{"role": "system", "content": "x"}]}, 400)
     dialogs.post("/nobody/chat", {"message": "x"}, 404)
 
@@ -228,10 +228,10 @@ def test_as_3_a_turn_whose_client_vanished_is_ended(
         next(events)
         Path(workspace.root, "half.py").write_text("half\n")
     for _ in range(600):
-        if workspace.session(dialog).status == "waiting_input":
+        if workspace.sessions.get(dialog).status == "waiting_input":
             break
         time.sleep(0.05)
-    (step,) = workspace.transcript(dialog, types=["step_snapshot"]).entries
+    (step,) = workspace.sessions.transcript(dialog, types=["step_snapshot"]).entries
     assert step.data is not None and step.data["interrupted"] is True
     assert step.data["diff"]["added"] == ["half.py"]
 
@@ -241,10 +241,10 @@ def test_as_3_another_turn_ends_the_stream_of_the_one_before(
 ) -> None:
     with dialogs.chat(dialog, {"message": "One"}) as events:
         next(events)
-        begun = workspace.begin_turn(dialog, "Two")
+        begun = workspace.sessions.begin_turn(dialog, "Two")
         assert [event["type"] for event in events] == ["done"]
     # The stream that ended does not end the turn that came after it.
-    assert workspace.end_turn(dialog).turn == begun.turn
+    assert workspace.sessions.end_turn(dialog).turn == begun.turn
 
 
 def test_as_3_silence_and_the_end_of_the_server_are_told_and_done(
@@ -259,7 +259,7 @@ def test_as_3_silence_and_the_end_of_the_server_are_told_and_done(
             with dialogs.chat(dialog, {"message": "Go", "timeout": 1}) as events:
                 assert [event["type"] for event in events] == ["user", "error", "done"]
     with mulligan.open(project) as workspace:
-        assert workspace.session(dialog).status == "waiting_input"
+        assert workspace.sessions.get(dialog).status == "waiting_input"
 
 
 def test_the_plain_chat_address_goes_to_the_current_dialog_or_to_a_new_one(
@@ -270,7 +270,7 @@ def test_the_plain_chat_address_goes_to_the_current_dialog_or_to_a_new_one(
             "POST", "/api/chat", params=dialogs.query, json={"message": "Hello"}
         ) as response:
             lines = (line.removeprefix("data: ") for line in response.iter_lines() if line)
-            workspace.end_turn(json.loads(next(lines))["dialog_id"])
+            workspace.sessions.end_turn(json.loads(next(lines))["dialog_id"])
             assert [json.loads(line)["type"] for line in lines] == ["done"]
         assert len(dialogs.get()["dialogs"]) == expected
 
@@ -278,12 +278,12 @@ def test_the_plain_chat_address_goes_to_the_current_dialog_or_to_a_new_one(
 def test_as_4_history_has_user_events_with_checkpoint_session_and_idx(
     dialogs: Dialogs, dialog: str, workspace: Workspace
 ) -> None:
-    begun = workspace.begin_turn(dialog, "Create a TODO app")
-    workspace.append(dialog, NewEntry("assistant_output", "I'll create the app..."))
+    begun = workspace.sessions.begin_turn(dialog, "Create a TODO app")
+    workspace.sessions.append(dialog, NewEntry("assistant_output", "I'll create the app..."))
     Path(workspace.root, "app.py").write_text("todo\n")
-    workspace.end_turn(dialog)
+    workspace.sessions.end_turn(dialog)
     dialogs.post(f"/{dialog}/approve")
-    second = workspace.begin_turn(dialog, "Add authentication")
+    second = workspace.sessions.begin_turn(dialog, "Add authentication")
     assert dialogs.get(f"/{dialog}/history", limit=20) == {
         "dialog_id": dialog,
         "events": [
@@ -304,7 +304,7 @@ def test_as_4_history_has_user_events_with_checkpoint_session_and_idx(
 def test_as_4_history_is_paged_both_ways_and_nothing_is_left_out(
     dialogs: Dialogs, dialog: str, workspace: Workspace
 ) -> None:
-    workspace.append(dialog, *(NewEntry("assistant_output", str(n)) for n in range(47)))
+    workspace.sessions.append(dialog, *(NewEntry("assistant_output", str(n)) for n in range(47)))
     path = f"/{dialog}/history"
     page = dialogs.get(path)
     assert len(page["events"]) == 20 and (page["first_idx"], page["last_idx"]) == (27, 46)
@@ -333,8 +333,8 @@ def test_as_4_history_shows_where_the_dialog_stands_and_no_other_branch(
 ) -> None:
     turn(workspace, dialog, "One", one_py="1\n")
     turn(workspace, dialog, "Two", two_py="2\n")
-    last = next(e for e in workspace.conversation(dialog) if e.content == "Two")
-    workspace.goto(last.id, session=dialog)
+    last = next(e for e in workspace.sessions.conversation(dialog) if e.content == "Two")
+    workspace.sessions.goto(last.id, session=dialog)
     turn(workspace, dialog, "Three", three_py="3\n")
     events = dialogs.get(f"/{dialog}/history")["events"]
     assert [event["content"] for event in events] == ["One", "Three"]
@@ -383,16 +383,16 @@ def test_as_7_changed_files_have_exactly_the_fields_of_the_document(
     (root / "large.txt").write_text("x" * (1 << 20))
     (root / "larger.txt").write_text("x" * (1 << 20) + "y")
     (root / "image.bin").write_bytes(b"\0\1")
-    workspace.observe()
+    workspace.sessions.observe()
     made = dialogs.post("", {"title": "with large files"})["id"]
-    workspace.begin_turn(made, "Change")
+    workspace.sessions.begin_turn(made, "Change")
     (root / "main.py").write_text("def main():\n    print('new')\n    return 0\n")
     (root / "new.py").write_text("1\n2\n")
     (root / "old_file.py").unlink()
     (root / "image.bin").write_bytes(b"\0\2")
     (root / "larger.txt").write_text("z" * (1 << 20) + "y")
     (root / "large.txt").write_text("z" + "x" * ((1 << 20) - 1))
-    workspace.end_turn(made)
+    workspace.sessions.end_turn(made)
     rows = dialogs.get(f"/{made}/session")["changed_files"]
     assert [row["path"] for row in rows] == sorted(row["path"] for row in rows)
     found = {row.pop("path"): row for row in rows}
@@ -424,10 +424,10 @@ def test_as_7_changed_files_have_exactly_the_fields_of_the_document(
 def test_as_8_changes_by_commands_and_by_tools_are_shown_once_before_the_turn_ends(
     dialogs: Dialogs, dialog: str, workspace: Workspace
 ) -> None:
-    workspace.begin_turn(dialog, "Go")
-    edit = workspace.start_edit(dialog, ["tool.py"])
+    workspace.sessions.begin_turn(dialog, "Go")
+    edit = workspace.sessions.start_edit(dialog, ["tool.py"])
     Path(workspace.root, "tool.py").write_text("tool\n")
-    workspace.finalize_edit(edit)
+    workspace.sessions.finalize_edit(edit)
     Path(workspace.root, "command.py").write_text("command\n")
     rows = dialogs.get(f"/{dialog}/session")["changed_files"]
     assert [row["path"] for row in rows] == ["command.py", "tool.py"]
@@ -445,7 +445,7 @@ def test_as_9_approve_answers_as_the_document_says_any_number_of_times(
         assert workspace.read(done["approved_commit"], "app.py") == f"{number}\n".encode()
     nothing = dialogs.post(f"/{dialog}/approve")
     assert (nothing["commits_approved"], nothing["new_session"]) == (0, "session_5")
-    states = [each.status for each in workspace.rounds(dialog)]
+    states = [each.status for each in workspace.review.rounds(dialog)]
     assert states == ["merged"] * 4 + ["active"]
 
 
@@ -466,7 +466,7 @@ def test_as_9_commits_approved_counts_what_checkpoints_lists(
         after = listed()
         assert after[: len(before)] == before and after[-1] == done["approved_commit"]
         assert done["commits_approved"] == len(after) - len(before) == number + 1
-        assert workspace.rounds(dialog)[number - 1].checkpoints == done["commits_approved"]
+        assert workspace.review.rounds(dialog)[number - 1].checkpoints == done["commits_approved"]
         before = after
     assert dialogs.post(f"/{dialog}/approve")["commits_approved"] == 0 and listed() == before
 
@@ -498,7 +498,11 @@ def test_as_10_reset_brings_back_what_was_approved_and_saves_what_was_there(
     assert done["reset_to"] == approved["approved_commit"]
     assert workspace.read(done["pre_reset_checkpoint"], "more.py") == b"more\n"
     assert dialogs.get(f"/{dialog}/session")["has_unapproved"] is False
-    assert [each.status for each in workspace.rounds(dialog)] == ["merged", "abandoned", "active"]
+    assert [each.status for each in workspace.review.rounds(dialog)] == [
+        "merged",
+        "abandoned",
+        "active",
+    ]
 
 
 def test_as_10_reset_leads_to_the_beginning_or_to_where_the_user_went_on_from(
@@ -558,16 +562,16 @@ def test_as_12_and_13_restore_removes_what_came_since_and_spares_what_the_user_w
     root = Path(workspace.root)
     (root / "ignored.log").write_text("the user's\n")
     first = dialogs.get(f"/{dialog}")["initial_checkpoint"]
-    workspace.begin_turn(dialog, "Go")
+    workspace.sessions.begin_turn(dialog, "Go")
     (root / "deep" / "er").mkdir(parents=True)
     (root / "deep" / "er" / "made.py").write_text("made\n")
-    workspace.end_turn(dialog)
+    workspace.sessions.end_turn(dialog)
     (root / "mine.txt").write_text("typed by hand\n")
     done = dialogs.post(f"/{dialog}/restore", {"checkpoint_id": first})
     assert not (root / "deep").exists()
     assert (root / "ignored.log").read_text() == "the user's\n"
     assert (root / "mine.txt").read_text() == "typed by hand\n" and done["skipped"] == ["mine.txt"]
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 def test_as_14_what_a_tool_wrote_is_in_the_next_checkpoint_even_where_ignored(
@@ -644,7 +648,7 @@ def test_a_server_killed_in_the_middle_of_a_turn_loses_nothing(
         assert (changed["path"], changed["status"]) == ("made.py", "added")
         assert dialogs.get("/current")["id"] == dialog
     with mulligan.open(project, home=str(home)) as workspace:
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 JSON = st.recursive(

@@ -93,7 +93,7 @@ def test_the_messages_in_websocket_md(server: Server, project: Path) -> None:
         asked = {"sessionId": made["id"], "description": "By hand"}
         compare(point, ws.ask("code:create-restore-point", **asked), known)
         with mulligan.open(project, home=str(server.home)) as workspace:
-            workspace.begin_turn(made["id"], "Go")
+            workspace.sessions.begin_turn(made["id"], "Go")
         told = ws.event("code:event", kind="entry")
         assert set(told) == set(event) and set(told["payload"]) == set(event["payload"])
         refused = ws.response(error["channel"], {"restorePointId": "nothing"})
@@ -112,12 +112,12 @@ def test_the_tables_in_websocket_md_are_complete() -> None:
 def test_the_lines_in_rpc_md(project: Path) -> None:
     (project / "foo.ts").write_text("original content\n")
     with mulligan.open(project) as workspace:
-        session = workspace.new_session().id
+        session = workspace.sessions.create().id
         entries = []
         for content in ("modified content\n", "again\n"):
-            workspace.begin_turn(session, "Go")
+            workspace.sessions.begin_turn(session, "Go")
             (project / "foo.ts").write_text(content)
-            entries.append(workspace.end_turn(session).entry)
+            entries.append(workspace.sessions.end_turn(session).entry)
         desk = RpcSession(lambda: workspace, session)
         lines = [text.replace("ENTRY", str(entries[0])) for kind, text in blocks("rpc.md")
                  if kind == "json"]  # fmt: skip

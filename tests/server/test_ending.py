@@ -36,7 +36,7 @@ def afterwards(home: Path, project: Path) -> Iterator[Workspace]:
     """The project once the server is gone; whatever was in its way, nothing is broken."""
     with mulligan.open(project, home=str(home)) as workspace:
         yield workspace
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def end(server: Server) -> None:
@@ -75,19 +75,19 @@ def test_a_stream_ends_with_done_and_its_turn_with_it(home: Path, project: Path)
     with server.client() as client, chatting(client, project) as (dialog, events):
         (project / "half.py").write_text("half\n")
         with mulligan.open(project, home=str(home)) as agent:
-            agent.append(dialog, NewEntry("assistant_output", "Half of it."))
+            agent.sessions.append(dialog, NewEntry("assistant_output", "Half of it."))
             server.process.send_signal(signal.SIGTERM)
             kinds = [event["type"] for event in events]
             # Told that it is done, a client finds the turn ended.
-            assert agent.session(dialog).status == "waiting_input"
+            assert agent.sessions.get(dialog).status == "waiting_input"
     assert kinds == ["chat_start", "chat", "chat_end", "error", "done"]
     ended(server)
     (project / "mine.txt").write_text("typed by the user\n")
     with afterwards(home, project) as workspace:
-        (step,) = workspace.transcript(dialog, types=["step_snapshot"]).entries
+        (step,) = workspace.sessions.transcript(dialog, types=["step_snapshot"]).entries
         assert step.data is not None and step.data["interrupted"] is True
         assert step.data["diff"]["added"] == ["half.py"]
-        assert [file.path for file in workspace.pending(session=dialog).files] == ["half.py"]
+        assert [file.path for file in workspace.review.pending(session=dialog).files] == ["half.py"]
 
 
 def test_a_dialog_goes_on_with_the_next_server(home: Path, project: Path) -> None:
@@ -212,8 +212,8 @@ def test_an_import_that_is_under_way_goes_on_where_it_was(home: Path, project: P
         job = api.post("/import", {"agent": "claude-code"}, 202)["job"]
         wait_until(lambda: bool(api.get(f"/jobs/{job}")["state"] == "done"))
     with afterwards(home, project) as workspace:
-        page = workspace.sessions(limit=1000).sessions
-        found = {each.id: workspace.count_entries(each.id) for each in page}
+        page = workspace.sessions.list(limit=1000).sessions
+        found = {each.id: workspace.sessions.count_entries(each.id) for each in page}
         assert found == counts
 
 
@@ -237,12 +237,12 @@ def test_asked_twice_it_ends_at_once_and_a_long_search_with_it(home: Path, proje
     """The first search makes an index of everything, which may take minutes."""
     with mulligan.open(project, home=str(home)) as workspace:
         workspace.checkpoint("first")
-        session = workspace.new_session(agent="mine")
+        session = workspace.sessions.create(agent="mine")
         for _ in range(6):
             said = (NewEntry("assistant_output", f"{each} " * 60) for each in range(5_000))
-            workspace.append(session.id, *said)
-        workspace.append(session.id, NewEntry("assistant_output", "needle"))
-        id = workspace.project.id
+            workspace.sessions.append(session.id, *said)
+        workspace.sessions.append(session.id, NewEntry("assistant_output", "needle"))
+        id = workspace.project.location.id
     server = Server(home)
     with server.client() as client, ThreadPoolExecutor(1) as threads:
         query = {"project": id, "q": "needle"}

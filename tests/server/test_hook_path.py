@@ -27,10 +27,10 @@ def test_a_hook_hands_its_event_to_the_server_and_imports_nothing_of_the_engine(
         assert not [name for name in imported if name.startswith(HEAVY)]
 
     with mulligan.open(project) as workspace:
-        (session,) = workspace.sessions().sessions
+        (session,) = workspace.sessions.list().sessions
         assert (session.id, session.agent) == ("s1", "claude-code")
-        assert [hunk.path for hunk in workspace.pending().hunks] == ["a"]
-        assert workspace.verify().problems == ()
+        assert [hunk.path for hunk in workspace.review.pending().hunks] == ["a"]
+        assert workspace.maintenance.verify().problems == ()
 
 
 def told(project: Path, event: str, **more: str) -> set[str]:

@@ -55,9 +55,9 @@ def a_turn(home: Path, project: Path, message: str, name: str) -> str:
 def recorded(home: Path, project: Path) -> tuple[list[str], list[str]]:
     """What was said, and the files that wait for a decision; nothing is broken."""
     with mulligan.open(project, home=str(home)) as workspace:
-        said = workspace.transcript(SESSION, types=["user_input"]).entries
-        files = workspace.pending(session=SESSION).files
-        assert workspace.verify().clean
+        said = workspace.sessions.transcript(SESSION, types=["user_input"]).entries
+        files = workspace.review.pending(session=SESSION).files
+        assert workspace.maintenance.verify().clean
         return [entry.content for entry in said], [file.path for file in files]
 
 
@@ -200,5 +200,5 @@ def test_what_a_slow_server_comes_to_late_is_not_recorded_again(
     assert [b" 200 " in answer for answer in slow.answers] == [True] * 3
     with mulligan.open(project, home=str(home)) as workspace:
         # The end of the first turn, which came to the server in the second, has not ended that.
-        assert workspace.session(SESSION).status == "running"
+        assert workspace.sessions.get(SESSION).status == "running"
     assert recorded(home, project) == (["One", "Two"], ["one.py"])

@@ -230,10 +230,10 @@ def test_one_project_says_what_waits_though_nobody_has_opened_it(
     api: Api, server: Server, project: Path, tmp_path: Path
 ) -> None:
     with open_workspace(project, home=str(server.home)) as workspace:
-        session = workspace.new_session(agent="robot").id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="robot").id
+        workspace.sessions.begin_turn(session, "go")
         (project / "new.txt").write_text("new\n")
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
     with open_workspace(tmp_path, home=str(server.home)) as workspace:
         workspace.checkpoint()
     rows = {each["root"]: each for each in api.get("/projects")["projects"]}

@@ -106,7 +106,7 @@ def test_a_restore_wants_a_plan_that_was_seen_and_still_holds(project: Path) -> 
     with mulligan.open(project) as workspace:
         workspace.undo()
         assert (project / "a.txt").read_text() == "third\n"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_an_undo_says_first_what_it_would_do(project: Path) -> None:
@@ -170,11 +170,11 @@ def test_changes_and_old_versions_are_read(project: Path) -> None:
 def test_sessions_are_listed_searched_reviewed_and_read(project: Path) -> None:
     (project / "a.txt").write_text("first\n")
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="claude-code", title="The login").id
-        workspace.begin_turn(session, "fix the login")
-        workspace.append(session, NewEntry("assistant_output", "The token had expired."))
+        session = workspace.sessions.create(agent="claude-code", title="The login").id
+        workspace.sessions.begin_turn(session, "fix the login")
+        workspace.sessions.append(session, NewEntry("assistant_output", "The token had expired."))
         (project / "a.txt").write_text("fixed\n")
-        step = workspace.end_turn(session)
+        step = workspace.sessions.end_turn(session)
 
     async def conversation(client: Client) -> None:
         listed = await call(client, "list_sessions")

@@ -26,7 +26,7 @@ def workspace(server: Server, project: Path) -> Iterator[Workspace]:
     with mulligan.open(project, home=str(server.home)) as workspace:
         workspace.checkpoint("first")
         yield workspace
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_ya_17_a_manual_checkpoint_is_of_the_edited_files_that_still_exist(
 ) -> None:
     for path in ("a.txt", "gone.txt", "a.txt"):
         data = {"path": path, "operation": "modify"}
-        workspace.append(session, NewEntry("file_edit", "", data))
+        workspace.sessions.append(session, NewEntry("file_edit", "", data))
     edits = ws.ask("code:get-file-edits", sessionId=session)
     point = made(ws, session, *(each["fileEditData"]["path"] for each in edits))
     assert point["missingFiles"] == ["gone.txt"] and point["fileCount"] == 1
@@ -226,8 +226,8 @@ def test_ya_8_old_points_are_deleted_by_session(
 def test_f_ya_3_raw_queries_are_taken_as_they_are(
     ws: Socket, session: str, workspace: Workspace
 ) -> None:
-    workspace.append(session, NewEntry("assistant_output", "alpha beta"))
-    workspace.append(session, NewEntry("assistant_output", "alpha gamma"))
+    workspace.sessions.append(session, NewEntry("assistant_output", "alpha beta"))
+    workspace.sessions.append(session, NewEntry("assistant_output", "alpha gamma"))
     asked = {"sessionId": session, "query": "alpha NOT beta"}
     (hit,) = ws.ask("code:search-transcript", **asked, raw=True)
     assert hit["entry"]["content"] == "alpha gamma"

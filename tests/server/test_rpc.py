@@ -82,19 +82,19 @@ def workspace(project: Path) -> Iterator[Workspace]:
 def session(workspace: Workspace, project: Path) -> str:
     """Three turns: foo is modified, bar added, foo modified again and old deleted."""
     (project / "old.ts").write_text("old\n")
-    made = workspace.new_session(agent="pi").id
+    made = workspace.sessions.create(agent="pi").id
     changes: list[dict[str, str | None]] = [
         {"foo.ts": "modified content\n"},
         {"bar.ts": "bar\n"},
         {"foo.ts": "again\n", "old.ts": None},
     ]
     for number, files in enumerate(changes):
-        workspace.begin_turn(made, f"turn {number}")
+        workspace.sessions.begin_turn(made, f"turn {number}")
         for name, content in files.items():
             path = project / name
             path.unlink() if content is None else path.write_text(content)
-        workspace.append(made, NewEntry("assistant_output", f"done {number}"))
-        workspace.end_turn(made)
+        workspace.sessions.append(made, NewEntry("assistant_output", f"done {number}"))
+        workspace.sessions.end_turn(made)
     return made
 
 
@@ -107,7 +107,7 @@ def rpc(session: str, project: Path) -> Iterator[Rpc]:
 
 def steps(workspace: Workspace, session: str) -> list[str]:
     """The entries of the ends of turns."""
-    page = workspace.transcript(session, types=["step_snapshot"])
+    page = workspace.sessions.transcript(session, types=["step_snapshot"])
     return [entry.id for entry in page.entries]
 
 
@@ -155,28 +155,28 @@ def test_pi_5_navigate_moves_the_leaf_and_the_files_or_the_leaf_alone(
     rpc: Rpc, workspace: Workspace, session: str, project: Path
 ) -> None:
     first, second, _ = steps(workspace, session)
-    leaf = workspace.session(session).leaf
+    leaf = workspace.sessions.get(session).leaf
     moved = rpc.ask("navigate_tree", targetId=second)
     assert (moved["newLeafId"], moved["oldLeafId"]) == (second, leaf)
     assert (project / "foo.ts").read_text() == "modified content\n"
     assert moved["files"]["restored"] == ["foo.ts", "old.ts"]
     rpc.ask("navigate_tree", targetId=first, skipFiles=True)
-    assert workspace.session(session).leaf == first
+    assert workspace.sessions.get(session).leaf == first
     assert (project / "bar.ts").exists()
 
 
 def test_pi_5_a_message_as_the_target_is_gone_back_before_and_handed_back(
     rpc: Rpc, workspace: Workspace, session: str
 ) -> None:
-    message = next(e for e in workspace.conversation(session) if e.content == "turn 2")
+    message = next(e for e in workspace.sessions.conversation(session) if e.content == "turn 2")
     moved = rpc.ask("navigate_tree", targetId=message.id)
     assert moved["newLeafId"] == message.parent and moved["editorText"] == "turn 2"
-    first = next(e for e in workspace.conversation(session) if e.content == "turn 0")
+    first = next(e for e in workspace.sessions.conversation(session) if e.content == "turn 0")
     assert first.parent is None
     moved = rpc.ask("navigate_tree", targetId=first.id)
     assert moved["newLeafId"] is None and moved["editorText"] == "turn 0"
     assert moved["files"]["skipped"] == []
-    assert workspace.session(session).leaf is None
+    assert workspace.sessions.get(session).leaf is None
 
 
 def test_pi_6_skipped_files_are_kept_on_the_summary_and_only_there(
@@ -196,12 +196,12 @@ def test_pi_9_and_14_a_preview_is_really_returned_and_changes_nothing(
     rpc: Rpc, workspace: Workspace, session: str, project: Path
 ) -> None:
     first = steps(workspace, session)[0]
-    leaf = workspace.session(session).leaf
+    leaf = workspace.sessions.get(session).leaf
     plan = rpc.ask("navigate_tree", targetId=first, preview=True)
     assert plan["preview"] is True
     assert plan["files"]["restored"] == ["foo.ts", "old.ts"]
     assert plan["files"]["deleted"] == ["bar.ts"]
-    assert workspace.session(session).leaf == leaf and (project / "bar.ts").exists()
+    assert workspace.sessions.get(session).leaf == leaf and (project / "bar.ts").exists()
     assert rpc.events == [
         {"type": "session_tree", "newLeafId": first, "oldLeafId": leaf, "preview": True}
     ]
@@ -224,7 +224,7 @@ def test_f_pi_1_before_a_session_moves_its_clients_are_told(
     rpc: Rpc, workspace: Workspace, session: str
 ) -> None:
     first = steps(workspace, session)[0]
-    leaf = workspace.session(session).leaf
+    leaf = workspace.sessions.get(session).leaf
     rpc.ask("navigate_tree", targetId=first, summarize=True, skipFiles=True)
     before, after = rpc.events
     assert before == {
@@ -241,8 +241,8 @@ def test_f_pi_1_a_client_can_veto_and_nothing_has_changed(
     rpc: Rpc, workspace: Workspace, session: str, project: Path, reply: dict[str, Any]
 ) -> None:
     first = steps(workspace, session)[0]
-    leaf = workspace.session(session).leaf
-    entries = workspace.count_entries(session)
+    leaf = workspace.sessions.get(session).leaf
+    entries = workspace.sessions.count_entries(session)
     event = veto(rpc, first)
     assert event["targetId"] == first and event["files"]["deleted"] == ["bar.ts"]
     reply = {"type": "session_before_tree_result"} | reply
@@ -250,8 +250,8 @@ def test_f_pi_1_a_client_can_veto_and_nothing_has_changed(
     assert answer["success"] and answer["data"] == {
         "newLeafId": leaf, "oldLeafId": leaf, "files": None, "cancelled": True, "preview": False,
     }  # fmt: skip
-    assert workspace.session(session).leaf == leaf and (project / "bar.ts").exists()
-    assert workspace.count_entries(session) == entries and rpc.events == []
+    assert workspace.sessions.get(session).leaf == leaf and (project / "bar.ts").exists()
+    assert workspace.sessions.count_entries(session) == entries and rpc.events == []
 
 
 def test_f_pi_1_a_client_that_agrees_can_give_the_summary(
@@ -287,7 +287,7 @@ def test_f_pi_2_the_tree_says_that_files_were_skipped(
     assert "skipFiles" not in rpc.ask("get_tree")
     rpc.ask("navigate_tree", targetId=first, skipFiles=True)
     assert rpc.ask("get_tree")["skipFiles"] is True
-    workspace.append(session, NewEntry("assistant_output", "On from there"))
+    workspace.sessions.append(session, NewEntry("assistant_output", "On from there"))
     assert "skipFiles" not in rpc.ask("get_tree")
     rpc.ask("navigate_tree", targetId=first, force=True)
     assert "skipFiles" not in rpc.ask("get_tree")
@@ -311,7 +311,7 @@ def test_pi_9_files_are_restored_some_or_all_without_moving_the_session(
     rpc: Rpc, workspace: Workspace, session: str, project: Path
 ) -> None:
     first = steps(workspace, session)[0]
-    leaf = workspace.session(session).leaf
+    leaf = workspace.sessions.get(session).leaf
     some = {"targetEntryId": first, "files": ["foo.ts"]}
     plan = rpc.ask("restore_files", **some, preview=True)
     assert (plan["restored"], plan["deleted"]) == (["foo.ts"], [])
@@ -320,13 +320,13 @@ def test_pi_9_files_are_restored_some_or_all_without_moving_the_session(
     assert (project / "foo.ts").read_text() == "modified content\n" and (
         project / "bar.ts"
     ).exists()
-    (step,) = [e for e in workspace.conversation(session) if e.id == first]
+    (step,) = [e for e in workspace.sessions.conversation(session) if e.id == first]
     assert step.data is not None
     done = rpc.ask("restore_files", snapshotHash=step.data["snapshotTreeHash"])
     assert (done["restored"], done["deleted"]) == (["old.ts"], ["bar.ts"])
     again = rpc.ask("restore_files", targetEntryId=first)
     assert (again["restored"], again["deleted"], again["skipped"]) == ([], [], [])
-    assert workspace.session(session).leaf == leaf
+    assert workspace.sessions.get(session).leaf == leaf
     assert rpc.fail("restore_files")["code"] == "usage"
     assert rpc.fail("restore_files", snapshotHash="f" * 64)["code"] == "not_found"
 
@@ -339,7 +339,7 @@ def test_pi_9_restored_files_leave_an_unrevert_point_that_leads_back(
         return [each for each in found if each.get("customType") == "unrevert-point"]
 
     first = steps(workspace, session)[0]
-    leaf = workspace.session(session).leaf
+    leaf = workspace.sessions.get(session).leaf
     before = workspace.checkpoint("Before").tree
     asked = {"targetEntryId": first, "files": ["foo.ts"]}
     rpc.ask("restore_files", **asked, preview=True)
@@ -388,8 +388,8 @@ def test_pi_14_a_turn_driven_over_lines_sees_what_commands_did(
     assert rpc.ask("switch_session", sessionId=state["sessionId"])["entryCount"] == 3
     assert rpc.close() == 0
     # Its process is gone.
-    assert workspace.session(state["sessionId"]).status == "stopped"
-    assert workspace.verify().clean
+    assert workspace.sessions.get(state["sessionId"]).status == "stopped"
+    assert workspace.maintenance.verify().clean
 
 
 @pytest.mark.parametrize(

@@ -632,12 +632,12 @@ def test_what_was_acknowledged_is_there_after_a_kill(
     with open_workspace(project, home=str(home)) as workspace:
         found = {
             each.id: each.content
-            for one in workspace.sessions(limit=1_000).sessions
-            for each in workspace.transcript(one.id, limit=1_000_000).entries
+            for one in workspace.sessions.list(limit=1_000).sessions
+            for each in workspace.sessions.transcript(one.id, limit=1_000_000).entries
         }
         assert entries.items() <= found.items()
         assert checkpoints <= {each.id for each in workspace.log()}
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
     assert entries, "nothing was acknowledged at all"
     assert checkpoints
 

@@ -25,7 +25,7 @@ def workspace(server: Server, project: Path) -> Iterator[Workspace]:
     with mulligan.open(project, home=str(server.home)) as workspace:
         workspace.checkpoint("first")
         yield workspace
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 @pytest.fixture
@@ -43,7 +43,10 @@ def test_oc_10_the_event_of_a_deleted_session_names_it(
 ) -> None:
     session = begun(ws, project)
     ws.ask("code:subscribe", projectPath=str(project))
-    with server.client() as client, following(client, project=workspace.project.id) as events:
+    with (
+        server.client() as client,
+        following(client, project=workspace.project.location.id) as events,
+    ):
         assert ws.ask("code:delete-session", id=session) is True
         assert until(events, "session_deleted")[-1].data["session"] == session
     assert ws.event("code:event", kind="session_deleted")["payload"]["session"] == session
@@ -53,9 +56,9 @@ def test_ya_1_the_points_of_a_deleted_session_are_gone(
     ws: Socket, workspace: Workspace, project: Path
 ) -> None:
     session = begun(ws, project)
-    turn = workspace.begin_turn(session, "a secret wish")
+    turn = workspace.sessions.begin_turn(session, "a secret wish")
     (project / "a.txt").write_text("the agent's\n")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     points = [each["id"] for each in ws.ask("code:list-restore-points", sessionId=session)]
     assert turn.checkpoint in points and len(points) >= 2
     assert ws.ask("code:delete-session", id=session) is True
@@ -73,10 +76,10 @@ def test_ya_1_a_fork_keeps_the_points_on_its_path(
     ws: Socket, workspace: Workspace, project: Path
 ) -> None:
     session = begun(ws, project)
-    turn = workspace.begin_turn(session, "Go")
+    turn = workspace.sessions.begin_turn(session, "Go")
     (project / "a.txt").write_text("the agent's\n")
-    workspace.end_turn(session)
-    fork = workspace.fork(session).id
+    workspace.sessions.end_turn(session)
+    fork = workspace.sessions.fork(session).id
     ws.ask("code:delete-session", id=session)
     point = ws.ask("code:get-restore-point", id=turn.checkpoint)
     assert point["sessionId"] == fork
@@ -111,9 +114,9 @@ def test_ya_8_points_are_forgotten_by_session(
     workspace.checkpoint("last")
     mine = {each["id"] for each in ws.ask("code:list-restore-points", sessionId=one)}
     others = ws.ask("code:list-restore-points", sessionId=two)
-    assert workspace.forget(session=one, older_than=3600).forgotten == ()
-    assert set(workspace.forget(session=one, dry_run=True).forgotten) == mine
-    assert set(workspace.forget(session=one).forgotten) == mine
+    assert workspace.maintenance.forget(session=one, older_than=3600).forgotten == ()
+    assert set(workspace.maintenance.forget(session=one, dry_run=True).forgotten) == mine
+    assert set(workspace.maintenance.forget(session=one).forgotten) == mine
     assert ws.ask("code:list-restore-points", sessionId=one) == []
     assert ws.ask("code:list-restore-points", sessionId=two) == others
 
@@ -136,7 +139,7 @@ def test_f_ya_1_all_sessions_are_cleared_over_the_websocket_when_asked_twice(
     ws: Socket, workspace: Workspace, project: Path
 ) -> None:
     ids = [begun(ws, project) for _ in range(2)]
-    workspace.append(ids[0], NewEntry("user_input", "walrus"))
+    workspace.sessions.append(ids[0], NewEntry("user_input", "walrus"))
     told = ws.ask("code:clear-sessions", projectPath=str(project))
     assert (told["cleared"], told["count"]) == (False, 2)
     assert len(ws.ask("code:list-sessions", projectPath=str(project))) == 2
@@ -151,27 +154,27 @@ def test_f_ya_1_all_sessions_are_cleared_over_the_websocket_when_asked_twice(
         "hasMore": False, "nextOffset": None,
     }  # fmt: skip
     assert ws.ask("code:list-sessions", projectPath=str(project)) == []
-    index = workspace.project.path("search.sqlite")
+    index = workspace.project.location.path("search.sqlite")
     assert not os.path.exists(index) or b"walrus" not in Path(index).read_bytes()
 
 
 def test_f_ya_1_all_sessions_are_cleared_by_lines_and_commands_when_asked_twice(
     server: Server, workspace: Workspace, project: Path
 ) -> None:
-    workspace.new_session()
+    workspace.sessions.create()
     asked = [{"id": "1", "type": "clear_sessions"}, {"id": "2", "type": "get_state"}]
     first, state = lines(server, project, *asked)
     assert first["data"]["cleared"] is False and state["success"]
     again = {"id": "3", "type": "clear_sessions", "confirm": first["data"]["confirm"]}
     done, state = lines(server, project, again, {"id": "4", "type": "get_state"})
     assert done["data"]["cleared"] is True and state["code"] == "not_found"
-    workspace.new_session()
+    workspace.sessions.create()
     code, told = command(server, project, "session", "clear")
     assert code == 4 and told["sessions"] == 1
-    assert len(workspace.sessions().sessions) == 1
+    assert len(workspace.sessions.list().sessions) == 1
     code, told = command(server, project, "session", "clear", "--confirm", told["confirm"])
     assert (code, told["cleared"]) == (0, True)
-    assert workspace.sessions().sessions == ()
+    assert workspace.sessions.list().sessions == ()
 
 
 def lines(server: Server, project: Path, *asked: Any) -> list[Any]:

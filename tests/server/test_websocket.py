@@ -79,7 +79,9 @@ def test_ya_14_sessions_are_listed_found_and_deleted(
 def test_ya_14_a_transcript_comes_in_pages_with_a_cursor_only_where_there_is_more(
     ws: Socket, session: str, workspace: Workspace, project: Path
 ) -> None:
-    workspace.append(session, *(NewEntry("assistant_output", f"word {n}") for n in range(5)))
+    workspace.sessions.append(
+        session, *(NewEntry("assistant_output", f"word {n}") for n in range(5))
+    )
     page = ws.ask("code:get-transcript", sessionId=session, limit=3)
     assert [entry["content"] for entry in page["entries"]] == ["word 0", "word 1", "word 2"]
     assert (page["hasMore"], page["nextSeq"]) == (True, 3)
@@ -97,12 +99,12 @@ def test_ya_14_entries_carry_the_data_of_their_type(
 ) -> None:
     tool = {"name": "bash", "input": {"command": "ls"}, "status": "success", "duration": 12}
     edit = {"path": "a.txt", "operation": "modify", "additions": 1, "deletions": 0}
-    workspace.append(
+    workspace.sessions.append(
         session,
         NewEntry("tool_call", "ls", tool),
         NewEntry("file_edit", "", edit, plan_item="p1"),
     )
-    workspace.compact(session, summary="All of it")
+    workspace.sessions.compact(session, summary="All of it")
     entries = ws.ask("code:get-transcript", sessionId=session, includeCompacted=True)["entries"]
     assert [entry["type"] for entry in entries] == ["tool_call", "file_edit", "compact_marker"]
     assert tool.items() <= entries[0]["toolCallData"].items()
@@ -121,8 +123,8 @@ def test_ya_14_search_in_a_session_and_in_all(
     ws: Socket, session: str, workspace: Workspace, project: Path
 ) -> None:
     other = ws.ask("code:create-session", projectPath=str(project))["id"]
-    workspace.append(session, NewEntry("assistant_output", "the tests are running now"))
-    workspace.append(other, NewEntry("assistant_output", "a run of luck"))
+    workspace.sessions.append(session, NewEntry("assistant_output", "the tests are running now"))
+    workspace.sessions.append(other, NewEntry("assistant_output", "a run of luck"))
     (hit,) = ws.ask("code:search-transcript", sessionId=session, query="run")
     assert set(hit) == {"entry", "snippet", "rank"}
     assert hit["entry"]["sessionId"] == session
@@ -189,15 +191,15 @@ def test_ya_14_restore_writes_pauses_the_session_keeps_a_backup_and_says_so(
         "code:get-file-at-restore-point", restorePointId=some["backupPointId"], filePath="a.txt"
     )
     assert base64.b64decode(backup) == b"second\n"
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 def test_ya_14_restore_leaves_alone_what_the_user_wrote_where_turns_tell_it(
     ws: Socket, session: str, workspace: Workspace, project: Path
 ) -> None:
-    begun = workspace.begin_turn(session, "Go")
+    begun = workspace.sessions.begin_turn(session, "Go")
     (project / "a.txt").write_text("the agent's\n")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     (project / "mine.txt").write_text("the user's\n")
     done = ws.ask("code:restore", restorePointId=begun.checkpoint, targetDir=str(project))
     assert (done["restoredFiles"], done["skippedFiles"]) == (["a.txt"], ["mine.txt"])
@@ -237,7 +239,7 @@ def test_ya_15_errors_say_what_a_result_would(
 def test_ya_15_a_journal_that_cannot_be_read_is_a_database_error(
     ws: Socket, session: str, workspace: Workspace
 ) -> None:
-    workspace.journal.rows("DROP TABLE labels")
+    workspace.project.journal.rows("DROP TABLE labels")
     problem = ws.error("code:get-transcript", {"sessionId": session})
     assert problem["details"]["code"] == "DATABASE_ERROR" and problem["details"]["status"] == 500
 
@@ -247,8 +249,8 @@ def test_ya_16_tool_calls_are_told_when_they_have_ended(
 ) -> None:
     assert ws.ask("code:subscribe", projectPath=str(project))["subscribed"] is True
     data = {"name": "bash", "input": {}, "status": "running", "call": "c1"}
-    workspace.append(session, NewEntry("tool_call", "", data))
-    workspace.end_call(session, "c1", status="error", duration=7)
+    workspace.sessions.append(session, NewEntry("tool_call", "", data))
+    workspace.sessions.end_call(session, "c1", status="error", duration=7)
     assert ws.event("analytics:tool_event")["payload"] == {
         "sessionId": session, "toolName": "bash", "durationMs": 7, "success": False,
         "errorType": "tool_error",
@@ -260,10 +262,10 @@ def test_live_events_come_from_other_processes_and_resume_after_a_cursor(
 ) -> None:
     with socket_to(server.port, server.token) as ws:
         ws.ask("code:subscribe", projectPath=workspace.root)
-        workspace.append(session, NewEntry("assistant_output", "one"))
+        workspace.sessions.append(session, NewEntry("assistant_output", "one"))
         found = ws.event("code:event", kind="entry")
         assert found["type"] == "event" and found["payload"]["entry"]["content"] == "one"
-    workspace.append(session, NewEntry("assistant_output", "two"))
+    workspace.sessions.append(session, NewEntry("assistant_output", "two"))
     with socket_to(server.port, server.token) as ws:
         asked = {"projectPath": workspace.root, "after": found["payload"]["cursor"]}
         ws.ask("code:subscribe", **asked)
@@ -346,7 +348,7 @@ def test_a_connection_is_held_for_longer_than_a_requests_head_may_take(
     with three_kinds(server.port, server.token, workspace.root) as (following, idle, busy):
         keep_busy(busy, protocol.HEADER_SECONDS + 5)
         assert idle.ask("code:get-session", id="x") is None
-        session = workspace.new_session(agent="another")
+        session = workspace.sessions.create(agent="another")
         assert following.event("code:event", kind="session")["payload"]["session"] == session.id
 
 

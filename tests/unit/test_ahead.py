@@ -34,7 +34,7 @@ def workspace(root: Path) -> Iterator[Workspace]:
 
 def has(workspace: Workspace, content: str) -> Callable[[], bool]:
     id = sha256(content.encode()).digest()
-    return lambda: workspace.store.has(id)
+    return lambda: workspace.project.store.has(id)
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
@@ -63,7 +63,7 @@ def test_what_changed_is_stored_once_all_is_quiet_and_nothing_is_recorded(
     assert [each.path for each in workspace.status().changed_files] == ["new/file", "src/app.py"]
     taken = workspace.checkpoint()
     assert taken.changes == (1, 1, 0)
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 def test_a_checkpoint_after_a_look_ahead_is_the_one_that_a_full_look_takes(
@@ -118,11 +118,11 @@ def test_much_at_a_time_is_left_to_the_verbs(
 def test_those_who_wait_for_changes_are_told_of_what_was_read_ahead(
     workspace: Workspace, root: Path
 ) -> None:
-    assert workspace.watcher is not None
+    assert workspace.project.watcher is not None
     workspace.checkpoint()
     save(root, "src/app.py", "two\n")
     wait_until(has(workspace, "two\n"))
-    assert workspace.watcher.wait(0)
+    assert workspace.project.watcher.wait(0)
 
 
 def test_a_look_ahead_that_fails_is_said_by_nobody_and_the_next_verb_works(
@@ -150,9 +150,9 @@ def test_what_was_read_ahead_and_never_asked_for_is_freed(workspace: Workspace, 
     wait_until(has(workspace, "two\n" * 1000))
     save(root, "src/app.py", kept)
     workspace.checkpoint()
-    workspace.gc()
+    workspace.maintenance.gc()
     assert not has(workspace, "two\n" * 1000)()
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 def test_a_closed_workspace_leaves_no_thread(root: Path) -> None:

@@ -50,7 +50,7 @@ def call(
 
 
 def record(workspace: Workspace, agent: str, given: Sequence[NewEntry]) -> int:
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         values = {"agent": agent, "title": SECRET}
         session = sessions.insert(db, secrets.token_hex(8), "2026-01-01T00:00:00.000Z", values)
         appender = Appender(db, session, new_id=lambda: secrets.token_hex(8), now=time.time_ns)
@@ -77,7 +77,7 @@ def test_a_running_call_counts_as_soon_as_it_ends(workspace: Workspace) -> None:
     entry = call("Bash", "running")
     number = record(workspace, "pi", [entry._replace(id="e1")])
     assert stats(workspace).total.success_rate is None
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         append.end_call(db, number, "e1", status="error", duration=70)
     total = stats(workspace).total
     assert (total.failure, total.unknown, total.success_rate) == (1, 0, 0.0)
@@ -127,7 +127,7 @@ def test_counts_by(
 
 def test_counts_by_session_name_only_its_id(workspace: Workspace) -> None:
     numbers = [record(workspace, "pi", [call("Bash")] * count) for count in (2, 1)]
-    found = [sessions.by_number(workspace.journal, number) for number in numbers]
+    found = [sessions.by_number(workspace.project.journal, number) for number in numbers]
     expected = {(row.id,): count for row, count in zip(found, (2, 1), strict=True) if row}
     assert counts(stats(workspace, ["session"])) == expected
 
@@ -135,7 +135,7 @@ def test_counts_by_session_name_only_its_id(workspace: Workspace) -> None:
 def test_filters(workspace: Workspace) -> None:
     number = record(workspace, "pi", [call("Bash", at="2026-01-01T00:00:00Z"), call("Read")])
     record(workspace, "codex", [call("Bash"), call("Bash")])
-    session = sessions.by_number(workspace.journal, number)
+    session = sessions.by_number(workspace.project.journal, number)
     assert session is not None
     assert stats(workspace, agent="pi").total.calls == 2
     assert stats(workspace, tool="Bash").total.calls == 3
@@ -154,11 +154,11 @@ def test_all_projects_are_counted_together_and_a_damaged_one_is_named(
     record(workspace, "pi", [call("Bash", duration=float(each)) for each in range(1, 51)])
     with open_workspace(tmp_path_factory.mktemp("other")) as other:
         record(other, "pi", [call("Bash", duration=float(each)) for each in range(51, 101)])
-    (row,) = stats_everywhere(workspace.home).rows
+    (row,) = stats_everywhere(workspace.project.home).rows
     assert (row.calls, row.average_ms, row.p95_ms) == (100, 50.5, 95)
-    assert len(calls_everywhere(workspace.home).calls) == 100
-    Path(other.project.path("journal.sqlite")).write_bytes(b"no database" * 1000)
-    found = stats_everywhere(workspace.home)
+    assert len(calls_everywhere(workspace.project.home).calls) == 100
+    Path(other.project.location.path("journal.sqlite")).write_bytes(b"no database" * 1000)
+    found = stats_everywhere(workspace.project.home)
     assert found.total.calls == 50
     assert len(found.problems) == 1
     assert other.root in found.problems[0]
@@ -180,10 +180,10 @@ def test_deleting_takes_the_calls_and_leaves_the_entries(workspace: Workspace) -
     number = record(workspace, "pi", [call("Bash"), call("Bash", "running")._replace(id="e2")])
     assert delete_stats(workspace) == 2
     assert stats(workspace).rows == ()
-    assert workspace.journal.row("SELECT count(*) FROM entries")[0] == 2
-    with workspace.journal.writing() as db:
+    assert workspace.project.journal.row("SELECT count(*) FROM entries")[0] == 2
+    with workspace.project.journal.writing() as db:
         assert append.end_call(db, number, "e2", status="success")
-    assert delete_stats_everywhere(workspace.home) == (0, ())
+    assert delete_stats_everywhere(workspace.project.home) == (0, ())
 
 
 def run(workspace: Workspace, *arguments: str, code: int = 0) -> tuple[str, str]:

@@ -44,17 +44,21 @@ def test_both_sides_hold_the_same_entries_and_give_the_same_pages(
         closing(journal.Plain(tmp_path / "plain.sqlite")) as plain,
     ):
         names = journal.fill(workspace, plain, 1500, rows)
-        counts = [workspace.count_entries(name) for name in names]
+        counts = [workspace.sessions.count_entries(name) for name in names]
         assert sum(counts) == 1500 and counts[0] == 150
         assert plain.db.execute("SELECT count(*) FROM entries").fetchone() == (1500,)
         for since in (0, 75, 100):
-            ours = workspace.transcript(names[0], since=since, limit=journal.PAGE + 1).entries
+            ours = workspace.sessions.transcript(
+                names[0], since=since, limit=journal.PAGE + 1
+            ).entries
             theirs = plain.page(since)
             assert [(entry.type, entry.content, entry.data) for entry in ours] == [
                 (row[2], row[4], row[5]) for row in theirs
             ]
         for before in (52, 151):
-            ours = workspace.recent(names[0], before=before, limit=journal.PAGE + 1).entries
+            ours = workspace.sessions.recent(
+                names[0], before=before, limit=journal.PAGE + 1
+            ).entries
             theirs = plain.page_back(before)
             assert [entry.content for entry in ours] == [row[4] for row in theirs]
         assert len(plain.first_hit(journal.RARE)) == 1

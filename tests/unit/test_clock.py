@@ -43,7 +43,7 @@ def test_a_clock_years_ahead_stamps_only_what_was_taken_then(
         after = [each.created_at for each in workspace.log() if each.id != ahead.id]
         assert after == sorted(after, reverse=True) and after[0] < ahead.created_at
         assert all(each.created_at < ahead.created_at for each in workspace.operations()[:2])
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
         assert workspace.find("@").id == third.id
 
 
@@ -64,7 +64,7 @@ def test_forgetting_by_age_goes_by_the_order_where_a_clock_was_wrong(
         behind = take(-50 * YEAR, "behind")
         ahead_again = take(20 * YEAR, "ahead again")
         newest = take(0, "newest")
-        done = workspace.forget(older_than=30 * day)
+        done = workspace.maintenance.forget(older_than=30 * day)
         assert set(done.forgotten) == {old, ahead, month}
         assert {each.id for each in workspace.log()} == {recent, behind, ahead_again, newest}
 
@@ -73,14 +73,14 @@ def test_a_wrong_clock_does_not_keep_a_session_the_latest(
     project: Path, shifted: Callable[[float], None]
 ) -> None:
     with mulligan.open(project) as workspace:
-        one, other = (workspace.new_session(agent="x", process=0).id for _ in range(2))
+        one, other = (workspace.sessions.create(agent="x", process=0).id for _ in range(2))
         shifted(10 * YEAR)
-        workspace.append(one, NewEntry("user_input", "ahead"))
+        workspace.sessions.append(one, NewEntry("user_input", "ahead"))
         shifted(0)
-        workspace.append(one, NewEntry("user_input", "now"))
-        workspace.append(other, NewEntry("user_input", "later"))
-        assert workspace.session("@").id == other
-        ahead, now = workspace.transcript(one).entries
+        workspace.sessions.append(one, NewEntry("user_input", "now"))
+        workspace.sessions.append(other, NewEntry("user_input", "later"))
+        assert workspace.sessions.get("@").id == other
+        ahead, now = workspace.sessions.transcript(one).entries
         # Within a session times go up; what the clock said stands beside it.
         assert ahead.created_at < now.created_at
         assert now.data is not None and now.data["at"] < ahead.created_at
@@ -112,17 +112,17 @@ def test_a_clock_beyond_the_year_2262_stops_nothing(
         monkeypatch.setattr(time, name, overflow)
     (project / "f").write_text("one")
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="x", process=0).id
+        session = workspace.sessions.create(agent="x", process=0).id
         first = workspace.checkpoint()
-        workspace.begin_turn(session, "Make it two")
+        workspace.sessions.begin_turn(session, "Make it two")
         (project / "f").write_text("two")
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         workspace.undo()
         assert (project / "f").read_text() == "one"
         workspace.search("two")
-        workspace.forget(older_than=1.0)
-        workspace.gc()
-        assert first.created_at.startswith("2262") and workspace.verify().problems == ()
+        workspace.maintenance.forget(older_than=1.0)
+        workspace.maintenance.gc()
+        assert first.created_at.startswith("2262") and workspace.maintenance.verify().problems == ()
     monkeypatch.undo()
     with mulligan.open(project) as workspace:
         assert workspace.checkpoint().created_at < first.created_at

@@ -46,7 +46,7 @@ def test_without_the_stat_cache_single_files_are_counted_together(project: Path)
     fill(project)
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        os.unlink(workspace.project.path("index"))
+        os.unlink(workspace.project.location.path("index"))
         found = excludes(workspace)
     by_pattern = {each.pattern: each.files for each in found.defaults}
     assert by_pattern["node_modules/"] == 2
@@ -66,7 +66,7 @@ def test_a_default_that_is_taken_back_is_in_the_next_checkpoint(project: Path) -
         held = {each.path for each in workspace.entries(workspace.checkpoint().id)}
         assert "node_modules/b.js" in held
         assert "dist/x" not in held
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_what_the_file_held_is_stored_first_and_one_undo_brings_it_back(project: Path) -> None:
@@ -85,7 +85,7 @@ def test_what_the_file_held_is_stored_first_and_one_undo_brings_it_back(project:
         workspace.undo()
         workspace.undo()
         assert file.read_bytes() == before
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_a_file_that_was_changed_meanwhile_is_left_alone(project: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_file_that_git_ignores_is_written_and_undone_too(project: Path) -> Non
         assert file.read_text() == "two/\n"
         workspace.undo()
         assert file.read_text() == "one/\n"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_a_link_is_not_written_through(project: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from mulligan import Workspace
 def workspace(project: Path) -> Iterator[Workspace]:
     with mulligan.open(project) as opened:
         yield opened
-        assert opened.verify().problems == ()
+        assert opened.maintenance.verify().problems == ()
 
 
 def restored(project: Path, workspace: Workspace, name: str) -> int:
@@ -102,8 +102,8 @@ def test_the_work_of_an_open_turn_counts_as_done_since(
     project: Path, workspace: Workspace, preview: bool
 ) -> None:
     number = restored(project, workspace, "a")
-    session = workspace.new_session(agent="robot").id
-    workspace.begin_turn(session, "go on")
+    session = workspace.sessions.create(agent="robot").id
+    workspace.sessions.begin_turn(session, "go on")
     assert workspace.undo(expect=number, preview=True).undoes == number
     (project / "work").write_text("the agent's\n")
     before = state(project, workspace)
@@ -116,17 +116,19 @@ def test_the_work_of_an_open_turn_counts_as_done_since(
 def test_goto_names_the_operation_that_takes_it_back(
     project: Path, workspace: Workspace, skip_files: bool
 ) -> None:
-    session = workspace.new_session(agent="robot").id
-    workspace.begin_turn(session, "one")
+    session = workspace.sessions.create(agent="robot").id
+    workspace.sessions.begin_turn(session, "one")
     (project / "a").write_text("1\n")
-    workspace.end_turn(session)
-    workspace.begin_turn(session, "two")
+    workspace.sessions.end_turn(session)
+    workspace.sessions.begin_turn(session, "two")
     (project / "a").write_text("2\n")
-    leaf = workspace.end_turn(session).entry
-    message = next(each for each in workspace.conversation(session) if each.content == "two")
-    assert workspace.goto(message.id, session=session, preview=True).operation is None
-    done = workspace.goto(message.id, session=session, skip_files=skip_files)
+    leaf = workspace.sessions.end_turn(session).entry
+    message = next(
+        each for each in workspace.sessions.conversation(session) if each.content == "two"
+    )
+    assert workspace.sessions.goto(message.id, session=session, preview=True).operation is None
+    done = workspace.sessions.goto(message.id, session=session, skip_files=skip_files)
     assert done.operation is not None
     workspace.undo(expect=done.operation)
-    assert workspace.session(session).leaf == leaf and (project / "a").read_text() == "2\n"
-    assert workspace.goto(leaf or "", session=session).operation is None
+    assert workspace.sessions.get(session).leaf == leaf and (project / "a").read_text() == "2\n"
+    assert workspace.sessions.goto(leaf or "", session=session).operation is None

@@ -57,25 +57,25 @@ def call(name: str, id: str, **data: Any) -> NewEntry:
 
 def turn(workspace: Workspace, session: str, message: str, files: dict[str, str]) -> str | None:
     """A turn that writes these files; gives the entry of its end."""
-    workspace.begin_turn(session, message)
+    workspace.sessions.begin_turn(session, message)
     for name, content in files.items():
         path = Path(workspace.root) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    return workspace.end_turn(session).entry
+    return workspace.sessions.end_turn(session).entry
 
 
 def rich(workspace: Workspace) -> str:
     """A session with everything that one can hold."""
-    session = workspace.new_session(agent="claude-code", title="All of it", model="m1").id
-    workspace.change_session(
+    session = workspace.sessions.create(agent="claude-code", title="All of it", model="m1").id
+    workspace.sessions.change(
         session, memory="remember", auto_approve_commands=True,
         sensitive_file_patterns={".env": False},
     )  # fmt: skip
     first = turn(workspace, session, "Begin", {"a.txt": "1\n"})
     assert first is not None
-    workspace.label(first, " good ", session)
-    workspace.append(
+    workspace.sessions.label(first, " good ", session)
+    workspace.sessions.append(
         session,
         NewEntry("assistant_output", "Thinking…", {"kind": "reasoning"}, model="m2"),
         call("Bash", "c1", input={"command": "ls"}, output="a.txt\n", duration=12.5),
@@ -85,16 +85,16 @@ def rich(workspace: Workspace) -> str:
         NewEntry("ui_event", "", {"number": 0.1, "list": [None, True, {"deep": ["ü", "\u2028"]}]}),
     )
     turn(workspace, session, "One way ✓ with 漢字 and\r\nlines\t\u2028", {"a.txt": "2\n"})
-    workspace.goto(first, session=session, summarize=True)
+    workspace.sessions.goto(first, session=session, summarize=True)
     turn(workspace, session, "Another", {"b.txt": "3\n"})
-    workspace.compact(session, summary="So far")
+    workspace.sessions.compact(session, summary="So far")
     turn(workspace, session, "And on", {"c.txt": "4\n"})
-    workspace.goto(first, session=session, skip_files=True)
+    workspace.sessions.goto(first, session=session, skip_files=True)
     return session
 
 
 def exported(workspace: Workspace, session: str, format: str) -> str:
-    return "".join(workspace.export(session, format))
+    return "".join(workspace.sessions.export(session, format))
 
 
 def read_back(folder: Path, content: str) -> list[Any]:
@@ -105,14 +105,14 @@ def read_back(folder: Path, content: str) -> list[Any]:
 
 def kept(workspace: Workspace, records: list[Any], session: str) -> None:
     """Keeps what was read in a session, as an import does."""
-    workspace.append(session, *(each for each in records if isinstance(each, NewEntry)))
+    workspace.sessions.append(session, *(each for each in records if isinstance(each, NewEntry)))
     for each in records:
         if isinstance(each, Label):
-            workspace.label(each.entry, each.label, session)
+            workspace.sessions.label(each.entry, each.label, session)
         elif isinstance(each, Kept):
-            workspace.change_session(session, agent=each.agent, **each.values)
+            workspace.sessions.change(session, agent=each.agent, **each.values)
         elif isinstance(each, Leaf) and each.id is not None:
-            workspace.goto(each.id, session=session, skip_files=True)
+            workspace.sessions.goto(each.id, session=session, skip_files=True)
 
 
 def test_jsonl_can_be_read_back_without_loss(workspace: Workspace, tmp_path: Path) -> None:
@@ -123,7 +123,9 @@ def test_jsonl_can_be_read_back_without_loss(workspace: Workspace, tmp_path: Pat
     assert not [each for each in records if isinstance(each, Problem)]
     found = records[0]
     assert isinstance(found, Session) and found.title == "All of it" and found.model == "m1"
-    copy = workspace.new_session(title=found.title, model=found.model, directory=found.directory).id
+    copy = workspace.sessions.create(
+        title=found.title, model=found.model, directory=found.directory
+    ).id
     kept(workspace, records, copy)
     head, *lines = map(json.loads, content.splitlines())
     again, *copied = map(json.loads, exported(workspace, copy, "jsonl").splitlines())
@@ -149,7 +151,7 @@ def test_jsonl_can_be_imported_into_another_home_without_loss(
     assert done.problems == () and done.sessions == 1
     with mulligan.open(project, home=home) as other:
         head, *copied = map(json.loads, exported(other, session, "jsonl").splitlines())
-        assert other.verify().clean
+        assert other.maintenance.verify().clean
     original, *lines = map(json.loads, file.read_text().splitlines())
     # The checkpoints are in the home that they were taken in.
     assert copied == [line | {"checkpoint": None} for line in lines]
@@ -198,11 +200,11 @@ def test_a_file_that_is_no_export_of_ours_is_refused_whole(tmp_path: Path, head:
 
 
 def hostile(workspace: Workspace) -> str:
-    session = workspace.new_session(agent=HOSTILE, title=HOSTILE, model=HOSTILE).id
+    session = workspace.sessions.create(agent=HOSTILE, title=HOSTILE, model=HOSTILE).id
     entry = turn(workspace, session, HOSTILE, {"<img src=x>": HOSTILE.replace("\0", "") + "\n"})
     assert entry is not None
-    workspace.label(entry, HOSTILE, session)
-    workspace.append(
+    workspace.sessions.label(entry, HOSTILE, session)
+    workspace.sessions.append(
         session,
         NewEntry("assistant_output", f"{HOSTILE}\n```html\n{HOSTILE}\n"),
         NewEntry("assistant_output", HOSTILE, {"kind": "reasoning"}),
@@ -260,7 +262,7 @@ def test_html_is_one_page_that_hostile_content_cannot_break_out_of(workspace: Wo
 @pytest.mark.parametrize("format", ["markdown", "html"])
 def test_no_control_character_is_in_a_document(workspace: Workspace, format: str) -> None:
     controls = "".join(map(chr, [*range(9), *range(11, 32), *range(0x7F, 0xA0)]))
-    session = workspace.new_session(title=f"t{controls}", agent=f"a{controls}").id
+    session = workspace.sessions.create(title=f"t{controls}", agent=f"a{controls}").id
     turn(workspace, session, f"Say {controls} it", {f"f{controls[1:]}": controls})
     content = exported(workspace, session, format)
     assert "Say" in content and not set(content) & set(controls)
@@ -290,15 +292,15 @@ def test_markdown_keeps_hostile_content_inside_its_fences(workspace: Workspace) 
 
 
 def test_markdown_reads_as_the_conversation_that_it_was(workspace: Workspace) -> None:
-    session = workspace.new_session(agent="me", title="Sums").id
-    workspace.begin_turn(session, "Add *one*")
-    workspace.append(
+    session = workspace.sessions.create(agent="me", title="Sums").id
+    workspace.sessions.begin_turn(session, "Add *one*")
+    workspace.sessions.append(
         session,
         NewEntry("assistant_output", "Here:\n```python\nx = 1"),
         call("Bash", "c1", input={"command": "make `x`"}, output="ok\n" * 100, duration=61_000),
     )
     (Path(workspace.root) / "sum.py").write_text("x = 1\n")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     content = exported(workspace, session, "markdown")
     order = [
         "# Sums\n", "## You\n", "> Add *one*\n", "### Assistant\n", "```python\nx = 1\n```\n",
@@ -312,35 +314,35 @@ def test_markdown_reads_as_the_conversation_that_it_was(workspace: Workspace) ->
 def test_an_edit_that_was_shown_is_not_shown_again_at_the_end_of_its_turn(
     workspace: Workspace,
 ) -> None:
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "Two files, one by a command")
-    edit = workspace.start_edit(session, ["by_tool"])
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "Two files, one by a command")
+    edit = workspace.sessions.start_edit(session, ["by_tool"])
     (Path(workspace.root) / "by_tool").write_text("tool\n")
-    workspace.finalize_edit(edit)
+    workspace.sessions.finalize_edit(edit)
     (Path(workspace.root) / "by_command").write_text("command\n")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     content = exported(workspace, session, "markdown")
     assert content.count("\n+tool\n") == 1 and content.count("\n+command\n") == 1
 
 
 def test_a_session_whose_checkpoints_were_forgotten_can_still_be_read(workspace: Workspace) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     turn(workspace, session, "Once", {"a": "1\n"})
-    workspace.approve(session)
+    workspace.review.approve(session)
     for number in range(3):
         (Path(workspace.root) / "a").write_text(f"{number + 2}\n")
         workspace.checkpoint()
-    workspace.forget(keep_last=1)
-    workspace.gc()
+    workspace.maintenance.forget(keep_last=1)
+    workspace.maintenance.gc()
     assert "created `a`" in exported(workspace, session, "markdown")
 
 
 def test_other_formats_and_sessions_that_are_not_there_are_refused(workspace: Workspace) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     with pytest.raises(UsageError):
-        workspace.export(session, "pdf")
+        workspace.sessions.export(session, "pdf")
     with pytest.raises(NotFound):
-        workspace.export("nope", "jsonl")
+        workspace.sessions.export("nope", "jsonl")
 
 
 def git(repository: Path, *arguments: str, check: bool = True) -> bytes:
@@ -400,13 +402,13 @@ def odd_states(root: Path) -> Iterator[str]:
 def test_git_holds_exactly_what_the_checkpoints_hold(
     workspace: Workspace, project: Path, tmp_path: Path
 ) -> None:
-    session = workspace.new_session(agent="me").id
+    session = workspace.sessions.create(agent="me").id
     states = odd_states(project)
     for message in ("one", "two\x1b", "three", "four"):
-        workspace.begin_turn(session, message)
+        workspace.sessions.begin_turn(session, message)
         next(states)
-        workspace.end_turn(session)
-    done = workspace.export_git(session, str(tmp_path / "new"), "work")
+        workspace.sessions.end_turn(session)
+    done = workspace.sessions.export_git(session, str(tmp_path / "new"), "work")
     assert done.created and done.empty_folders == ("hollow",) and done.refused == ()
     log = git(tmp_path / "new", "log", "--reverse", "--format=%H %an %at %ct %s").decode()
     checkpoints = [each for each in workspace.log()[::-1] if each.session == session]
@@ -439,9 +441,9 @@ def test_git_export_leaves_work_tree_index_and_current_branch_alone(
         git(repository, "status", "--porcelain"), git(repository, "rev-parse", "HEAD"),
         git(repository, "symbolic-ref", "HEAD"), (repository / ".git/index").read_bytes(),
     ]  # fmt: skip
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     turn(workspace, session, "One", {"a": "1\n"})
-    done = workspace.export_git(session, str(repository))
+    done = workspace.sessions.export_git(session, str(repository))
     assert not done.created
     assert git(repository, "show", f"{done.branch}:a") == b"1\n"
     assert before == [
@@ -451,35 +453,35 @@ def test_git_export_leaves_work_tree_index_and_current_branch_alone(
     assert not list(repository.rglob("ran"))
     git(repository, "checkout", "--quiet", "-f", "-b", "mine/main")
     with pytest.raises(UsageError, match="checked out"):
-        workspace.export_git(session, str(repository), "mine")
+        workspace.sessions.export_git(session, str(repository), "mine")
 
 
 def test_a_session_that_went_on_is_added_to_its_branch_and_nothing_else_is_overwritten(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     turn(workspace, session, "One", {"a": "1\n"})
-    first = workspace.export_git(session, str(tmp_path / "r"), "work")
-    assert workspace.export_git(session, str(tmp_path / "r"), "work").head == first.head
+    first = workspace.sessions.export_git(session, str(tmp_path / "r"), "work")
+    assert workspace.sessions.export_git(session, str(tmp_path / "r"), "work").head == first.head
     turn(workspace, session, "Two", {"a": "2\n"})
-    second = workspace.export_git(session, str(tmp_path / "r"), "work")
+    second = workspace.sessions.export_git(session, str(tmp_path / "r"), "work")
     assert second.head != first.head and second.commits == first.commits + 2
     assert first.head.encode() in git(tmp_path / "r", "log", "--format=%H", second.branch)
-    other = workspace.new_session().id
+    other = workspace.sessions.create().id
     turn(workspace, other, "Other", {"b": "1\n"})
     with pytest.raises(UsageError, match="another --prefix"):
-        workspace.export_git(other, str(tmp_path / "r"), "work")
+        workspace.sessions.export_git(other, str(tmp_path / "r"), "work")
     assert git(tmp_path / "r", "rev-parse", second.branch).decode().strip() == second.head
 
 
 def test_a_fork_has_the_commits_that_it_shares_with_its_origin(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     turn(workspace, session, "One", {"a": "1\n"})
-    copy = workspace.fork(session).id
+    copy = workspace.sessions.fork(session).id
     turn(workspace, copy, "Two", {"a": "2\n"})
-    done = workspace.export_git(copy, str(tmp_path / "r"))
+    done = workspace.sessions.export_git(copy, str(tmp_path / "r"))
     versions = git(tmp_path / "r", "log", "--reverse", "--format=%s", done.branch).decode()
     assert "One" in versions and "Two" in versions
 
@@ -488,39 +490,39 @@ def test_a_fork_has_the_commits_that_it_shares_with_its_origin(
 def test_a_name_that_cannot_be_a_branch_is_refused(
     workspace: Workspace, tmp_path: Path, branch: str
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     if branch:
         with pytest.raises(UsageError):
-            workspace.export_git(session, str(tmp_path / "r"), branch)
+            workspace.sessions.export_git(session, str(tmp_path / "r"), branch)
         assert not (tmp_path / "r").exists()
     else:
-        assert workspace.export_git(session, str(tmp_path / "r"), branch).branch
+        assert workspace.sessions.export_git(session, str(tmp_path / "r"), branch).branch
 
 
 def test_a_folder_with_other_things_in_it_is_not_made_a_repository(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/file").write_text("mine")
     git(tmp_path, "init", "--quiet")
     for place in ("docs", "docs/file"):
         # A repository further up is not the one that was named.
         with pytest.raises(UsageError, match="neither a git repository nor empty"):
-            workspace.export_git(session, str(tmp_path / place))
+            workspace.sessions.export_git(session, str(tmp_path / place))
     assert os.listdir(tmp_path / "docs") == ["file"]
 
 
 def test_git_is_told_nothing_if_an_object_cannot_be_read(
     workspace: Workspace, project: Path, tmp_path: Path, mulligan_home: Path
 ) -> None:
-    session = workspace.new_session().id
+    session = workspace.sessions.create().id
     content = os.urandom(3000).hex()
     turn(workspace, session, "One", {"a": content})
     for pack in mulligan_home.rglob("*.pack"):
         pack.write_bytes(pack.read_bytes()[:40] + b"\0" * (pack.stat().st_size - 40))
     with mulligan.open(project) as fresh, pytest.raises(MulliganError):
-        fresh.export_git(session, str(tmp_path / "r"), "work")
+        fresh.sessions.export_git(session, str(tmp_path / "r"), "work")
     assert git(tmp_path / "r", "for-each-ref") == b""
 
 

@@ -113,10 +113,10 @@ def pending_work(project: Path, workspace: Workspace) -> str:
     (project / "f").write_text("a\nb\nc\nd\ne\nf\ng\nh\n")
     git(project, "add", "-A")
     git(project, "commit", "-qm", "first")
-    session = workspace.new_session(agent="one").id
-    workspace.begin_turn(session, "go")
+    session = workspace.sessions.create(agent="one").id
+    workspace.sessions.begin_turn(session, "go")
     (project / "f").write_text("A\nb\nc\nd\ne\nf\ng\nH\n")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     return session
 
 
@@ -134,11 +134,11 @@ def test_a_commit_in_a_hostile_repository_runs_nothing(
         (project / ".gitattributes").write_text("* filter=trap diff=trap merge=trap\n")
         poison(project / ".git", trap)
 
-        left = [hunk.new_lines for hunk in workspace.pending(session=session).hunks]
+        left = [hunk.new_lines for hunk in workspace.review.pending(session=session).hunks]
 
         assert ran(trap) == ""
         assert left == ([("H\n",)] if lost != "HEAD:f" else [("A\n",), ("H\n",)])
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 def test_a_bare_repository_among_the_files_is_not_taken_for_the_repository(
@@ -154,24 +154,24 @@ def test_a_bare_repository_among_the_files_is_not_taken_for_the_repository(
     git(project, "add", "-A", "-f")
     git(project, "commit", "-qm", "first")
     with mulligan.open(inner) as workspace:
-        session = workspace.new_session(agent="one").id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        workspace.sessions.begin_turn(session, "go")
         (inner / "f").write_text("two\n")
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         assert workspace.root == str(project)
 
     home = os.environ["MULLIGAN_HOME"] + "-2"
     (inner / ".mulligan.toml").touch()
     with mulligan.open(inner, home=home) as workspace:
         assert workspace.root == str(inner)
-        session = workspace.new_session(agent="one").id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        workspace.sessions.begin_turn(session, "go")
         (inner / "f").write_text("three\n")
-        workspace.end_turn(session)
-        assert workspace.pending(session=session).hunks
+        workspace.sessions.end_turn(session)
+        assert workspace.review.pending(session=session).hunks
         git(project, "add", "-A", "-f")
         git(project, "commit", "-qm", "second")
-        assert not workspace.pending(session=session).hunks, "the outer repository has it"
+        assert not workspace.review.pending(session=session).hunks, "the outer repository has it"
     assert ran(trap) == ""
 
 
@@ -181,14 +181,14 @@ def test_an_export_to_a_hostile_repository_runs_nothing(
     theirs = tmp_path / "theirs"
     git(tmp_path, "init", "-q", "--bare", str(theirs))
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="one").id
+        session = workspace.sessions.create(agent="one").id
         for content in ("one\n", "two\n"):
-            workspace.begin_turn(session, "go")
+            workspace.sessions.begin_turn(session, "go")
             (project / "f").write_text(content)
-            workspace.end_turn(session)
+            workspace.sessions.end_turn(session)
         poison(theirs, trap)
 
-        done = workspace.export_git(session, str(theirs), "work")
+        done = workspace.sessions.export_git(session, str(theirs), "work")
 
         assert ran(trap) == ""
         (theirs / "config").write_text("[core]\n\tbare = true\n")
@@ -198,7 +198,7 @@ def test_an_export_to_a_hostile_repository_runs_nothing(
         (theirs / "refs/heads/other").write_text("1" * 40 + "\n")
         poison(theirs, trap)
         with pytest.raises(MulliganError):
-            workspace.export_git(session, str(theirs), "other")
+            workspace.sessions.export_git(session, str(theirs), "other")
         assert ran(trap) == ""
 
 
@@ -250,7 +250,7 @@ def test_the_callers_variables_and_a_program_in_the_project_lead_git_nowhere(
         }.items():
             monkeypatch.setenv(name, value)
         monkeypatch.chdir(project)
-        assert not workspace.pending(session=session).hunks
+        assert not workspace.review.pending(session=session).hunks
     assert ran(trap) == ""
 
 
@@ -278,14 +278,14 @@ def test_what_git_is_told_about_files_still_counts(
         (project / "f").write_bytes(end.join("abcdefgh").encode() + end.encode())
         git(project, "add", "-A")
         git(project, "commit", "-qm", "first")
-        session = workspace.new_session(agent="one").id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        workspace.sessions.begin_turn(session, "go")
         (project / "f").write_bytes(end.join("Abcdefgh").encode() + end.encode())
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         git(project, "commit", "-qam", "second")
         (project / "f").write_bytes(end.join("AbcdefgH").encode() + end.encode())
         os.utime(project / "f")
-        assert not workspace.pending(session=session).hunks
+        assert not workspace.review.pending(session=session).hunks
 
 
 def test_a_linked_work_tree_and_a_folder_in_it_are_read(project: Path, tmp_path: Path) -> None:
@@ -299,13 +299,13 @@ def test_a_linked_work_tree_and_a_folder_in_it_are_read(project: Path, tmp_path:
     git(project, "worktree", "add", "-q", str(linked))
     (linked / "sub/.mulligan.toml").touch()
     with mulligan.open(linked / "sub") as workspace:
-        session = workspace.new_session(agent="one").id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        workspace.sessions.begin_turn(session, "go")
         (linked / "sub/f").write_text("two\n")
         (linked / "sub/g").write_text("new\n")
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         git(linked, "commit", "-qam", "second")
-        assert [hunk.path for hunk in workspace.pending(session=session).hunks] == ["g"]
+        assert [hunk.path for hunk in workspace.review.pending(session=session).hunks] == ["g"]
 
 
 def test_no_other_module_starts_git() -> None:

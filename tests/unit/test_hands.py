@@ -76,7 +76,7 @@ def everything(root: Path) -> dict[str, bytes]:
 def kept(root: Path) -> tuple[str, dict[str, bytes]]:
     with mulligan.open(root) as workspace:
         checkpoint = workspace.checkpoint()
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
         files = [each for each in workspace.entries(checkpoint.id) if each.kind == "file"]
         return checkpoint.tree, {
             each.path: workspace.read(checkpoint.id, each.path) for each in files
@@ -235,7 +235,7 @@ def test_what_many_files_hold_is_stored_once(project: Path) -> None:
         (project / f"copy {number}").write_bytes(bytes(range(256)) * 80)
     with mulligan.open(project) as workspace:
         checkpoint = workspace.checkpoint()
-        count, stored = workspace.store.index.count()
+        count, stored = workspace.project.store.index.count()
         packs = sum(each.stat().st_size for each in project.parent.rglob("*.pack"))
         assert packs - stored < (count + 1) * 100
         assert workspace.read(checkpoint.id, "copy 199") == bytes(range(256)) * 80

@@ -183,7 +183,7 @@ def test_a_project_is_known_after_it_was_moved(
         assert [each.id for each in workspace.log()] == [first.id]
         (tmp_path / "moved/f").write_text("two")
         workspace.restore(first.id)
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
     assert (tmp_path / "moved/f").read_text() == "one"
     assert [each.root for each in known_projects(str(mulligan_home))] == [
         os.fsencode(tmp_path / "moved")
@@ -254,14 +254,14 @@ def test_data_inside_of_the_project_is_not_part_of_it(project: Path) -> None:
         assert [each.path for each in workspace.entries(first.id)] == ["f"]
         (project / "f").write_text("two")
         assert workspace.restore(first.id).restored == ("f",)
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_data_is_for_the_users_eyes_only(project: Path, mulligan_home: Path) -> None:
     (project / "f").write_text("one")
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        directory = Path(workspace.project.directory)
+        directory = Path(workspace.project.location.directory)
     for path in (directory, directory / "objects"):
         assert path.stat().st_mode & 0o077 == 0, path
     for pack in (directory / "objects").glob("*.pack"):
@@ -274,7 +274,7 @@ def test_a_damaged_project_file_does_not_cost_the_history(
     (project / "f").write_text("one")
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        path = Path(workspace.project.path("project.json"))
+        path = Path(workspace.project.location.path("project.json"))
     path.write_text("{")
     with mulligan.open(project) as workspace:
         assert len(workspace.log()) == 1
@@ -348,5 +348,5 @@ def test_a_project_whose_directory_is_gone_can_be_made_again(
     project.mkdir()
     with mulligan.open(project) as workspace:
         workspace.restore("@")
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
     assert (project / "sub" / "a").read_text() == "a\n"

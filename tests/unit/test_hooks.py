@@ -43,7 +43,7 @@ OTHER = {"agent": "pi", "session": "s2"}
 def workspace(project: Path) -> Iterator[Workspace]:
     with mulligan.open(project) as opened:
         yield opened
-        assert opened.verify().problems == ()
+        assert opened.maintenance.verify().problems == ()
 
 
 def tell(workspace: Workspace, kind: str, **more: Any) -> HookReply:
@@ -64,7 +64,7 @@ def test_a_prompt_and_its_end_are_a_turn(project: Path, workspace: Workspace) ->
     assert "mulligan review" in (told.to_user or "")
     assert said(workspace) == ["user_input Do it.", "assistant_output Done.", "step_snapshot "]
     assert pending(workspace) == {"a": "2\n", "b": "new\n"}
-    session = workspace.session("s1")
+    session = workspace.sessions.get("s1")
     assert (session.agent, session.model, session.title) == ("claude-code", "opus", "Do it.")
     workspace.undo()
     assert (project / "a").read_text() == "1\n"
@@ -83,21 +83,22 @@ def test_an_event_that_is_told_twice_is_recorded_once(
     # Late, when the next turn is open already: it gets the same reply, and does not end that one.
     assert tell(workspace, "turn_ends", id="2") == first != HookReply()
     assert said(workspace) == ["user_input Do it.", "step_snapshot ", "user_input Go on."]
-    assert workspace.session("s1").status == "running"
+    assert workspace.sessions.get("s1").status == "running"
     tell(workspace, "prompt", text="Go on.", id="4")
     assert said(workspace)[-1:] == ["user_input Go on."] and len(said(workspace)) == 4
 
 
 def test_only_the_last_events_are_kept(workspace: Workspace) -> None:
     for number in range(recorded_events.MAX_EVENTS + 20):
-        with workspace.journal.writing_without_sync() as db:
+        with workspace.project.journal.writing_without_sync() as db:
             recorded_events.add(db, str(number), "{}")
     assert (
-        workspace.journal.row("SELECT count(*) FROM hook_events")[0] == recorded_events.MAX_EVENTS
+        workspace.project.journal.row("SELECT count(*) FROM hook_events")[0]
+        == recorded_events.MAX_EVENTS
     )
-    assert recorded_events.reply(workspace.journal, str(recorded_events.MAX_EVENTS)) == "{}"
-    assert recorded_events.reply(workspace.journal, "0") is None
-    assert workspace.journal.row("PRAGMA synchronous")[0] == 2
+    assert recorded_events.reply(workspace.project.journal, str(recorded_events.MAX_EVENTS)) == "{}"
+    assert recorded_events.reply(workspace.project.journal, "0") is None
+    assert workspace.project.journal.row("PRAGMA synchronous")[0] == 2
 
 
 def test_a_turn_that_changed_nothing_says_nothing(workspace: Workspace) -> None:
@@ -148,7 +149,7 @@ def test_a_turn_whose_end_never_came_is_ended_by_the_next_prompt(
     tell(workspace, "turn_ends")
 
     assert calls(workspace) == [("Bash", "error", None)]
-    steps = [each for each in workspace.conversation("s1") if each.type == "step_snapshot"]
+    steps = [each for each in workspace.sessions.conversation("s1") if each.type == "step_snapshot"]
     assert [each.data and each.data["diff"]["added"] for each in steps] == [["first"], ["second"]]
     assert steps[0].data and steps[0].data["interrupted"]
     workspace.undo()
@@ -188,7 +189,7 @@ def test_what_an_agent_left_running_is_not_the_users(project: Path, workspace: W
     tell(workspace, "session_ends")
     (project / "late").write_text("by the command\n")
 
-    assert workspace.session("s1").status == "stopped"
+    assert workspace.sessions.get("s1").status == "stopped"
     assert pending(workspace, "s1") == {"late": "by the command\n"}
     tell(workspace, "prompt", text="Something else.", **OTHER)
     (project / "new").write_text("by the other\n")
@@ -224,7 +225,7 @@ def test_an_agent_that_was_killed_does_not_get_the_next_ones_work(
     assert sorted(pending(workspace, "s1")) == ["after", "before"]
     assert sorted(pending(workspace, "s2")) == ["new"]
     assert calls(workspace) == [("Bash", "error", None)]
-    workspace.discard(session="s2")
+    workspace.review.discard(session="s2")
     assert sorted(each.name for each in project.iterdir()) == ["after", "before"]
 
 
@@ -291,7 +292,7 @@ def test_mount_points_of_a_sandbox_are_nobodys_work(project: Path, workspace: Wo
     tell(workspace, "turn_ends")
     tell(workspace, "turn_ends", **OTHER)
 
-    assert workspace.pending().hunks == ()
+    assert workspace.review.pending().hunks == ()
     assert [each.name for each in project.iterdir()] == ["a"]
 
 
@@ -302,7 +303,7 @@ def test_resume_goes_on_with_the_session(project: Path, workspace: Workspace) ->
         (project / text).write_text("x\n")
         tell(workspace, "turn_ends")
         tell(workspace, "session_ends")
-    assert [each.id for each in workspace.sessions().sessions] == ["s1"]
+    assert [each.id for each in workspace.sessions.list().sessions] == ["s1"]
     assert sorted(pending(workspace)) == ["First.", "Second."]
 
 
@@ -326,7 +327,7 @@ def test_rejections_are_told_if_that_was_asked_for(project: Path, workspace: Wor
         tell(workspace, "prompt", text="Write.")
         (project / "a").write_text("bad\n")
         tell(workspace, "turn_ends")
-        workspace.discard(session="s1")
+        workspace.review.discard(session="s1")
         told = tell(workspace, "prompt", text="Again.")
         tell(workspace, "turn_ends")
         assert ("undone" in (told.to_agent or "")) == wanted
@@ -344,9 +345,9 @@ def test_an_agent_is_told_which_of_its_lines_were_undone(
     (project / "a").write_text("".join(["bad\n", *lines[1:-1], "good\n"]))
     (project / "picture").write_bytes(b"\0\1")
     tell(workspace, "turn_ends")
-    first, _last = next(each for each in workspace.pending().files if each.path == "a").hunks
-    workspace.discard(first.id)
-    workspace.discard(paths=["picture"])
+    first, _last = next(each for each in workspace.review.pending().files if each.path == "a").hunks
+    workspace.review.discard(first.id)
+    workspace.review.discard(paths=["picture"])
 
     told = tell(workspace, "prompt", text="Again.").to_agent or ""
     assert "in: a, picture." in told
@@ -471,7 +472,7 @@ def test_the_log_doubles_nothing_that_the_hooks_saw(
             "assistant_output Done 0.",
         ]  # fmt: skip
     # Everything is on the one path that the conversation takes: the tree has no forks.
-    assert len(workspace.branches("s1")) == 1
+    assert len(workspace.sessions.branches("s1")) == 1
 
 
 def test_what_was_said_before_the_hooks_were_there_comes_first(
@@ -523,7 +524,7 @@ def test_a_prompt_that_came_before_a_compaction_is_not_compacted(
     log.add("assistant", [{"type": "text", "text": "Well."}])
     for _ in range(2):
         tell(workspace, "call_begins", tool="Bash", log=str(log.path), input={})
-        shown = workspace.transcript("s1", include_compacted=False).entries
+        shown = workspace.sessions.transcript("s1", include_compacted=False).entries
         assert [each.content for each in shown[:3]] == ["Second.", "They said yes.", "Well."]
 
 
@@ -556,12 +557,12 @@ def test_a_fork_begins_with_what_was_said_before(
     before = ["user_input Once.", "tool_call ", "assistant_output Yes."]
     assert said(workspace) == before
     assert said(workspace, "s3") == [*before, "user_input Once.", "assistant_output Again."]
-    times = [each.created_at for each in workspace.transcript("s3").entries]
+    times = [each.created_at for each in workspace.sessions.transcript("s3").entries]
     assert times == sorted(set(times))
-    session = workspace.session("s3")
-    assert (session.forked_from, session.title) == ("s1", workspace.session("s1").title)
-    assert workspace.session("s1").status == "stopped"
-    assert len(workspace.branches("s3")) == 1
+    session = workspace.sessions.get("s3")
+    assert (session.forked_from, session.title) == ("s1", workspace.sessions.get("s1").title)
+    assert workspace.sessions.get("s1").status == "stopped"
+    assert len(workspace.sessions.branches("s3")) == 1
 
 
 def test_a_fork_whose_log_is_half_written_at_its_prompt_has_the_whole_conversation(
@@ -600,16 +601,16 @@ def test_lines_that_an_agent_writes_late_stay_in_the_turn_that_the_user_went_bac
         if prompt == "First.":
             log.result(f"call {prompt}", "files")
         tell(workspace, "turn_ends", log=str(log.path))
-    second = workspace.transcript("s1").entries[-2]
+    second = workspace.sessions.transcript("s1").entries[-2]
     assert second.content == "Second."
-    workspace.goto(second.id)
-    stood = workspace.session("s1").leaf
+    workspace.sessions.goto(second.id)
+    stood = workspace.sessions.get("s1").leaf
     log.result("call Second.", "files")
     log.add("assistant", [{"type": "text", "text": "Done."}])
     tell(workspace, "session_starts", log=str(log.path))
 
-    assert workspace.session("s1").leaf == stood
-    shown = {each.id: each for each in workspace.transcript("s1").entries}
+    assert workspace.sessions.get("s1").leaf == stood
+    shown = {each.id: each for each in workspace.sessions.transcript("s1").entries}
     (done,) = [each for each in shown.values() if each.content == "Done."]
     before = []
     while done.parent is not None:
@@ -793,7 +794,7 @@ def test_the_program_records_a_prompt_and_answers(agent: str, project: Path) -> 
     done = hook(agent, payload, project)
     assert json.loads(done.stdout or b"{}") in ({}, HookReply().as_json())
     with mulligan.open(project) as workspace:
-        (session,) = workspace.sessions().sessions
+        (session,) = workspace.sessions.list().sessions
         assert (session.agent, session.status) == (agent, "running")
 
 
@@ -852,7 +853,7 @@ def test_the_journal_is_whole_whoever_leaves_its_log_behind(
     (log,) = mulligan_home.glob("projects/*/journal.sqlite-wal")
     with mulligan.open(project) as workspace:
         assert said(workspace) == [f"user_input Go {number}." for number in range(3)]
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
     assert not log.exists()
 
 
@@ -991,10 +992,10 @@ def test_a_prompt_that_a_held_lock_keeps_unprotected_is_refused_or_its_user_told
         workspace.checkpoint()
         if strict == "by setting":
             workspace.change_settings({"agents": {"strict": True}})
-        with workspace.locked():
+        with workspace.project.locked():
             options = ["--strict"] if strict == "by option" else []
             done = impatient_hook(agent, project, *options, **GIVEN_UP[waits_for])
-        assert not workspace.sessions().sessions
+        assert not workspace.sessions.list().sessions
 
     said = told_of_prompt(done, agent, refused=strict != "no")
     holder = f"Process {os.getpid()} is at work" if waits_for == "the lock" else "longer than 0.5 s"
@@ -1042,20 +1043,20 @@ def test_a_prompt_in_a_home_directory_is_refused_where_the_user_is_strict(
 
 def test_a_hook_waits_for_its_turn_in_a_busy_project(project: Path) -> None:
     payload = json.dumps(PROMPTS["pi"] | {"directory": str(project)}).encode()
-    with mulligan.open(project) as workspace, workspace.locked():
+    with mulligan.open(project) as workspace, workspace.project.locked():
         process = subprocess.Popen(
             [sys.executable, "-m", "mulligan", "hook", "pi"], cwd=project, stdin=subprocess.PIPE
         )
         assert process.stdin is not None
         process.stdin.write(payload)
         process.stdin.close()
-        lock = os.path.realpath(workspace.project.path("lock"))
+        lock = os.path.realpath(workspace.project.location.path("lock"))
         while not has_open(process.pid, lock):
             assert process.poll() is None
             time.sleep(0.01)
     assert process.wait(60) == 0
     with mulligan.open(project) as workspace:
-        assert len(workspace.sessions().sessions) == 1
+        assert len(workspace.sessions.list().sessions) == 1
 
 
 def has_open(process: int, path: str) -> bool:
@@ -1097,8 +1098,8 @@ def test_many_events_at_once_are_all_recorded_once(project: Path, log: Log) -> N
     assert [process.wait(60) for process in processes] == [0] * 5
 
     with mulligan.open(project) as workspace:
-        assert not os.path.exists(os.path.join(workspace.home, "hooks.log"))
-        (session,) = workspace.sessions().sessions
+        assert not os.path.exists(os.path.join(workspace.project.home, "hooks.log"))
+        (session,) = workspace.sessions.list().sessions
         assert len(calls(workspace)) == 3
         assert session.status == "running"
 
@@ -1107,16 +1108,19 @@ def said(workspace: Workspace, session: str = "s1") -> list[str]:
     """The conversation as it stands, without results."""
     return [
         f"{each.type} {each.content}"
-        for each in workspace.conversation(session)
+        for each in workspace.sessions.conversation(session)
         if each.type != "tool_result"
     ]
 
 
 def calls(workspace: Workspace) -> list[tuple[str, str, float | None]]:
-    found = workspace.transcript("s1", types=("tool_call",)).entries
+    found = workspace.sessions.transcript("s1", types=("tool_call",)).entries
     data = [each.data or {} for each in found]
     return [(each["name"], each["status"], each.get("duration")) for each in data]
 
 
 def pending(workspace: Workspace, session: str | None = None) -> dict[str, str]:
-    return {hunk.path: "".join(hunk.new_lines) for hunk in workspace.pending(session=session).hunks}
+    return {
+        hunk.path: "".join(hunk.new_lines)
+        for hunk in workspace.review.pending(session=session).hunks
+    }

@@ -61,7 +61,7 @@ def picture(folder: Path) -> dict[str, object]:
 
 
 def objects_of(workspace: Workspace) -> Path:
-    return Path(workspace.project.directory) / "objects"
+    return Path(workspace.project.location.directory) / "objects"
 
 
 def damage(workspace: Workspace, content: bytes) -> None:
@@ -131,7 +131,7 @@ def test_a_folder_swapped_for_a_link_before_a_restore_leads_nowhere(
         workspace.undo()
         assert picture(outside) == expected
         assert os.readlink(project / "d") == str(outside)
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 @pytest.mark.parametrize("name", ["content_matches", "exchange", "move_if_free"])
@@ -175,7 +175,7 @@ def test_a_folder_swapped_for_a_link_in_the_middle_of_a_restore_leads_nowhere(
         except NothingToUndo:
             assert not result.restored
         assert picture(outside) == expected
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_links_named_like_files_are_replaced_not_followed(project: Path, outside: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_path_that_makes_no_sense_is_refused_in_words(project: Path, path: str
         (project / "f").write_text("two")
         for verb in (
             lambda: workspace.restore(first.id, [path]),
-            lambda: workspace.plan_restore(first.id, [path]),
+            lambda: workspace.restore(first.id, [path], preview=True),
             lambda: workspace.read(first.id, path),
         ):
             with pytest.raises((UsageError, NotFound)):
@@ -245,32 +245,32 @@ def test_half_a_character_is_refused_in_words_or_replaced(
     (project / "f").write_text("one")
     with mulligan.open(project) as workspace:
         first = workspace.checkpoint().id
-        session = workspace.new_session(process=0).id
+        session = workspace.sessions.create(process=0).id
         for verb in (
             lambda: workspace.restore(first, [half]),
             lambda: workspace.read(first, half),
             lambda: workspace.read_disk(half),
             lambda: workspace.diff(first, paths=[half]),
             lambda: workspace.checkpoint(include=[half]),
-            lambda: workspace.start_edit(session, [half]),
+            lambda: workspace.sessions.start_edit(session, [half]),
             lambda: workspace.log(before=half),
             lambda: workspace.find(half),
-            lambda: workspace.session(half),
-            lambda: workspace.entry(half),
-            lambda: workspace.sessions(cursor=half),
-            lambda: workspace.export_git(session, half),
-            lambda: workspace.append(session, NewEntry("user_input", "x", model=half)),
-            lambda: workspace.append(session, NewEntry("user_input", "x", plan_item=half)),
-            lambda: workspace.end_turn(session, status=half),
+            lambda: workspace.sessions.get(half),
+            lambda: workspace.sessions.entry(half),
+            lambda: workspace.sessions.list(cursor=half),
+            lambda: workspace.sessions.export_git(session, half),
+            lambda: workspace.sessions.append(session, NewEntry("user_input", "x", model=half)),
+            lambda: workspace.sessions.append(session, NewEntry("user_input", "x", plan_item=half)),
+            lambda: workspace.sessions.end_turn(session, status=half),
             lambda: mulligan.open(half),
             lambda: mulligan.open(project, home=half),
         ):
             with pytest.raises((UsageError, NotFound)):
                 verb()
         assert workspace.checkpoint(half).message == half.replace(half.strip("abc./"), "?")
-        workspace.append(session, NewEntry("user_input", half, {half: [half]}))
+        workspace.sessions.append(session, NewEntry("user_input", half, {half: [half]}))
         workspace.search(half)
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "node_modules/a\0b", "a\0b", ""])
@@ -300,7 +300,7 @@ def test_the_command_line_refuses_paths_that_make_no_sense(
 
 def planted(workspace: Workspace, entries: list[tuple[bytes, Any]]) -> bytes:
     """Stores a tree of these names as it is, however impossible; gives its identity."""
-    with Writer(workspace.store) as writer:
+    with Writer(workspace.project.store) as writer:
 
         def plant(named: list[tuple[bytes, Any]]) -> bytes:
             lines = []
@@ -344,7 +344,7 @@ def test_a_hostile_tree_is_never_written(project: Path, kind: str, column: str) 
     with mulligan.open(root) as workspace:
         first = workspace.checkpoint()
         top = planted(workspace, HOSTILE[kind])
-        with workspace.journal.writing() as db:
+        with workspace.project.journal.writing() as db:
             db.execute(f"UPDATE checkpoints SET {column} = ? WHERE id = ?", (top, first.id))
     expected = picture(project)
     for paths in ((), ("sub",), (".git",)):
@@ -402,7 +402,7 @@ def test_a_flipped_bit_is_found_named_and_mended_from_the_disk(
         first = workspace.checkpoint()
         damage(workspace, bad)
     with mulligan.open(project) as workspace:
-        found = workspace.verify()
+        found = workspace.maintenance.verify()
         assert not found.clean
         [entry] = [each for each in workspace.entries(first.id) if each.path == "sub/bad"]
         assert any(entry.id in problem for problem in found.problems)
@@ -410,10 +410,10 @@ def test_a_flipped_bit_is_found_named_and_mended_from_the_disk(
         with pytest.raises(Corrupt):
             workspace.read(first.id, "sub/bad")
         assert workspace.read(first.id, "good") == good
-        assert workspace.verify(repair=True).repaired
+        assert workspace.maintenance.verify(repair=True).repaired
         workspace.checkpoint()
         assert workspace.read(first.id, "sub/bad") == bad
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
     run = command(project, "verify")
     assert run.returncode == 0
 
@@ -489,14 +489,14 @@ def test_a_pack_cut_short_is_found_and_mended_from_the_disk(
     os.truncate(pack, int(pack.stat().st_size * share))
     expected = picture(project)
     with mulligan.open(project) as workspace:
-        assert not workspace.verify().clean
-        workspace.verify(repair=True)
+        assert not workspace.maintenance.verify().clean
+        workspace.maintenance.verify(repair=True)
         workspace.checkpoint()
         for name, content in contents.items():
             assert workspace.read("@", name) == content
             assert workspace.read(first.id, name) == content
-        workspace.gc()
-        assert workspace.verify().problems == ()
+        workspace.maintenance.gc()
+        assert workspace.maintenance.verify().problems == ()
     assert picture(project) == expected
 
 
@@ -510,13 +510,13 @@ def test_a_missing_pack_is_found_and_mended_from_the_disk(
         [pack] = objects_of(workspace).glob("*.pack")
     pack.unlink()
     with mulligan.open(project) as workspace:
-        assert any(pack.name in problem for problem in workspace.verify().problems)
+        assert any(pack.name in problem for problem in workspace.maintenance.verify().problems)
         with pytest.raises(Corrupt):
             workspace.read(first.id, "f")
-        workspace.verify(repair=True)
+        workspace.maintenance.verify(repair=True)
         workspace.checkpoint()
         assert workspace.read(first.id, "f") == content
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 @pytest.mark.parametrize("verb", ["checkpoint", "restore @", "status", "log", "gc", "verify"])
@@ -556,7 +556,7 @@ def test_an_index_of_the_store_with_garbage_inside_is_said_in_words_and_mended(
             assert workspace.read(first.id, name) == content
         workspace.restore(first.id)
         assert {path.name: path.read_bytes() for path in project.iterdir()} == contents
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
         mine = [
             workspace.read(each.id, "f0") == b"mine"
             for each in workspace.log()
@@ -573,7 +573,7 @@ def test_a_journal_that_is_no_database_is_refused_and_left_as_it_is(
     with mulligan.open(project) as workspace:
         for _ in range(3):
             workspace.checkpoint()
-        path = Path(workspace.project.path("journal.sqlite"))
+        path = Path(workspace.project.location.path("journal.sqlite"))
     good = path.read_bytes()
     content = {
         "garbage": b"no database" * 999,
@@ -589,14 +589,14 @@ def test_a_journal_that_is_no_database_is_refused_and_left_as_it_is(
     path.write_bytes(good)
     with mulligan.open(project) as workspace:
         assert len(workspace.log()) == 3
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 @pytest.mark.parametrize("mode", ["wal", "delete"])
 def test_a_journal_of_a_newer_format_is_refused_untouched(project: Path, mode: str) -> None:
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        path = Path(workspace.project.path("journal.sqlite"))
+        path = Path(workspace.project.location.path("journal.sqlite"))
     db = apsw.Connection(str(path))
     db.execute(f"PRAGMA journal_mode = {mode}")
     db.execute("PRAGMA user_version = 99")
@@ -666,7 +666,7 @@ def test_a_store_without_space_changes_nothing_and_goes_on_later(
         (project / "large").unlink()
         workspace.restore(first.id)
         assert (project / "f").read_text() == "one"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 @pytest.mark.parametrize("leaving", [0, 4096, 40_000, 70_000, 110_000, 150_000])
@@ -697,13 +697,13 @@ def test_a_home_that_is_full_to_the_brim_is_said_in_words(
         with pytest.raises(OutOfSpace), mulligan.open(project, home=str(home)) as workspace:
             write(workspace)
         assert picture(project) == expected
-    attempt(lambda workspace: workspace.gc())
+    attempt(lambda workspace: workspace.maintenance.gc())
     filling.unlink()
     with mulligan.open(project, home=str(home)) as workspace:
         assert workspace.checkpoint().files == 1
         workspace.restore(first.id)
         assert (project / "f").read_text() == "one"
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 def test_a_project_without_space_changes_nothing_and_goes_on_later(
@@ -733,7 +733,7 @@ def test_a_project_without_space_changes_nothing_and_goes_on_later(
         assert {path.name: path.read_bytes() for path in project.iterdir()} == contents
         workspace.undo()
         assert (project / "f0").read_text() == "small now"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_a_disk_without_inodes_changes_nothing(small_disk: Callable[[str], Path]) -> None:
@@ -789,7 +789,7 @@ def test_files_on_another_file_system_inside_the_project_are_restored(
             workspace.undo()
             assert (project / "mounted/new").read_text() == "two"
             assert not list(project.rglob(".mulligan-tmp-*"))
-            assert workspace.verify().clean
+            assert workspace.maintenance.verify().clean
     finally:
         subprocess.run(["umount", "-l", project / "mounted"], check=True)
 
@@ -824,7 +824,12 @@ def as_nobody(tmp_path: Path, action: Callable[[Path], None]) -> None:
             for number in range(6):
                 (trial / f"g{number}").write_text("x")
             (trial / "f").write_text("z")
-            workspace.status(), workspace.diff(id), workspace.restore(id), workspace.verify()
+            (
+                workspace.status(),
+                workspace.diff(id),
+                workspace.restore(id),
+                workspace.maintenance.verify(),
+            )
             workspace.undo()
         for folder in (trial, home / "warm"):
             subprocess.run(["rm", "-rf", str(folder)], check=True)
@@ -878,7 +883,7 @@ def test_unreadable_files_are_named_and_left_alone(tmp_path: Path) -> None:
             assert (project / "open").read_text() == "one"
             assert (project / "closed").read_text() == "two"
             assert (project / "folder/inside").read_text() == "one"
-            assert workspace.verify().clean
+            assert workspace.maintenance.verify().clean
 
     as_nobody(tmp_path, action)
 
@@ -904,7 +909,7 @@ def test_what_lies_in_a_folder_that_is_closed_to_writing_is_skipped_with_its_rea
             assert (project / "f").read_text() == "one"
             assert (project / "closed/f").read_text() == "two"
             assert (project / "closed/new").read_text() == "two"
-            assert workspace.verify().clean
+            assert workspace.maintenance.verify().clean
 
     as_nobody(tmp_path, action)
 
@@ -925,7 +930,7 @@ def test_folders_that_are_closed_to_writing_come_back_with_what_is_in_them(tmp_p
             subprocess.run(["/bin/rm", "-rf", str(project / "a")], check=True)
             assert workspace.restore(first.id).skipped == ()
             assert picture(project) == expected
-            assert workspace.verify().clean
+            assert workspace.maintenance.verify().clean
 
     as_nobody(tmp_path, action)
 
@@ -948,7 +953,7 @@ def test_a_project_whose_top_is_closed_to_writing_is_restored_below(tmp_path: Pa
             assert not (project / "d/new").exists()
             assert (project / "f").read_text() == "two"
             assert not list(project.rglob(".mulligan-tmp-*"))
-            assert workspace.verify().clean
+            assert workspace.maintenance.verify().clean
         project.chmod(0o755)
 
     as_nobody(tmp_path, action)
@@ -960,7 +965,7 @@ def test_a_home_that_is_closed_to_writing_is_said_in_words(tmp_path: Path) -> No
         (project / "f").write_text("one")
         with mulligan.open(project) as workspace:
             workspace.checkpoint()
-            directory = Path(workspace.project.directory)
+            directory = Path(workspace.project.location.directory)
         for path in (directory / "objects", directory):
             for each in path.iterdir():
                 if each.is_file():
@@ -999,7 +1004,7 @@ def test_immutable_files_are_skipped_and_the_rest_restored(project: Path) -> Non
         assert (project / "fixed").read_text() == "two"
         assert (project / "new").read_text() == "two"
         assert not list(project.glob(".mulligan-tmp-*"))
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def deep(project: Path, names: list[bytes], action: Callable[[int], None]) -> None:
@@ -1059,7 +1064,7 @@ def test_a_path_longer_than_the_system_allows_is_kept_and_restored(
 
         deep(project, names, read)
         assert found == [b"one"]
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_what_lies_too_deep_is_named_and_never_touched(project: Path) -> None:
@@ -1075,7 +1080,7 @@ def test_what_lies_too_deep_is_named_and_never_touched(project: Path) -> None:
         workspace.restore(first.id)
         assert (project / "f").read_text() == "one"
         assert project.joinpath(*["d"] * 300, "f").read_text() == "two"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_five_thousand_files_in_one_folder(project: Path) -> None:
@@ -1092,7 +1097,7 @@ def test_five_thousand_files_in_one_folder(project: Path) -> None:
         assert (len(result.restored), result.skipped) == (100, ())
         for number in range(5000):
             assert (project / f"f{number}").read_text() == f"{number}"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 @pytest.mark.parametrize(
@@ -1145,7 +1150,7 @@ def test_a_file_replaced_by_something_special_is_left_alone(
         status = (project / "x").lstat()
         expected = {"fifo": stat.S_ISFIFO, "socket": stat.S_ISSOCK, "folder": stat.S_ISDIR}
         assert expected[kind](status.st_mode)
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
     for each in held:
         each.close()
 
@@ -1175,7 +1180,7 @@ def test_sparse_files_come_back_with_the_same_bytes(project: Path) -> None:
         path.write_text("small")
         workspace.restore(first.id)
         assert path.read_bytes() == content
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_special_modes_come_back(project: Path) -> None:
@@ -1202,7 +1207,7 @@ def test_special_modes_come_back(project: Path) -> None:
             (project / name).unlink()
         assert workspace.restore(first.id).skipped == ()
         assert picture(project) == expected
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 @needs_root
@@ -1244,4 +1249,4 @@ def test_files_that_are_out_of_scope_survive_every_restore(project: Path) -> Non
         assert (project / "new/.git/HEAD").read_text() == "git's own"
         assert (project / ".git/HEAD").read_text() == "git's own"
         assert stat.S_ISFIFO((project / "new/pipe").stat().st_mode)
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean

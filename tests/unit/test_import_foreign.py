@@ -119,11 +119,11 @@ def test_files_of_a_refused_folder_are_never_looked_at_for_a_log_s_sake(
     (project,) = known_projects(str(mulligan_home))
     assert is_imported(project) and os.fsdecode(project.root) == os.path.realpath(directory)
     with Workspace(project, str(mulligan_home)) as workspace:
-        assert workspace.session("wide").title
+        assert workspace.sessions.get("wide").title
         for verb in (
             workspace.checkpoint,
             lambda: workspace.read_disk("secret.txt"),
-            lambda: workspace.begin_turn("wide", "hello"),
+            lambda: workspace.sessions.begin_turn("wide", "hello"),
         ):
             with pytest.raises(RefusedRoot):
                 verb()
@@ -155,18 +155,18 @@ def test_files_of_an_imported_checkpoint_are_written_only_after_a_preview(
     take(mulligan_home, "yaai", paths=(str(project),))
     forced = ("--force",) if force else ()
     with mulligan.open(project) as workspace:
-        fork = workspace.fork("evil").id
+        fork = workspace.sessions.fork("evil").id
         for verb in (
-            lambda: workspace.goto("again", session="evil", force=force),
-            lambda: workspace.goto("again", session=fork, force=force),
+            lambda: workspace.sessions.goto("again", session="evil", force=force),
+            lambda: workspace.sessions.goto("again", session=fork, force=force),
             lambda: workspace.restore("rp", force=force),
             lambda: workspace.restore("rp", ["authorized_keys"], force=force),
         ):
             with pytest.raises(WouldLoseWork, match=str(project)):
                 verb()
         # A preview of another request does not count, nor does one of some of the files.
-        workspace.plan_restore("rp", force=not force)
-        workspace.plan_restore("rp", ["authorized_keys"], force=force)
+        workspace.restore("rp", force=not force, preview=True)
+        workspace.restore("rp", ["authorized_keys"], force=force, preview=True)
         with pytest.raises(WouldLoseWork):
             workspace.restore("rp", force=force)
     assert (project / "authorized_keys").read_text() == OURS
@@ -198,10 +198,10 @@ def test_an_imported_entry_s_tree_may_be_any_text(project: Path, mulligan_home: 
     take(mulligan_home, "mulligan", paths=(str(log),))
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        (session,) = workspace.sessions().sessions
-        for entry in workspace.transcript(session.id).entries:
+        (session,) = workspace.sessions.list().sessions
+        for entry in workspace.sessions.transcript(session.id).entries:
             with pytest.raises(mulligan.MulliganError):
-                workspace.goto(entry.id, session=session.id, force=True)
+                workspace.sessions.goto(entry.id, session=session.id, force=True)
 
 
 @pytest.mark.parametrize("cwd", ["/a\0b", "/a\ud800b", "", "relative", "/" + "x" * 5000])
@@ -215,15 +215,15 @@ def test_a_log_that_names_no_folder_does_not_cost_the_good_ones(
     problems = json.loads(done.stdout)["imported"][0]["problems"]
     assert bool(problems) == (cwd in ("/a\0b", "relative"))
     with mulligan.open(project) as workspace:
-        assert {each.id for each in workspace.sessions().sessions} == {"a-good", "c-good"}
+        assert {each.id for each in workspace.sessions.list().sessions} == {"a-good", "c-good"}
 
 
 def test_a_log_that_claims_a_live_session_s_id_becomes_another(
     user: Path, project: Path, tmp_path: Path, mulligan_home: Path
 ) -> None:
     with mulligan.open(project) as workspace:
-        live = workspace.new_session(agent="claude-code").id
-        workspace.append(live, NewEntry("user_input", "mine"))
+        live = workspace.sessions.create(agent="claude-code").id
+        workspace.sessions.append(live, NewEntry("user_input", "mine"))
         log = tmp_path / f"{live}.jsonl"
         log.write_text(_claude_line(live, str(project), "2026-03-01T10:00:00.000Z"))
         for _twice in range(2):
@@ -234,16 +234,16 @@ def test_a_log_that_claims_a_live_session_s_id_becomes_another(
         said = {"type": "user_input", "entry": "evil", "content": "theirs"}
         other.write_text(json.dumps(head | {"directory": str(project)}) + "\n" + json.dumps(said))
         take(mulligan_home, "mulligan", paths=(str(other),))
-        assert [each.content for each in workspace.transcript(live).entries] == ["mine"]
-        assert len(workspace.sessions().sessions) == 3
+        assert [each.content for each in workspace.sessions.transcript(live).entries] == ["mine"]
+        assert len(workspace.sessions.list().sessions) == 3
 
 
 def test_an_imported_id_takes_no_short_name_away(
     user: Path, project: Path, mulligan_home: Path
 ) -> None:
     with mulligan.open(project) as workspace:
-        live = workspace.new_session(agent="x").id
-        entry = workspace.append(live, NewEntry("user_input", "mine"))[0].id
+        live = workspace.sessions.create(agent="x").id
+        entry = workspace.sessions.append(live, NewEntry("user_input", "mine"))[0].id
         taken = workspace.checkpoint("mine").id
         for length in (4, 8):
             claude_log(user, live[:length], str(project))
@@ -255,9 +255,9 @@ def test_an_imported_id_takes_no_short_name_away(
         take(mulligan_home)
         take(mulligan_home, "yaai", paths=(str(project),))
         for length in (4, 8):
-            assert workspace.session(live[:length]).id == live
+            assert workspace.sessions.get(live[:length]).id == live
         with pytest.raises(Ambiguous):
-            workspace.entry(entry[:8])
+            workspace.sessions.entry(entry[:8])
         assert workspace.find(taken[:8]).id == taken
 
 
@@ -267,12 +267,12 @@ def test_a_log_from_the_future_does_not_own_the_latest_session(
     claude_log(user, "future", str(project), "9999-01-01T00:00:00.000Z")
     take(mulligan_home)
     with mulligan.open(project) as workspace:
-        assert workspace.session("future").updated_at < "99"
-        live = workspace.new_session(agent="x").id
-        workspace.append(live, NewEntry("user_input", "mine"))
-        assert workspace.session("@").id == live
+        assert workspace.sessions.get("future").updated_at < "99"
+        live = workspace.sessions.create(agent="x").id
+        workspace.sessions.append(live, NewEntry("user_input", "mine"))
+        assert workspace.sessions.get("@").id == live
         take(mulligan_home, again=True)
-        assert workspace.session("@").id == live
+        assert workspace.sessions.get("@").id == live
 
 
 def test_a_log_read_with_another_agent_s_name_is_still_there_for_its_own(

@@ -650,8 +650,8 @@ def test_values_of_any_type_cost_no_other_session(
         said = [
             entry.content
             for each in found
-            if "good" in {session.id for session in each.sessions().sessions}
-            for entry in each.transcript("good").entries
+            if "good" in {session.id for session in each.sessions.list().sessions}
+            for entry in each.sessions.transcript("good").entries
         ]
     assert said == ["good"], done
 

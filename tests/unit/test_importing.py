@@ -185,24 +185,24 @@ def told(project: Path, home: Path) -> list[Any]:
     """Everything that a journal says of its sessions, but for when it was written down."""
     with mulligan.open(project, home=str(home)) as workspace:
         found: list[Any] = []
-        for session in workspace.sessions(limit=100).sessions:
-            page = workspace.transcript(session.id, limit=1000, include_compacted=True)
+        for session in workspace.sessions.list(limit=100).sessions:
+            page = workspace.sessions.transcript(session.id, limit=1000, include_compacted=True)
             found.append((session.id, session.agent, session.title, session.leaf, session.status))
             found += [
                 (e.seq, e.id, e.parent, e.type, e.content, e.data, e.off_path, e.is_compacted)
                 for e in page.entries
             ]
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
         return found
 
 
 def spoken(workspace: Workspace, session: str = "@") -> list[str]:
     types = ("user_input", "assistant_output")
-    return [entry.content for entry in workspace.conversation(session, types=types)]
+    return [entry.content for entry in workspace.sessions.conversation(session, types=types)]
 
 
 def call_of(workspace: Workspace) -> dict[str, Any]:
-    (call,) = workspace.transcript("@", types=["tool_call"]).entries
+    (call,) = workspace.sessions.transcript("@", types=["tool_call"]).entries
     return call.data or {}
 
 
@@ -219,13 +219,13 @@ def test_a_log_becomes_a_session_of_its_project(
     assert (done.agent, done.logs, done.unchanged, done.sessions) == (logs.agent, 1, 0, 1)
     assert done.problems == () and done.projects == (str(project),)
     with mulligan.open(project) as workspace:
-        (session,) = workspace.sessions().sessions
+        (session,) = workspace.sessions.list().sessions
         assert (session.agent, session.status) == (logs.agent, "stopped")
         assert session.title == "Count the pears."
         assert session.source == str(logs.path)
         assert spoken(workspace) == ["Count the pears.", "I look.", "Three.", "Thank you."]
         assert call_of(workspace)["status"] == "success"
-        assert done.entries == workspace.count_entries("@")
+        assert done.entries == workspace.sessions.count_entries("@")
         assert len(search(workspace, "pears").hits) >= 2
 
 
@@ -282,13 +282,15 @@ def test_a_call_that_was_running_ends_when_the_log_says_so(
         logs.write(count)
         logs.take(mulligan_home)
         with mulligan.open(project) as workspace:
-            found = workspace.transcript("@", types=["tool_call"]).entries if count > 1 else ()
+            found = (
+                workspace.sessions.transcript("@", types=["tool_call"]).entries if count > 1 else ()
+            )
             states += [(entry.data or {})["status"] for entry in found]
     assert states[-1] == "success" and states[0] in ("pending", "running")
     assert states == sorted(states)
     with mulligan.open(project) as workspace:
         assert "pears" in json.dumps(
-            [(e.content, e.data) for e in workspace.transcript("@").entries]
+            [(e.content, e.data) for e in workspace.sessions.transcript("@").entries]
         )
 
 
@@ -311,7 +313,7 @@ def test_a_session_that_was_deleted_comes_back_only_when_asked_again(
     logs.write()
     logs.take(mulligan_home)
     with mulligan.open(project) as workspace:
-        workspace.delete_session("@")
+        workspace.sessions.delete("@")
     assert logs.take(mulligan_home).entries == 0
     assert logs.take(mulligan_home, again=True).entries > 0
 
@@ -322,15 +324,15 @@ def test_what_the_user_did_to_an_imported_session_outlives_another_import(
     logs.write(len(logs.lines) - 2)
     logs.take(mulligan_home)
     with mulligan.open(project) as workspace:
-        first = workspace.transcript("@").entries[0]
-        workspace.label(first.id, "here", "@")
-        workspace.mark_compacted("@", 2)
-        workspace.change_session("@", title="My pears", memory="three")
+        first = workspace.sessions.transcript("@").entries[0]
+        workspace.sessions.label(first.id, "here", "@")
+        workspace.sessions.mark_compacted("@", 2)
+        workspace.sessions.change("@", title="My pears", memory="three")
     logs.write()
     assert logs.take(mulligan_home).entries > 0
     with mulligan.open(project) as workspace:
-        assert workspace.entry("here", "@").is_compacted
-        found = workspace.session("@")
+        assert workspace.sessions.entry("here", "@").is_compacted
+        found = workspace.sessions.get("@")
         assert (found.title, found.memory) == ("My pears", "three")
 
 
@@ -368,18 +370,18 @@ def test_opencode_s_database_is_taken_and_followed(
         )
         say(db, "msg_3", "assistant", {"type": "text", "text": "Three."})
         with mulligan.open(project) as workspace:
-            assert workspace.session("@").title == "T"
-            workspace.change_session("@", title="My pears")
+            assert workspace.sessions.get("@").title == "T"
+            workspace.sessions.change("@", title="My pears")
         assert take().problems == ()
     with mulligan.open(project) as workspace:
         # The agent has a title of its own; the user's counts.
-        assert workspace.session("@").title == "My pears"
+        assert workspace.sessions.get("@").title == "My pears"
         assert spoken(workspace) == ["Count the pears.", "Three."]
         assert call_of(workspace)["status"] == "success"
-        count = workspace.count_entries("@")
+        count = workspace.sessions.count_entries("@")
     assert take().entries == 0
     with mulligan.open(project) as workspace:
-        assert workspace.count_entries("@") == count
+        assert workspace.sessions.count_entries("@") == count
 
 
 def test_aider_s_history_is_taken_and_followed(project: Path, mulligan_home: Path) -> None:
@@ -400,12 +402,14 @@ def test_aider_s_history_is_taken_and_followed(project: Path, mulligan_home: Pat
         added.append(take().entries)
     assert take(again=True).entries == 0
     with mulligan.open(project) as workspace:
-        newest, first = workspace.sessions().sessions
+        newest, first = workspace.sessions.list().sessions
         assert spoken(workspace, first.id) == [
             *("Count the pears.", "Three.", "Thank you.", "You are welcome."),
         ]
         assert spoken(workspace, newest.id) == ["And the plums?", "None."]
-        assert sum(added) == sum(workspace.count_entries(each.id) for each in (newest, first))
+        assert sum(added) == sum(
+            workspace.sessions.count_entries(each.id) for each in (newest, first)
+        )
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
@@ -429,27 +433,29 @@ def test_mulligan_s_own_export_comes_back_as_it_was(
     tmp_path: Path, project: Path, mulligan_home: Path
 ) -> None:
     with mulligan.open(project, home=str(tmp_path / "there")) as workspace:
-        session = workspace.new_session(agent="test", title="Pears", memory="three").id
-        workspace.begin_turn(session, "one")
+        session = workspace.sessions.create(agent="test", title="Pears", memory="three").id
+        workspace.sessions.begin_turn(session, "one")
         (project / "a").write_text("1")
-        workspace.append(session, NewEntry("tool_call", data={"name": "x", "status": "success"}))
-        step = workspace.end_turn(session)
-        workspace.append(session, NewEntry("assistant_output", "aside", off_path=True))
-        workspace.append(session, NewEntry("user_input", "elsewhere", parent=None))
-        workspace.label(step.entry or "", "good", session)
-        workspace.mark_compacted(session, 2)
-        (tmp_path / "export.jsonl").write_text("".join(workspace.export(session)))
-        before = workspace.transcript(session, limit=100, include_compacted=True).entries
-        leaf = workspace.session(session).leaf
+        workspace.sessions.append(
+            session, NewEntry("tool_call", data={"name": "x", "status": "success"})
+        )
+        step = workspace.sessions.end_turn(session)
+        workspace.sessions.append(session, NewEntry("assistant_output", "aside", off_path=True))
+        workspace.sessions.append(session, NewEntry("user_input", "elsewhere", parent=None))
+        workspace.sessions.label(step.entry or "", "good", session)
+        workspace.sessions.mark_compacted(session, 2)
+        (tmp_path / "export.jsonl").write_text("".join(workspace.sessions.export(session)))
+        before = workspace.sessions.transcript(session, limit=100, include_compacted=True).entries
+        leaf = workspace.sessions.get(session).leaf
     paths = (str(tmp_path / "export.jsonl"),)
     assert import_logs(str(mulligan_home), "mulligan", paths=paths).problems == ()
     assert import_logs(str(mulligan_home), "mulligan", paths=paths, again=True).entries == 0
     with mulligan.open(project) as workspace:
-        after = workspace.transcript(session, limit=100, include_compacted=True).entries
+        after = workspace.sessions.transcript(session, limit=100, include_compacted=True).entries
         assert [each._replace(checkpoint=None) for each in after] == [
             each._replace(checkpoint=None) for each in before
         ]
-        found = workspace.session(session)
+        found = workspace.sessions.get(session)
         assert (found.title, found.agent, found.leaf) == ("Pears", "test", leaf)
 
 
@@ -505,7 +511,7 @@ def test_a_subfolder_of_a_repository_belongs_to_the_repository(
     assert logs.take(mulligan_home).projects == (str(project),)
     with mulligan.open(project / "src") as workspace:
         assert workspace.root == str(project)
-        assert workspace.session("@").directory == str(project / "src" / "deep")
+        assert workspace.sessions.get("@").directory == str(project / "src" / "deep")
 
 
 def test_an_imported_project_captures_no_folder_below_it_and_becomes_real_when_opened(
@@ -520,7 +526,7 @@ def test_an_imported_project_captures_no_folder_below_it_and_becomes_real_when_o
     below.mkdir()
     assert find_project(str(below), str(mulligan_home)).root == os.fsencode(below)
     with mulligan.open(project) as workspace:
-        assert workspace.project.id == known.id
+        assert workspace.project.location.id == known.id
         assert spoken(workspace)[0] == "Count the pears."
     assert not is_imported(known)
     assert find_project(str(below), str(mulligan_home)).root == os.fsencode(project)
@@ -569,7 +575,7 @@ def test_edits_have_paths_from_the_project_s_top(
     logs.write()
     logs.take(mulligan_home)
     with mulligan.open(project) as workspace:
-        paths = [(entry.data or {})["path"] for entry in workspace.file_edits("@").entries]
+        paths = [(entry.data or {})["path"] for entry in workspace.sessions.file_edits("@").entries]
     assert paths == ["src/a.py", "b.py", "/elsewhere/c.py"]
 
 
@@ -602,7 +608,7 @@ def test_an_unreadable_log_is_named_and_the_others_are_taken(
     done = logs.take(mulligan_home)
     assert done.sessions == 1
     with mulligan.open(project) as workspace:
-        assert len(workspace.sessions().sessions) == 1
+        assert len(workspace.sessions.list().sessions) == 1
 
 
 def test_two_processes_import_the_same_log_at_once_without_doubling(
@@ -635,7 +641,7 @@ def test_following_takes_in_what_is_added_until_told_that_it_is_enough(
     follow(str(mulligan_home), "pi", paths=(str(logs.path),), every=0.0, told=told)
     assert len(seen) == 8 and seen[-1] == 0
     with mulligan.open(project) as workspace:
-        assert sum(seen) == workspace.count_entries("@")
+        assert sum(seen) == workspace.sessions.count_entries("@")
 
 
 @contextmanager
@@ -675,7 +681,7 @@ def test_the_command_follows_a_growing_log(
 def ids(project: Path) -> list[str]:
     try:
         with mulligan.open(project, create=False) as workspace:
-            return [entry.id for entry in workspace.transcript("@").entries]
+            return [entry.id for entry in workspace.sessions.transcript("@").entries]
     except NotFound:
         return []
 
@@ -716,7 +722,7 @@ def test_a_long_log_can_be_given_up_in_the_middle_and_is_taken_to_its_end_the_ne
     with pytest.raises(GivenUp):
         begin(progress=progress)
     with mulligan.open(project) as workspace:
-        before = workspace.count_entries(CLAUDE)
+        before = workspace.sessions.count_entries(CLAUDE)
         assert 0 < before < 100
         assert begin().entries == 100 - before
-        assert workspace.count_entries(CLAUDE) == 100
+        assert workspace.sessions.count_entries(CLAUDE) == 100

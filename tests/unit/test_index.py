@@ -193,7 +193,7 @@ def test_a_cache_cut_at_any_length_finds_the_same(
         with kept.open() as workspace:
             assert workspace.checkpoint().tree == should, length
     with kept.open() as workspace:
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_every_cut_of_the_log_loads_as_one_of_its_beginnings(
@@ -205,7 +205,7 @@ def test_every_cut_of_the_log_loads_as_one_of_its_beginnings(
         for number in range(4):
             (project / "d" / "file").write_text(f"number {number}")
             workspace.checkpoint()
-            workspace.save_cache(now=True)
+            workspace.project.save_cache(now=True)
     data = small.index.read_bytes()
     root = os.fsencode(project)
     path = small.homes / "cut"
@@ -233,9 +233,9 @@ def test_a_save_writes_the_files_that_changed_not_their_folders(
         (project / "file 7").write_text("changed")
         (project / "file 8").unlink()
         workspace.checkpoint()
-        workspace.save_cache(now=True)
+        workspace.project.save_cache(now=True)
         assert 0 < large.index.stat().st_size - before < 2000
-        there = remembered(workspace.cache())
+        there = remembered(workspace.project.cache())
     assert remembered(stat_cache.load(str(large.index), os.fsencode(project))) == there
 
 
@@ -247,7 +247,7 @@ def test_what_was_seen_is_saved_when_the_workspace_is_closed(
         for number in range(3):
             (project / "file").write_text(f"number {number}")
             workspace.checkpoint()
-        there = remembered(workspace.cache())
+        there = remembered(workspace.project.cache())
         assert remembered(stat_cache.load(str(small.index), os.fsencode(project))) != there
     assert remembered(stat_cache.load(str(small.index), os.fsencode(project))) == there
 
@@ -277,7 +277,7 @@ def test_who_closes_while_another_is_at_work_saves_nothing(
         (project / "file").write_text("seen by the first")
         workspace.checkpoint()
         saved = small.index.read_bytes()
-        with other.locked():
+        with other.project.locked():
             workspace.close()
             assert small.index.read_bytes() == saved
     small.check()
@@ -378,12 +378,12 @@ def test_a_cache_that_names_what_was_collected_is_mended(kept: Project) -> None:
         time.sleep(SETTLED)
         workspace.status()
         saved = kept.index.read_bytes()
-        assert workspace.gc().removed
+        assert workspace.maintenance.gc().removed
     kept.index.write_bytes(saved)
     with kept.open() as workspace:
         taken = workspace.checkpoint()
         assert workspace.read(taken.id, "a") == b"seen, not kept"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_two_processes_that_save_in_turn_both_stay_right(kept: Project) -> None:

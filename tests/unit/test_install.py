@@ -576,9 +576,9 @@ def test_goto_says_how_the_conversation_goes_on(
     name: str, command: str | None, project: Path
 ) -> None:
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(id="ID", agent=name)
-        turn = workspace.begin_turn("ID", "Do it.")
-        workspace.end_turn("ID")
+        session = workspace.sessions.create(id="ID", agent=name)
+        turn = workspace.sessions.begin_turn("ID", "Do it.")
+        workspace.sessions.end_turn("ID")
         assert resume_command(session, turn.entry) == command
 
     said = subprocess.run(

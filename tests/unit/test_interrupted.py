@@ -59,7 +59,7 @@ def changed(project: Path) -> str:
 def everything_is_sound_in_the_end(project: Path) -> Iterator[None]:
     yield
     with mulligan.open(project) as workspace:
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 # The store
@@ -77,9 +77,9 @@ def test_an_interrupt_while_objects_are_listed_takes_nothing_back(
         with mulligan.open(project) as workspace, pytest.raises(KeyboardInterrupt):
             workspace.checkpoint()
     with mulligan.open(project) as workspace:
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
         workspace.checkpoint()
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
         workspace.restore(changed)
     assert read(project) == told("old")
 
@@ -93,7 +93,7 @@ def test_an_interrupted_garbage_collection_loses_nothing(
         workspace.checkpoint()
         (project / "waste").unlink()
         kept = workspace.checkpoint()
-        workspace.forget(keep_last=1)
+        workspace.maintenance.forget(keep_last=1)
     with monkeypatch.context() as patch:
         if moment == "before":
             interrupt_before(patch, PackIndex, "replace_pack")
@@ -102,10 +102,10 @@ def test_an_interrupted_garbage_collection_loses_nothing(
         else:
             interrupt_before(patch, Writer, "_done")
         with mulligan.open(project) as workspace, pytest.raises(KeyboardInterrupt):
-            workspace.gc()
+            workspace.maintenance.gc()
     with mulligan.open(project) as workspace:
-        workspace.gc()
-        assert workspace.verify().problems == ()
+        workspace.maintenance.gc()
+        assert workspace.maintenance.verify().problems == ()
         write(project, "other")
         workspace.restore(kept.id)
     assert read(project) == told("new")
@@ -145,7 +145,9 @@ def test_what_ends_a_restore_in_the_middle_does_not_make_it_forgotten(
         workspace.restore(changed)
     assert read(project) not in (told("old"), told("new"))
     with mulligan.open(project) as workspace:
-        assert [(each.kind, each.state) for each in workspace.recovered] == [("restore", "applied")]
+        assert [(each.kind, each.state) for each in workspace.project.recovered] == [
+            ("restore", "applied")
+        ]
         assert read(project) == told("old")
         workspace.undo()
     assert read(project) == told("new")
@@ -167,7 +169,7 @@ def test_a_restore_that_was_interrupted_before_it_changed_anything_stays_undone(
     assert read(project) == told("new")
     (project / "f0").write_text("edited since")
     with mulligan.open(project) as workspace:
-        assert len(workspace.recovered) == (0 if written_down else 1)
+        assert len(workspace.project.recovered) == (0 if written_down else 1)
         [last] = workspace.operations(limit=1)
         assert (last.kind, last.state) == ("restore", "abandoned")
         assert "before it changed anything" in last.summary["reason"]
@@ -189,7 +191,7 @@ def test_a_staging_folder_that_could_not_be_opened_does_not_stay(
         with mulligan.open(project) as workspace, pytest.raises(OSError, match="too many"):
             workspace.restore(changed)
     with mulligan.open(project) as workspace:
-        assert [each.state for each in workspace.recovered] == ["abandoned"]
+        assert [each.state for each in workspace.project.recovered] == ["abandoned"]
     assert read(project) == told("new")
 
 
@@ -231,10 +233,10 @@ def test_an_interrupted_restore_whose_plan_is_damaged_keeps_nobody_waiting(
     with monkeypatch.context() as patch:
         patch.setattr("mulligan.workspace.restore.recover.plan_between", damaged)
         with mulligan.open(project) as workspace:
-            [given_up] = workspace.recovered
+            [given_up] = workspace.project.recovered
             assert given_up.state == "abandoned"
             assert "cannot be decompressed" in given_up.summary["reason"]
-            assert workspace.verify(repair=True).problems == ()
+            assert workspace.maintenance.verify(repair=True).problems == ()
     assert read(project) == half
 
 
@@ -256,13 +258,13 @@ def test_an_interrupted_restore_that_cannot_be_finished_keeps_nobody_from_readin
         with mulligan.open(project) as workspace:
             assert workspace.read(changed, "f0") == b"old f0"
             assert workspace.log()
-            assert workspace.verify().problems == ()
-            assert workspace.doctor()
+            assert workspace.maintenance.verify().problems == ()
+            assert workspace.maintenance.doctor()
             with pytest.raises(MulliganError, match=r"cannot be finished.*Read-only"):
                 workspace.checkpoint()
     assert read(project) == half
     with mulligan.open(project) as workspace:
-        assert [each.state for each in workspace.recovered] == ["applied"]
+        assert [each.state for each in workspace.project.recovered] == ["applied"]
     assert read(project) == told("old")
 
 
@@ -331,10 +333,10 @@ def test_an_interrupt_while_events_are_taken_in_loses_none(
 ) -> None:
     with mulligan.open(project, watch=True) as workspace:
         workspace.checkpoint()
-        assert workspace.ahead is not None
-        workspace.ahead.close()
-        workspace.ahead = None
-        workspace.save_cache(now=True)
+        assert workspace.project.prefetcher is not None
+        workspace.project.prefetcher.close()
+        workspace.project.prefetcher = None
+        workspace.project.save_cache(now=True)
         (project / "f1").write_text("newest")
         with monkeypatch.context() as patch:
             interrupt_before(patch, Watcher, "_take")
@@ -406,10 +408,10 @@ def test_no_room_for_what_can_be_lost_does_not_make_a_failure_of_what_is_done(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with mulligan.open(project) as workspace:
-        directory = Path(workspace.project.directory)
+        directory = Path(workspace.project.location.directory)
         with monkeypatch.context() as patch:
             patch.setattr(stat_cache.os, "replace", full)
-            workspace.drop_cache()
+            workspace.project.drop_cache()
             (directory / "index").unlink()
             workspace._saved_at = 0.0
             assert workspace.checkpoint().id
@@ -506,7 +508,7 @@ def test_a_file_of_another_size_is_read_whatever_its_times_say(project: Path, ma
             (project / f"more {number}").write_text(f"{number}")
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        root = workspace.cache().root
+        root = workspace.project.cache().root
         assert root is not None
         kind, mode, size, modified, at, inode, _id = root.files[b"f0"]
         root.files[b"f0"] = (kind, mode, size + 1, modified, at, inode, root.files[b"f1"][6])

@@ -49,7 +49,9 @@ def settle() -> None:
 
 
 def damage(workspace: Workspace, record: Record) -> None:
-    with open(os.path.join(workspace.store.directory, pack_name(record.pack)), "r+b") as pack:
+    with open(
+        os.path.join(workspace.project.store.directory, pack_name(record.pack)), "r+b"
+    ) as pack:
         pack.seek(record.offset + record.stored // 2)
         pack.write(b"damaged")
 
@@ -80,7 +82,7 @@ def test_after_a_full_disk_a_checkpoint_has_the_bytes(
                     workspace.checkpoint()
         taken = workspace.checkpoint()
         assert workspace.read(taken.id, "new/file") == content
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 def test_after_a_kill_in_gc_what_only_the_cache_knew_is_stored_anew(
@@ -91,7 +93,7 @@ def test_after_a_kill_in_gc_what_only_the_cache_knew_is_stored_anew(
     (root / "new" / "file").write_bytes(content := os.urandom(3000))
     settle()
     workspace.status()
-    assert workspace.store.has(sha256(content).digest())
+    assert workspace.project.store.has(sha256(content).digest())
     killed(
         """
         from mulligan.store.index import PackIndex
@@ -100,13 +102,13 @@ def test_after_a_kill_in_gc_what_only_the_cache_knew_is_stored_anew(
                 os.kill(os.getpid(), 9)
         PackIndex.purge = purge
         with mulligan.open(sys.argv[1]) as workspace:
-            workspace.gc()
+            workspace.maintenance.gc()
         """,
         root,
     )
     taken = workspace.checkpoint()
     assert workspace.read(taken.id, "new/file") == content
-    assert workspace.verify().problems == ()
+    assert workspace.maintenance.verify().problems == ()
 
 
 @pytest.mark.parametrize("watch", [False, True])
@@ -138,7 +140,7 @@ def test_what_an_interrupted_restore_had_not_read_back_is_read_back_before_it_go
     second = workspace.checkpoint()
     settle()
     workspace.checkpoint()
-    damage(workspace, workspace.store.locate(sha256(content).digest()))
+    damage(workspace, workspace.project.store.locate(sha256(content).digest()))
     killed(
         """
         from mulligan.workspace.restore import run
@@ -152,10 +154,10 @@ def test_what_an_interrupted_restore_had_not_read_back_is_read_back_before_it_go
     # So it looks as if the restore had begun.
     (root / "other").write_text("one\n")
     with mulligan.open(root) as again:
-        assert [each.state for each in again.recovered] == ["applied"]
+        assert [each.state for each in again.project.recovered] == ["applied"]
         assert (root / "other").read_text() == "one\n"
         assert again.read(second.id, "src/app.py") == content
-        assert again.verify().problems == ()
+        assert again.maintenance.verify().problems == ()
 
 
 def test_trees_that_are_only_in_memory_are_stored_anew_before_a_restore(
@@ -168,13 +170,13 @@ def test_trees_that_are_only_in_memory_are_stored_anew_before_a_restore(
     settle()
     second = workspace.checkpoint()
     for each in (first, second):
-        folder = workspace.load(bytes.fromhex(each.tree)).get(b"src")
+        folder = workspace.project.load(bytes.fromhex(each.tree)).get(b"src")
         assert folder is not None
-        damage(workspace, workspace.store.locate(folder.id))
+        damage(workspace, workspace.project.store.locate(folder.id))
     assert workspace.restore(first.id).deleted == ("src/new",)
     with mulligan.open(root) as again:
         assert again.undo().restored == ("src/new",)
-        assert again.verify().problems == ()
+        assert again.maintenance.verify().problems == ()
 
 
 def test_a_disk_that_is_full_once_the_files_are_changed_is_told_of_as_that(
@@ -208,11 +210,11 @@ def test_what_built_on_something_damaged_is_stored_anew_by_a_repair(
     workspace.checkpoint()
     settle()
     taken = workspace.checkpoint()
-    store = workspace.store
+    store = workspace.project.store
     record = store.locate(sha256(before).digest())
     # Of a large file, a chunk that both have.
     damage(workspace, store.locate(store.chunks(record)[-1][0]) if size > 9000 else record)
-    assert workspace.verify(repair=True).repaired == 1
+    assert workspace.maintenance.verify(repair=True).repaired == 1
     assert workspace.read(taken.id, "file") == after
     assert workspace.read(workspace.checkpoint().id, "file") == after
 
@@ -224,9 +226,9 @@ def test_a_damaged_chunk_that_an_edited_file_shares_is_stored_anew_before_the_fi
     (root / "big").write_bytes(content := os.urandom(4 << 20))
     settle()
     workspace.checkpoint()
-    record = workspace.store.locate(sha256(content).digest())
-    chunk, _length = workspace.store.chunks(record)[3]
-    damage(workspace, workspace.store.locate(chunk))
+    record = workspace.project.store.locate(sha256(content).digest())
+    chunk, _length = workspace.project.store.chunks(record)[3]
+    damage(workspace, workspace.project.store.locate(chunk))
     edited = content[:-10] + b"0123456789"
     (root / "big").write_bytes(edited)
     settle()
@@ -234,7 +236,7 @@ def test_a_damaged_chunk_that_an_edited_file_shares_is_stored_anew_before_the_fi
     assert not (root / "big").exists()
     workspace.undo()
     assert (root / "big").read_bytes() == edited
-    assert workspace.verify().problems == ()
+    assert workspace.maintenance.verify().problems == ()
 
 
 def test_what_was_repaired_meanwhile_is_found_where_it_is_now(root: Path) -> None:
@@ -245,11 +247,11 @@ def test_what_was_repaired_meanwhile_is_found_where_it_is_now(root: Path) -> Non
         second = workspace.checkpoint()
         workspace.restore(first.id)
         workspace.restore(second.id)
-        record = workspace.store.locate(sha256(content).digest())
+        record = workspace.project.store.locate(sha256(content).digest())
         damage(workspace, record)
-        assert other.verify(repair=True).problems
+        assert other.maintenance.verify(repair=True).problems
         other.checkpoint()
-        assert other.verify().problems == ()
+        assert other.maintenance.verify().problems == ()
         assert workspace.read(second.id, "big") == content
 
 
@@ -288,7 +290,7 @@ def test_with_too_few_descriptors_nothing_is_taken_for_gone(
         contents = {path.read_text()[:5] for path in root.glob("d*/f*")}
         assert contents in ({"first"}, {"secon"})
         assert not list(root.glob(".mulligan-tmp-*"))
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
 
 
 @pytest.mark.parametrize("count", [2, 40])
@@ -357,7 +359,7 @@ def test_a_disk_that_fails_at_the_end_of_a_restore_leaves_it_to_be_completed(
     assert workspace.operations()[1].state == "applied"
     workspace.undo()
     assert (root / "d0" / "x").read_text() == "two, longer\n"
-    assert workspace.verify().problems == ()
+    assert workspace.maintenance.verify().problems == ()
 
 
 @pytest.mark.parametrize("problem", [errno.EINVAL, errno.ENOTSUP])

@@ -37,7 +37,7 @@ def test_the_caches_of_a_project_stay_within_their_bounds(
     for number in range(5):
         (project / f"{number}" / "f").write_text("changed\n")
         workspace.checkpoint(f"{number}")
-        trees, contents = workspace._trees, workspace.store._cached
+        trees, contents = workspace._trees, workspace.project.store._cached
         held = sum(
             sys.getsizeof(id) + sys.getsizeof(each) + sys.getsizeof(each.data)
             for id, each in trees.items()
@@ -61,7 +61,7 @@ def test_the_memory_of_a_project_is_freed_when_it_is_unused(
         monkeypatch.setattr(registry, "MEMORY_SECONDS", -1.0)
         opened.check()
         assert len(opened.workspace._trees) == 1
-        assert not opened.workspace.store._cached
+        assert not opened.workspace.project.store._cached
         # Nothing is lost by it.
         (project / "a" / "f").write_text("two\n")
         opened.workspace.checkpoint("second")

@@ -95,7 +95,7 @@ def test_files_that_a_program_has_open_are_left_alone_and_named_with_the_program
 ) -> None:
     program = Program(project / "changed", project / "new")
     try:
-        for result in (workspace.plan_restore(first), workspace.restore(first)):
+        for result in (workspace.restore(first, preview=True), workspace.restore(first)):
             assert set(reasons(result)) == {"changed", "new"}
             for reason in reasons(result).values():
                 assert reason.startswith("open for writing by python")
@@ -109,7 +109,7 @@ def test_files_that_a_program_has_open_are_left_alone_and_named_with_the_program
     assert (project / "other").read_text() == "first\n"
     assert workspace.restore(first).skipped == ()
     assert not (project / "new").exists()
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 def test_force_replaces_an_open_file_and_keeps_what_is_written_to_it_later_beside_it(
@@ -128,7 +128,7 @@ def test_force_replaces_an_open_file_and_keeps_what_is_written_to_it_later_besid
     for name in result.rescued:
         assert (project / name).read_text() == "second\nafter the restore\n"
     assert not list(project.glob(".mulligan-tmp-*"))
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 @pytest.mark.parametrize("verb", ["undo", "redo"])
@@ -151,19 +151,19 @@ def test_undo_and_redo_leave_open_files_alone_too(
 def test_a_hunk_in_an_open_file_is_not_called_undone(project: Path, workspace: Workspace) -> None:
     for name in ("a", "b"):
         (project / name).write_text("first\n")
-    session = workspace.new_session().id
-    workspace.begin_turn(session, "change both")
+    session = workspace.sessions.create().id
+    workspace.sessions.begin_turn(session, "change both")
     for name in ("a", "b"):
         (project / name).write_text("second\n")
-    workspace.end_turn(session)
-    hunks = {hunk.path: hunk.id for hunk in workspace.pending(session=session).hunks}
+    workspace.sessions.end_turn(session)
+    hunks = {hunk.path: hunk.id for hunk in workspace.review.pending(session=session).hunks}
     program = Program(project / "a")
     try:
-        done = workspace.discard(session=session)
+        done = workspace.review.discard(session=session)
     finally:
         program.end()
     assert (done.hunks, done.conflicts) == ((hunks["b"],), (hunks["a"],))
-    assert [hunk.path for hunk in workspace.pending(session=session).hunks] == ["a"]
+    assert [hunk.path for hunk in workspace.review.pending(session=session).hunks] == ["a"]
 
 
 def test_a_mapped_file_is_left_alone_after_its_descriptor_was_closed(
@@ -238,7 +238,7 @@ def test_a_file_that_is_opened_while_it_changes_places_goes_back(
     assert reasons(result) == {name: expected}
     assert (project / name).read_text() == "second\n" + "at once\n" * after + "later\n"
     assert not list(project.glob(".mulligan-tmp-*"))
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 def no_exchange(*_given: object) -> None:
@@ -274,7 +274,7 @@ def test_a_file_that_a_program_waits_to_open_when_it_would_be_deleted_goes_back(
     writer.join()
     assert reasons(result) == {"changed": leases.reason_to_leave()}
     assert (project / "changed").read_text() == "second\nlater\n"
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 def entry(content: bytes) -> Entry:
@@ -362,7 +362,7 @@ def test_no_line_of_programs_that_append_all_the_time_is_lost(
     workspace.checkpoint()
     found: set[bytes] = set()
     for id in {each.id for row in workspace.log() for each in workspace.entries(row.id)}:
-        found.update(workspace.store.get(bytes.fromhex(id)).splitlines())
+        found.update(workspace.project.store.get(bytes.fromhex(id)).splitlines())
     expected = {
         b"%d %d" % (writer, line)
         for writer, count in enumerate(counts)
@@ -370,4 +370,4 @@ def test_no_line_of_programs_that_append_all_the_time_is_lost(
     }
     assert expected - found == set()
     assert not list(project.glob(".mulligan-tmp-*"))
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean

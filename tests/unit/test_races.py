@@ -93,7 +93,7 @@ def finished(*running: subprocess.Popen[str]) -> list[str]:
 def assert_in_order(project: Path) -> None:
     """The product's own check, and what it does not look at: no gap in operations or time."""
     with mulligan.open(project) as workspace:
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
         times = [each.created_at for each in workspace.log()]
         assert times == sorted(set(times), reverse=True)
         numbers = [each.number for each in workspace.operations()]
@@ -106,9 +106,9 @@ def kept_contents(project: Path, name: str) -> set[bytes]:
     found = set()
     with mulligan.open(project) as workspace:
         for checkpoint in workspace.log():
-            entry = tree.find(bytes.fromhex(checkpoint.tree), name.encode(), workspace.load)
+            entry = tree.find(bytes.fromhex(checkpoint.tree), name.encode(), workspace.project.load)
             if entry is not None:
-                found.add(workspace.store.get(entry.id))
+                found.add(workspace.project.store.get(entry.id))
     if (project / name).exists():
         found.add((project / name).read_bytes())
     return found
@@ -339,7 +339,7 @@ def test_a_file_saved_during_a_restore_is_left_alone_and_listed(
         workspace.undo() if result.operation and workspace.operations(1)[0].changed else None
         for name in ("a", "b", "c", "d"):
             assert f"saved {name}".encode() in kept_contents(project, name)
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_two_restores_at_once_leave_one_of_the_two_states(
@@ -416,8 +416,8 @@ def test_gc_beside_writers_and_readers(project: Path, children: Children) -> Non
             with mulligan.open(sys.argv[1]) as workspace:
                 for turn in range(3):
                     if work == "0":
-                        workspace.forget(keep_last=2)
-                        workspace.gc()
+                        workspace.maintenance.forget(keep_last=2)
+                        workspace.maintenance.gc()
                     elif work == "1":
                         with open(sys.argv[1] + "/noise", "wb") as file:
                             file.write(os.urandom(30_000))
@@ -440,10 +440,10 @@ def test_gc_beside_writers_and_readers(project: Path, children: Children) -> Non
     )
     finished(*running)
     with mulligan.open(project) as workspace:
-        workspace.gc()
+        workspace.maintenance.gc()
         for name, content in expected.items():
             assert workspace.read("@", name) == content
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_a_workspace_that_stays_open_goes_on_after_another_process_collected(
@@ -459,19 +459,19 @@ def test_a_workspace_that_stays_open_goes_on_after_another_process_collected(
             child = children.start(
                 """
                 with mulligan.open(sys.argv[1]) as workspace:
-                    workspace.forget(keep_last=1)
-                    workspace.gc()
+                    workspace.maintenance.forget(keep_last=1)
+                    workspace.maintenance.gc()
                 """,
                 project,
             )
             finished(child)
             taken = workspace.checkpoint()
             assert workspace.read(taken.id, "f") == b"later %d " % round * 1000
-            assert workspace.verify().problems == ()
+            assert workspace.maintenance.verify().problems == ()
 
 
 HOLDER = """
-    with mulligan.open(sys.argv[1]) as workspace, workspace.locked():
+    with mulligan.open(sys.argv[1]) as workspace, workspace.project.locked():
         print("held", flush=True)
         sys.stdin.readline()
 """
@@ -494,9 +494,9 @@ def test_a_project_that_is_held_is_busy_and_free_when_the_holder_is_killed(
             workspace.checkpoint,
             workspace.undo,
             workspace.redo,
-            workspace.gc,
-            workspace.verify,
-            lambda: workspace.forget(keep_last=1),
+            workspace.maintenance.gc,
+            workspace.maintenance.verify,
+            lambda: workspace.maintenance.forget(keep_last=1),
             lambda: workspace.restore(taken.id),
         ):
             with pytest.raises(Busy, match=str(holder.pid)):

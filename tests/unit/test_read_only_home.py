@@ -28,13 +28,13 @@ os.umask(0o022)
 workspace = mulligan.open(project)
 open(project + "/a", "w").write("one\\n")
 first = workspace.checkpoint("first").id
-session = workspace.new_session(agent="test", title="A talk").id
-workspace.begin_turn(session, "Change the aardvark")
+session = workspace.sessions.create(agent="test", title="A talk").id
+workspace.sessions.begin_turn(session, "Change the aardvark")
 open(project + "/a", "w").write("two\\n")
-workspace.end_turn(session)
+workspace.sessions.end_turn(session)
 workspace.search("aardvark")
-workspace.begin_turn(session, "Change the badger")
-workspace.end_turn(session)
+workspace.sessions.begin_turn(session, "Change the badger")
+workspace.sessions.end_turn(session)
 open(project + "/a", "w").write("three\\n")
 if left == "closed":
     workspace.close()
@@ -47,7 +47,7 @@ from mulligan.workspace.search.search import search_everywhere
 project = sys.argv[1]
 found = {}
 with mulligan.open(project) as workspace:
-    session = workspace.sessions().sessions[0].id
+    session = workspace.sessions.list().sessions[0].id
     log = workspace.log()
     first = [each for each in log if each.message == "first"][0].id
     found["log"] = len(log)
@@ -57,10 +57,10 @@ with mulligan.open(project) as workspace:
     found["diff with the disk"] = [each.path for each in workspace.diff()]
     found["status"] = [each.path for each in workspace.status().changed_files]
     found["operations"] = len(workspace.operations())
-    found["transcript"] = [each.content for each in workspace.transcript(session).entries
+    found["transcript"] = [each.content for each in workspace.sessions.transcript(session).entries
                            if each.content.startswith("Change")]
     found["search"] = [len(workspace.search(word).hits) for word in ("aardvark", "badger")]
-    found["everywhere"] = len(search_everywhere(workspace.home, "badger").hits)
+    found["everywhere"] = len(search_everywhere(workspace.project.home, "badger").hits)
     found["export"] = "badger" in "".join(workspace.export(session, "jsonl"))
     try:
         workspace.checkpoint("cannot be")

@@ -65,22 +65,22 @@ def test_what_an_agent_writes_into_rule_files_does_not_weaken_the_undo_of_its_tu
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     write(project, BEFORE)
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="one").id
-        turn = workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        turn = workspace.sessions.begin_turn(session, "go")
         write(project, rules)
         work(project)
         if way != "open":
-            step = workspace.end_turn(session)
+            step = workspace.sessions.end_turn(session)
             assert {*step.modified, *step.deleted} >= {"a.txt", "b.txt", "d/e", "d/f/g"}
             workspace.status()
-            workspace.pending(session=session)
+            workspace.review.pending(session=session)
         after = covered(project)
         take_back: dict[str, Callable[[], object]] = {
             "undo": workspace.undo,
             "open": workspace.undo,
             "restore": lambda: workspace.restore(turn.checkpoint),
-            "reset": lambda: workspace.reset(session),
-            "discard": lambda: workspace.discard(session=session),
+            "reset": lambda: workspace.review.reset(session),
+            "discard": lambda: workspace.review.discard(session=session),
         }
         take_back[way]()
         assert covered(project) == BEFORE
@@ -88,18 +88,18 @@ def test_what_an_agent_writes_into_rule_files_does_not_weaken_the_undo_of_its_tu
         workspace.undo() if way == "restore" else workspace.redo() if way == "undo" else None
         if way in ("restore", "undo"):
             assert covered(project) == after
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_rules_that_come_after_a_turn_do_not_weaken_its_undo_either(project: Path) -> None:
     write(project, BEFORE)
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="one").id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        workspace.sessions.begin_turn(session, "go")
         work(project)
         write(project, {"new.txt": "new\n"})
-        workspace.end_turn(session)
-        workspace.approve(session)
+        workspace.sessions.end_turn(session)
+        workspace.review.approve(session)
         write(project, {IGNORE: "*\n"})
         accept(workspace, rule_files(workspace))
         assert not {"a.txt", "new.txt"} & paths_now(workspace)
@@ -107,7 +107,7 @@ def test_rules_that_come_after_a_turn_do_not_weaken_its_undo_either(project: Pat
         done = workspace.undo() if covered(project) != BEFORE else None
         assert covered(project) == BEFORE, done
         assert not (project / "new.txt").exists()
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def paths_now(workspace: mulligan.Workspace) -> set[str]:
@@ -118,12 +118,14 @@ def paths_now(workspace: mulligan.Workspace) -> set[str]:
 def test_a_turn_keeps_the_size_limit_that_it_began_with(project: Path) -> None:
     write(project, {"large": "l" * 3000, TOML: "[checkpoints]\nmax_file_size = 5000\n"})
     with mulligan.open(project) as workspace:
-        change_settings(workspace.project.directory, {"checkpoints": {"max_file_size": 1000}})
-        session = workspace.new_session(agent="one").id
-        workspace.begin_turn(session, "go")
+        change_settings(
+            workspace.project.location.directory, {"checkpoints": {"max_file_size": 1000}}
+        )
+        session = workspace.sessions.create(agent="one").id
+        workspace.sessions.begin_turn(session, "go")
         (project / TOML).unlink()
         (project / "large").write_text("m" * 4000)
-        assert workspace.end_turn(session).modified == ("large",)
+        assert workspace.sessions.end_turn(session).modified == ("large",)
         workspace.undo()
         assert (project / "large").read_text() == "l" * 3000
         assert (project / TOML).exists()
@@ -134,7 +136,9 @@ def test_a_move_keeps_what_a_lower_limit_leaves_out(project: Path) -> None:
     with mulligan.open(project) as workspace:
         first = workspace.checkpoint()
         (project / "large").write_text("m" * 4000)
-        change_settings(workspace.project.directory, {"checkpoints": {"max_file_size": 1000}})
+        change_settings(
+            workspace.project.location.directory, {"checkpoints": {"max_file_size": 1000}}
+        )
         done = workspace.restore(first.id)
         assert (done.restored, done.skipped) == (("large",), ())
         assert (project / "large").read_text() == "l" * 3000
@@ -142,17 +146,17 @@ def test_a_move_keeps_what_a_lower_limit_leaves_out(project: Path) -> None:
         assert workspace.read(done.safety_checkpoint, "large") == b"m" * 4000
         workspace.undo()
         assert (project / "large").read_text() == "m" * 4000
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_new_files_follow_gits_rules_and_files_that_were_covered_stay(project: Path) -> None:
     write(project, BEFORE)
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="one").id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        workspace.sessions.begin_turn(session, "go")
         write(project, {".gitignore": "*.txt\n", "new.txt": "new\n", "new.md": "new\n"})
         work(project)
-        step = workspace.end_turn(session)
+        step = workspace.sessions.end_turn(session)
     assert set(step.added) == {".gitignore", "new.md"}
     assert set(step.modified) >= {"a.txt"}
 
@@ -236,15 +240,15 @@ def test_accepted_is_a_content_and_another_one_asks_anew(project: Path, watch: b
         assert accept(workspace, shown) == (TOML, IGNORE)
         assert paths_now(workspace) == everything - {"data", "d/data"}
         assert workspace.find("@").coverage.passed_over == ()
-        assert workspace.limits.file_bytes == 1000
+        assert workspace.project.limits.file_bytes == 1000
         (project / IGNORE).write_text("data\na\n")
         assert paths_now(workspace) == everything
         (project / IGNORE).write_text("data\n")
         assert paths_now(workspace) == everything - {"data", "d/data"}
         revoke(workspace)
         assert paths_now(workspace) == everything
-        assert workspace.limits.file_bytes > 1000
-        assert workspace.verify().clean
+        assert workspace.project.limits.file_bytes > 1000
+        assert workspace.maintenance.verify().clean
 
 
 def test_what_changed_after_it_was_shown_is_not_accepted(project: Path) -> None:
@@ -357,20 +361,20 @@ def test_a_broken_rule_file_is_reported_and_passed_over(
         pytest.skip("any text is an ignore file")
     write(project, BEFORE)
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="one").id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        workspace.sessions.begin_turn(session, "go")
         make(project / name)
         work(project)
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         assert workspace.settings == Settings()
         (passed_over,) = workspace.status().coverage.passed_over
         assert (passed_over.path, passed_over.broken) == (name.encode(), True)
-        (finding,) = [each for each in workspace.doctor() if each.subject == "rules"]
+        (finding,) = [each for each in workspace.maintenance.doctor() if each.subject == "rules"]
         assert finding.level == "problem" and name in finding.message
     with mulligan.open(project) as workspace:
         workspace.undo()
         assert covered(project) == BEFORE
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 @pytest.mark.parametrize("way", ["undo", "restore"])
@@ -380,12 +384,12 @@ def test_a_pipe_in_the_place_of_a_file_is_left_and_the_rest_comes_back_unverifie
 ) -> None:
     write(project, BEFORE | {TOML: "[checkpoints]\nmax_file_size = '200 MB'\n"})
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="one").id
-        turn = workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        turn = workspace.sessions.begin_turn(session, "go")
         (project / name).unlink()
         os.mkfifo(project / name)
         write(project, {"d/e": "changed\n"})
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         done = workspace.undo() if way == "undo" else workspace.restore(turn.checkpoint)
         assert (project / "d/e").read_text() == BEFORE["d/e"]
         assert [each.path for each in done.skipped] == [name] and not done.verified
@@ -408,12 +412,12 @@ def test_ignore_files_that_hide_what_git_tracks_go_with_the_turn_that_wrote_them
     write(project, BEFORE)
     subprocess.run(["git", "add", "."], cwd=project, check=True)
     with mulligan.open(project) as workspace:
-        session = workspace.new_session(agent="one").id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create(agent="one").id
+        workspace.sessions.begin_turn(session, "go")
         written = {"d/.gitignore": "*\n", "d/f/.gitignore": "*\n"}
         write(project, written)
         work(project)
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
         workspace.undo()
         assert covered(project) == BEFORE
         assert not any((project / each).exists() for each in written)

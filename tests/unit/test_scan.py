@@ -376,7 +376,7 @@ def test_checkpoints_beside_a_busy_writer_hold_only_whole_states(
     workspace.checkpoint()
     for name in names:
         assert workspace.read("@", name) == (project / name).read_bytes()
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 # Limits
@@ -435,7 +435,7 @@ def test_small_ignored_files_are_guarded_up_to_the_limits(project: Path) -> None
         taken = workspace.checkpoint()
         assert paths(workspace, guarded=True) == set()
         assert taken.coverage.guarded == 0
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_a_guarded_file_comes_back_if_it_is_gone_and_only_by_name_if_it_is_not(
@@ -561,13 +561,13 @@ def test_a_restore_to_before_a_file_was_asked_for_by_name_leaves_what_it_held_th
     (project / "build" / "changed").write_text("changed")
     write(project, "build/made", "logs/new.log")
     workspace.checkpoint()
-    plan = workspace.plan_restore(first.id)
+    plan = workspace.restore(first.id, preview=True)
     assert (plan.restored, plan.deleted) == (("build/changed",), ("build/made", "logs/new.log"))
     workspace.restore(first.id)
     assert (project / "build" / "changed").read_text() == "content of build/changed"
     assert (project / "build" / "same").exists() and (project / "logs" / "old.log").exists()
     assert not (project / "build" / "made").exists()
-    assert workspace.plan_restore(first.id).restored == ()
+    assert workspace.restore(first.id, preview=True).restored == ()
     workspace.undo()
     assert (project / "build" / "changed").read_text() == "changed"
     assert (project / "build" / "made").exists() and (project / "logs" / "new.log").exists()
@@ -642,7 +642,7 @@ def test_what_an_older_version_was_asked_for_is_not_deleted_for_that(
     first = workspace.checkpoint()
     workspace.checkpoint(include=["build"])
     workspace.close()
-    with closing(sqlite3.connect(workspace.project.path("journal.sqlite"))) as db:
+    with closing(sqlite3.connect(workspace.project.location.path("journal.sqlite"))) as db:
         db.execute("ALTER TABLE forced DROP COLUMN since")
         db.execute("PRAGMA user_version = 2")
         db.commit()
@@ -702,7 +702,7 @@ def test_what_git_tracks_is_kept_although_the_defaults_leave_it_out(
         ".gitignore", "a", "vendor/lib/x", "keep.log", "node_modules/m",
     }  # fmt: skip
     assert paths(workspace, guarded=True) == {"ign.txt"}
-    assert workspace.verify().clean
+    assert workspace.maintenance.verify().clean
 
 
 @needs_git
@@ -817,7 +817,7 @@ def test_a_home_inside_the_project_is_never_part_of_it(project: Path, where: str
         assert (project / "a").read_text() == "content of a"
         workspace.undo()
         assert (project / "a").read_text() == "changed"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
     with mulligan.open(project, home=home, watch=sys.platform == "linux") as workspace:
         assert workspace.status().changed_files == ()
 

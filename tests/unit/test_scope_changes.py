@@ -73,7 +73,7 @@ def test_a_folder_that_became_ignored_is_restored_at_once_and_undone_exactly(
         assert (project / ".gitignore").read_text() == "d/\n"
         workspace.redo()
         assert (project / "d/e").read_text() == "mine"
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_forget_keeps_the_last_that_were_taken_not_those_that_restores_made(project: Path) -> None:
@@ -85,11 +85,11 @@ def test_forget_keeps_the_last_that_were_taken_not_those_that_restores_made(proj
         for _ in range(3):
             workspace.restore(taken[0])
             workspace.undo()
-        workspace.forget(keep_last=2)
+        workspace.maintenance.forget(keep_last=2)
         left = {each.id for each in workspace.log()}
         assert left >= set(taken[2:])
         assert not left & set(taken[:2])
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
 
 
 def test_a_path_that_is_nowhere_is_an_error_not_silence(project: Path) -> None:

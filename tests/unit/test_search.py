@@ -48,7 +48,7 @@ def record(
     workspace: Workspace, *given: NewEntry, session: int | None = None, **values: Any
 ) -> int:
     """Appends entries to a session, a new one unless told which; gives its number."""
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         if session is None:
             session = sessions.insert(db, next(IDS), "2026-01-01T00:00:00.000Z", values)
         appender = Appender(db, session, new_id=lambda: next(IDS), now=time.time_ns)
@@ -165,7 +165,7 @@ def test_a_snippet_is_short_even_where_words_are_endless(workspace: Workspace) -
 
 def test_a_hit_says_where_it_is(workspace: Workspace) -> None:
     number = record(workspace, say("one"), say("two words", id="e2"), agent="pi", title="Counting")
-    session = sessions.by_number(workspace.journal, number)
+    session = sessions.by_number(workspace.project.journal, number)
     assert session is not None
     (hit,) = search(workspace, "two").hits
     assert hit.project == workspace.root
@@ -218,7 +218,7 @@ def test_of_very_many_equals_the_newest_are_first_whichever_session_they_are_in(
 def test_an_index_that_was_made_anew_elsewhere_is_noticed(workspace: Workspace) -> None:
     record(workspace, say("one word"))
     assert search(workspace, "word").total == 1
-    path = Path(workspace.project.path("search.sqlite"))
+    path = Path(workspace.project.location.path("search.sqlite"))
     for each in path.parent.glob("search.sqlite*"):
         each.unlink()
     with open_workspace(workspace.root) as other:
@@ -232,12 +232,12 @@ def test_an_index_that_was_made_anew_elsewhere_is_noticed(workspace: Workspace) 
 
 def test_twenty_hits_in_a_session_and_fifty_in_all(workspace: Workspace) -> None:
     number = record(workspace, *(say("hello") for _ in range(60)))
-    session = sessions.by_number(workspace.journal, number)
+    session = sessions.by_number(workspace.project.journal, number)
     assert session is not None
     inside, everywhere = search(workspace, "hello", session=session.id), search(workspace, "hello")
     assert (len(inside.hits), inside.total) == (20, 60)
     assert (len(everywhere.hits), everywhere.total) == (50, 60)
-    assert len(search_everywhere(workspace.home, "hello").hits) == 50
+    assert len(search_everywhere(workspace.project.home, "hello").hits) == 50
     assert len(search(workspace, "hello", limit=7).hits) == 7
     assert search(workspace, "hello", limit=0).hits == ()
 
@@ -287,7 +287,7 @@ def test_filters(workspace: Workspace, filters: dict[str, Any], expected: list[s
         agent="codex",
     )
     assert sorted(entries(search(workspace, "word", **filters))) == sorted(expected)
-    found = search_everywhere(workspace.home, "word", **filters)
+    found = search_everywhere(workspace.project.home, "word", **filters)
     assert sorted(entries(found)) == sorted(expected)
 
 
@@ -365,7 +365,7 @@ def test_the_output_of_a_tool_call_is_found_once_it_is_there(workspace: Workspac
     data = {"name": "Bash", "input": {"command": "ls"}, "status": "running", "call": "c1"}
     number = record(workspace, NewEntry(TOOL_CALL, "", data, id="call"))
     assert search(workspace, "needle").hits == ()
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         append.end_call(db, number, "c1", status="success", output="a needle")
     assert entries(search(workspace, "needle")) == ["call"]
     assert entries(search(workspace, "ls")) == ["call"]
@@ -375,7 +375,7 @@ def test_the_output_of_a_tool_call_is_found_once_it_is_there(workspace: Workspac
 def test_what_is_compacted_is_still_found(workspace: Workspace) -> None:
     number = record(workspace, say("one", id="e1"), say("one more"))
     assert search(workspace, "one").total == 2
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         append.mark_compacted(db, number, 2)
     assert search(workspace, "one").total == 2
     assert "e1" not in entries(search(workspace, "one", include_compacted=False))
@@ -384,10 +384,10 @@ def test_what_is_compacted_is_still_found(workspace: Workspace) -> None:
 def test_a_deleted_session_is_not_found(workspace: Workspace) -> None:
     kept, gone = record(workspace, say("one", id="kept")), record(workspace, say("one"))
     never_seen = record(workspace, say("one"))
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         sessions.delete(db, never_seen)
     assert search(workspace, "one").total == 2
-    with workspace.journal.writing() as db:
+    with workspace.project.journal.writing() as db:
         sessions.delete(db, gone)
     assert entries(search(workspace, "one")) == ["kept"]
     assert indexed(workspace) == {(kept << 32) | 1}
@@ -398,7 +398,7 @@ def test_the_index_can_be_made_anew(workspace: Workspace) -> None:
     before = search(workspace, "word", limit=100)
     rebuild(workspace)
     assert search(workspace, "word", limit=100) == before
-    os.unlink(workspace.project.path("search.sqlite"))
+    os.unlink(workspace.project.location.path("search.sqlite"))
     assert search(workspace, "word", limit=100) == before
 
 
@@ -462,7 +462,7 @@ def empty(path: Path) -> None:
 def test_a_damaged_index_is_replaced_and_nothing_is_lost(workspace: Workspace, damage: Any) -> None:
     number = record(workspace, *(say(f"word {'filler ' * 50}{each}") for each in range(300)))
     before = search(workspace, "word", limit=1000)
-    damage(Path(workspace.project.path("search.sqlite")))
+    damage(Path(workspace.project.location.path("search.sqlite")))
     assert search(workspace, "word", limit=1000) == before
     record(workspace, say("word again"), session=number)
     assert search(workspace, "word").total == 301
@@ -470,13 +470,13 @@ def test_a_damaged_index_is_replaced_and_nothing_is_lost(workspace: Workspace, d
 
 def test_the_index_of_another_journal_is_replaced(workspace: Workspace) -> None:
     """As when the journal is put back from a backup."""
-    backup = Path(workspace.project.path("backup.sqlite"))
+    backup = Path(workspace.project.location.path("backup.sqlite"))
     record(workspace, say("first", id="first"))
-    workspace.journal.rows("VACUUM INTO ?", str(backup))
+    workspace.project.journal.rows("VACUUM INTO ?", str(backup))
     record(workspace, say("later"), say("later still"))
     assert search(workspace, "later").total == 2
     workspace.close()
-    journal = Path(workspace.project.path("journal.sqlite"))
+    journal = Path(workspace.project.location.path("journal.sqlite"))
     for path in journal.parent.glob("journal.sqlite*"):
         path.unlink()
     backup.rename(journal)
@@ -490,11 +490,11 @@ def test_the_index_of_another_journal_is_replaced(workspace: Workspace) -> None:
 def test_damage_to_the_journal_is_not_taken_for_damage_to_the_index(workspace: Workspace) -> None:
     record(workspace, *(say(f"word {'filler ' * 50}{each}") for each in range(300)))
     assert search(workspace, "word").hits
-    index = Path(workspace.project.path("search.sqlite"))
+    index = Path(workspace.project.location.path("search.sqlite"))
     inode = index.stat().st_ino
     workspace.close()
-    broken_inside(Path(workspace.project.path("journal.sqlite")))
-    found = search_everywhere(workspace.home, "word")
+    broken_inside(Path(workspace.project.location.path("journal.sqlite")))
+    found = search_everywhere(workspace.project.home, "word")
     assert found.hits == ()
     assert "journal.sqlite" in found.problems[0]
     assert index.stat().st_ino == inode
@@ -507,17 +507,17 @@ def test_all_projects_are_searched_and_a_damaged_one_is_named(
     for name in ("two", "bad"):
         with open_workspace(tmp_path_factory.mktemp(name)) as other:
             record(other, say("shared word", id=name), say("filler"))
-    bad = Path(other.project.path("journal.sqlite"))
-    found = search_everywhere(workspace.home, "shared")
+    bad = Path(other.project.location.path("journal.sqlite"))
+    found = search_everywhere(workspace.project.home, "shared")
     assert sorted(entries(found)) == ["bad", "one", "two"]
     assert (found.total, found.problems) == (3, ())
     overwritten(bad)
-    found = search_everywhere(workspace.home, "shared")
+    found = search_everywhere(workspace.project.home, "shared")
     assert sorted(entries(found)) == ["one", "two"]
     assert found.hits[0].project != found.hits[1].project
     assert len(found.problems) == 1
     assert other.root in found.problems[0]
-    assert searching.rebuild_everywhere(workspace.home) == found.problems
+    assert searching.rebuild_everywhere(workspace.project.home) == found.problems
 
 
 def test_a_hit_names_the_nearest_checkpoint_on_its_own_path(workspace: Workspace) -> None:
@@ -626,10 +626,10 @@ def test_a_process_that_dies_while_it_catches_up_leaves_a_good_index(workspace: 
 
 def test_a_missing_journal_is_not_made_by_a_search(workspace: Workspace) -> None:
     workspace.close()
-    journal = Path(workspace.project.path("journal.sqlite"))
+    journal = Path(workspace.project.location.path("journal.sqlite"))
     for path in journal.parent.glob("journal.sqlite*"):
         path.unlink()
-    assert search_everywhere(workspace.home, "word").hits == ()
+    assert search_everywhere(workspace.project.home, "word").hits == ()
     assert not journal.exists()
 
 
@@ -690,7 +690,7 @@ def test_the_command_knows_paths_from_where_the_user_is(workspace: Workspace) ->
 
 
 def indexed(workspace: Workspace) -> set[int]:
-    db = apsw.Connection(workspace.project.path("search.sqlite"))
+    db = apsw.Connection(workspace.project.location.path("search.sqlite"))
     return {row[0] for row in db.execute("SELECT rowid FROM words")}
 
 

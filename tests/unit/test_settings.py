@@ -173,7 +173,7 @@ def test_a_larger_file_is_named_not_kept_and_never_touched(
         (project / "large").write_bytes(b"y" * 2000)
         (project / "large too").write_bytes(b"y" * 2000)
         workspace.restore(taken.id)
-        assert workspace.verify().clean
+        assert workspace.maintenance.verify().clean
     assert (project / "small").read_bytes() == b"x" * 1024
     assert (project / "large").read_bytes() == b"y" * 2000
     assert (project / "large too").read_bytes() == b"y" * 2000

@@ -101,7 +101,7 @@ def test_a_file_that_was_left_alone_for_a_moment_is_read_once(
     (project / "file").write_text("content")
     time.sleep(0.03)
     workspace.checkpoint()
-    root = workspace.cache().root
+    root = workspace.project.cache().root
     assert root is not None
     on_disk = os.major(project.stat().st_dev) != 0
     assert (root.files[b"file"][4] >= 0) == on_disk

@@ -13,12 +13,12 @@ def test_every_byte_is_counted_and_put_to_something(project: Path, mulligan_home
     (project / "a.bin").write_bytes(os.urandom(100_000))
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        session = workspace.new_session(agent="ada", title="Work").id
-        workspace.begin_turn(session, "Find the quince.")
-        workspace.end_turn(session)
+        session = workspace.sessions.create(agent="ada", title="Work").id
+        workspace.sessions.begin_turn(session, "Find the quince.")
+        workspace.sessions.end_turn(session)
         workspace.search("quince")
-        directory = Path(workspace.project.directory)
-        known = workspace.project
+        directory = Path(workspace.project.location.directory)
+        known = workspace.project.location
     found = sizes_of(known)
     there = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     assert found.total == there

@@ -16,17 +16,17 @@ from mulligan import Workspace
 def workspace(project: Path) -> Iterator[Workspace]:
     with mulligan.open(project) as opened:
         yield opened
-        assert opened.verify().problems == ()
+        assert opened.maintenance.verify().problems == ()
 
 
 @pytest.fixture
 def session(workspace: Workspace) -> str:
-    return workspace.new_session(agent="one").id
+    return workspace.sessions.create(agent="one").id
 
 
 @pytest.fixture
 def other(workspace: Workspace) -> str:
-    return workspace.new_session(agent="two").id
+    return workspace.sessions.create(agent="two").id
 
 
 def letters(project: Path, content: str | None, name: str = "f") -> None:
@@ -43,9 +43,9 @@ def read(project: Path, name: str = "f") -> str | None:
 
 
 def turn(workspace: Workspace, session: str, act: Callable[[], object]) -> None:
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     act()
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
 
 
 def shown(workspace: Workspace, session: str) -> list[str]:
@@ -55,7 +55,7 @@ def shown(workspace: Workspace, session: str) -> list[str]:
         + ">"
         + "".join(hunk.new_lines).replace("\n", "")
         + ("*" if hunk.mixed else "")
-        for hunk in workspace.pending(session=session).hunks
+        for hunk in workspace.review.pending(session=session).hunks
     ]
 
 
@@ -105,10 +105,10 @@ def test_what_the_user_types_after_a_turn(
     turn(workspace, session, lambda: letters(project, agent))
     letters(project, user)
     assert shown(workspace, session) == pending
-    workspace.begin_turn(session, "written down, it is the same")
+    workspace.sessions.begin_turn(session, "written down, it is the same")
     assert shown(workspace, session) == pending
-    workspace.end_turn(session)
-    workspace.discard()
+    workspace.sessions.end_turn(session)
+    workspace.review.discard(everything=True)
     assert read(project) == discarded
 
 
@@ -141,10 +141,10 @@ def test_what_two_agents_do_one_after_the_other(
     turn(workspace, other, lambda: letters(project, two))
     assert shown(workspace, session) == of_one
     assert shown(workspace, other) == of_two
-    workspace.discard(session=session)
+    workspace.review.discard(session=session)
     assert read(project) == without_one
-    workspace.discard(session=other)
-    workspace.discard(session=session)
+    workspace.review.discard(session=other)
+    workspace.review.discard(session=session)
     assert read(project) == start
 
 
@@ -159,7 +159,7 @@ def test_what_two_agents_did_is_undone_in_either_order(
     turn(workspace, session, lambda: letters(project, "aBcdEfGhUj"))
     order = (session, other) if first == "one" else (other, session)
     for each in order:
-        assert workspace.discard(session=each).conflicts == ()
+        assert workspace.review.discard(session=each).conflicts == ()
     assert read(project) == "abcdefghUj"
 
 
@@ -170,7 +170,7 @@ def test_a_proposal_that_comes_back_because_anothers_deletion_is_undone_is_pendi
     turn(workspace, session, lambda: letters(project, "abcX"))
     turn(workspace, other, lambda: letters(project, "abc"))
     assert shown(workspace, other) == ["X>"]
-    workspace.discard(session=other)
+    workspace.review.discard(session=other)
     assert read(project) == "abcX"
     assert shown(workspace, session) == [">X"]
 
@@ -202,14 +202,14 @@ def test_what_was_thrown_away_and_another_agent_had_deleted_does_not_come_back_a
     turn(workspace, session, lambda: letters(project, one))
     turn(workspace, other, lambda: letters(project, two))
     if decision == "discard":
-        workspace.discard(session=session)
-        workspace.discard(session=other)
+        workspace.review.discard(session=session)
+        workspace.review.discard(session=other)
     else:
-        workspace.reset(session)
-        workspace.reset(other)
+        workspace.review.reset(session)
+        workspace.review.reset(other)
     assert shown(workspace, other) == []
     assert shown(workspace, session) == again
-    workspace.discard(session=session)
+    workspace.review.discard(session=session)
     assert read(project) == start
 
 
@@ -221,18 +221,18 @@ def test_lines_of_the_user_stay_theirs_when_what_an_agent_did_to_them_is_taken_b
     letters(project, "")
     turn(workspace, session, lambda: letters(project, "XY"))
     letters(project, "XuY")
-    before = workspace.begin_turn(session, "go").checkpoint
-    edit = workspace.start_edit(session, ["f"])
+    before = workspace.sessions.begin_turn(session, "go").checkpoint
+    edit = workspace.sessions.start_edit(session, ["f"])
     letters(project, left)
     if how == "abort":
-        workspace.abort_edit(edit)
-    workspace.end_turn(session)
+        workspace.sessions.abort_edit(edit)
+    workspace.sessions.end_turn(session)
     if how == "undo":
         workspace.undo()
     elif how == "restore":
         workspace.restore(before)
     assert shown(workspace, session) == [">XuY*"]
-    workspace.discard()
+    workspace.review.discard(everything=True)
     assert read(project) == "XuY"
 
 
@@ -244,7 +244,7 @@ def test_pending_lines_that_another_agent_removed_are_known_while_the_user_types
     turn(workspace, other, lambda: letters(project, ""))
     letters(project, "u")
     assert shown(workspace, session) == []
-    workspace.discard(session=other)
+    workspace.review.discard(session=other)
     assert read(project) == "uX"
     assert shown(workspace, session) == [">X"]
 
@@ -258,7 +258,7 @@ def test_pending_lines_that_come_back_together_with_the_users_are_pending_as_bef
     letters(project, "XuY")
     assert shown(workspace, session) == [">XuY*"]
     turn(workspace, other, lambda: letters(project, left))
-    workspace.discard(session=other)
+    workspace.review.discard(session=other)
     assert read(project) == "XuY"
     assert shown(workspace, session) == [">XuY*"]
 
@@ -276,7 +276,7 @@ def test_lines_in_a_file_that_was_deleted_and_made_again_stay_their_authors(
         turn(workspace, other, lambda: letters(project, "u"))
     turn(workspace, session, lambda: letters(project, later))
     assert shown(workspace, session) == [f"ab>{later}*"]
-    assert workspace.discard(session=session).hunks == ()
+    assert workspace.review.discard(session=session).hunks == ()
     assert read(project) == later
 
 
@@ -301,7 +301,7 @@ def test_pending_lines_in_a_file_that_another_agent_deleted_are_pending_again_wh
     if returned == "undo":
         workspace.undo()
     else:
-        workspace.discard(session=other)
+        workspace.review.discard(session=other)
     assert read(project) == "aXc"
     assert shown(workspace, session) == before
     assert shown(workspace, other) == []
@@ -318,7 +318,7 @@ def test_a_line_after_a_line_without_an_end_is_still_its_authors(
     else:
         turn(workspace, other, lambda: letters(project, "uBA"))
     assert shown(workspace, session) == ["u>uBA*"]
-    workspace.discard(session=session)
+    workspace.review.discard(session=session)
     assert read(project) == "uBA"
 
 
@@ -344,16 +344,16 @@ def test_a_line_that_went_again_beside_a_pending_deletion_is_in_no_baseline(
     if gone == "undo":
         workspace.undo()
     elif gone == "discard":
-        workspace.discard(session=other)
+        workspace.review.discard(session=other)
     elif gone == "by hand":
         letters(project, deleted)
     else:
         turn(workspace, other, lambda: letters(project, deleted))
     assert read(project) == deleted
     assert shown(workspace, session) == before
-    workspace.discard(session=session)
+    workspace.review.discard(session=session)
     assert read(project) == start
-    assert workspace.pending().files == ()
+    assert workspace.review.pending().files == ()
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_lines_of_the_user_in_a_hunk_stay_theirs_when_the_agent_touches_one_of_t
     letters(project, user)
     turn(workspace, session, lambda: letters(project, again))
     assert any(row.endswith("*") for row in shown(workspace, session))
-    workspace.discard()
+    workspace.review.discard(everything=True)
     left = read(project) or ""
     assert {letter for letter in again if letter in "uv"} <= set(left)
 
@@ -396,12 +396,12 @@ def test_approving_one_session_leaves_the_other_pending_and_undo_returns(
     letters(project, "abcdef")
     turn(workspace, session, lambda: letters(project, "aBcdef"))
     turn(workspace, other, lambda: letters(project, "aBcdEf"))
-    workspace.approve(session)
+    workspace.review.approve(session)
     assert (shown(workspace, session), shown(workspace, other)) == ([], ["e>E"])
     letters(project, "aBUcdEf")
     workspace.undo()
     assert (shown(workspace, session), shown(workspace, other)) == (["b>B"], ["e>E"])
-    workspace.discard()
+    workspace.review.discard(everything=True)
     assert read(project) == "abUcdef"
 
 
@@ -414,7 +414,7 @@ def test_a_rename_by_the_user_takes_the_work_of_both_along(
     (project / "sub").mkdir()
     (project / "f").rename(project / "sub/g")
     assert (shown(workspace, session), shown(workspace, other)) == (["b>B"], ["e>E"])
-    workspace.discard(session=session)
+    workspace.review.discard(session=session)
     assert read(project, "sub/g") == "abcdEf" and read(project) is None
 
 
@@ -427,7 +427,7 @@ def test_a_folder_renamed_by_the_user_takes_pending_work_along(
     turn(workspace, session, lambda: letters(project, "aBcx", "old/x"))
     (project / "old").rename(project / "new")
     assert shown(workspace, session) == ["b>B"]
-    workspace.discard()
+    workspace.review.discard(everything=True)
     assert read(project, "new/x") == "abcx"
 
 
@@ -438,8 +438,8 @@ def test_a_session_without_any_turn_has_nothing_pending_whatever_happens(
     turn(workspace, session, lambda: letters(project, "aBc"))
     letters(project, "aBcU")
     assert shown(workspace, other) == []
-    workspace.approve(other)
-    workspace.reset(other)
+    workspace.review.approve(other)
+    workspace.review.reset(other)
     assert shown(workspace, session) == ["b>B"]
     assert read(project) == "aBcU"
 
@@ -451,8 +451,8 @@ def test_modes_of_the_user_join_and_those_of_the_agent_wait(
     (project / "f").chmod(0o644)
     turn(workspace, session, lambda: letters(project, "aBc"))
     (project / "f").chmod(0o600)
-    assert [hunk.kind for hunk in workspace.pending().hunks] == ["lines"]
-    workspace.discard()
+    assert [hunk.kind for hunk in workspace.review.pending().hunks] == ["lines"]
+    workspace.review.discard(everything=True)
     assert read(project) == "abc"
     assert (project / "f").stat().st_mode & 0o777 == 0o600
 
@@ -483,8 +483,8 @@ def test_a_commit_counts_as_keeping_what_is_in_it(
     assert shown(workspace, session) == ["b>B", ">new"], "what is only staged is not kept"
     git(repository, "commit", "-qm", "second")
     assert shown(workspace, session) == []
-    assert workspace.turn_statuses(session)[0].status == "kept"
-    assert not workspace.round_status(session).has_unapproved
+    assert workspace.review.turn_statuses(session)[0].status == "kept"
+    assert not workspace.review.round_status(session).has_unapproved
 
 
 def test_a_commit_of_one_file_or_hunk_keeps_that_and_nothing_else(
@@ -502,7 +502,7 @@ def test_a_commit_of_one_file_or_hunk_keeps_that_and_nothing_else(
     letters(repository, "aBcdefgHij")
     git(repository, "commit", "-qm", "the first hunk")
     assert shown(workspace, session) == ["h>H"]
-    workspace.discard()
+    workspace.review.discard(everything=True)
     assert read(repository) == "aBcdefghij"
 
 
@@ -523,8 +523,8 @@ def test_a_commit_in_the_agents_own_turn_is_still_a_proposal(
 
     turn(workspace, session, act)
     assert shown(workspace, session) == ["b>B"]
-    workspace.begin_turn(session, "go on")
-    workspace.end_turn(session)
+    workspace.sessions.begin_turn(session, "go on")
+    workspace.sessions.end_turn(session)
     assert shown(workspace, session) == ["b>B"]
 
 
@@ -588,8 +588,8 @@ def test_looking_at_a_commit_leaves_the_repository_alone(
     before = {
         path: path.stat().st_mtime_ns for path in (repository / ".git").rglob("*") if path.is_file()
     }
-    workspace.pending()
-    workspace.approve(session)
+    workspace.review.pending()
+    workspace.review.approve(session)
     after = {
         path: path.stat().st_mtime_ns for path in (repository / ".git").rglob("*") if path.is_file()
     }

@@ -19,17 +19,17 @@ from mulligan import Workspace
 def workspace(project: Path) -> Iterator[Workspace]:
     with mulligan.open(project) as opened:
         yield opened
-        assert opened.verify().problems == ()
+        assert opened.maintenance.verify().problems == ()
 
 
 @pytest.fixture
 def session(workspace: Workspace) -> str:
-    return workspace.new_session(agent="one").id
+    return workspace.sessions.create(agent="one").id
 
 
 @pytest.fixture
 def other(workspace: Workspace) -> str:
-    return workspace.new_session(agent="two").id
+    return workspace.sessions.create(agent="two").id
 
 
 def put(project: Path, name: str, content: str) -> None:
@@ -38,17 +38,20 @@ def put(project: Path, name: str, content: str) -> None:
 
 
 def pending(workspace: Workspace, session: str | None = None) -> dict[str, str]:
-    return {hunk.path: "".join(hunk.new_lines) for hunk in workspace.pending(session=session).hunks}
+    return {
+        hunk.path: "".join(hunk.new_lines)
+        for hunk in workspace.review.pending(session=session).hunks
+    }
 
 
 def test_a_turn_that_changed_nothing_leaves_no_step(
     project: Path, workspace: Workspace, session: str
 ) -> None:
     put(project, "a", "1\n")
-    workspace.begin_turn(session, "only look")
-    step = workspace.end_turn(session)
+    workspace.sessions.begin_turn(session, "only look")
+    step = workspace.sessions.end_turn(session)
     assert (step.entry, step.checkpoint) == (None, None)
-    assert [each.type for each in workspace.conversation(session)] == ["user_input"]
+    assert [each.type for each in workspace.sessions.conversation(session)] == ["user_input"]
     with pytest.raises(mulligan.NothingToUndo):
         workspace.undo()
 
@@ -58,13 +61,13 @@ def test_a_step_names_what_came_changed_and_went(
 ) -> None:
     put(project, "changed", "1\n")
     put(project, "gone", "1\n")
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     put(project, "changed", "2\n")
     put(project, "deep/new", "1\n")
     (project / "gone").unlink()
-    step = workspace.end_turn(session)
+    step = workspace.sessions.end_turn(session)
     assert (step.added, step.modified, step.deleted) == (("deep/new",), ("changed",), ("gone",))
-    (entry,) = workspace.conversation(session, types=("step_snapshot",))
+    (entry,) = workspace.sessions.conversation(session, types=("step_snapshot",))
     assert entry.data is not None
     assert entry.data["diff"] == {
         "added": ["deep/new"], "modified": ["changed"], "deleted": ["gone"],
@@ -74,27 +77,27 @@ def test_a_step_names_what_came_changed_and_went(
 
 def test_a_turn_cannot_end_that_never_began(workspace: Workspace, session: str) -> None:
     with pytest.raises(mulligan.UsageError):
-        workspace.end_turn(session)
-    workspace.begin_turn(session, "go")
-    workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
+    workspace.sessions.begin_turn(session, "go")
+    workspace.sessions.end_turn(session)
     with pytest.raises(mulligan.UsageError):
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
 
 
 def test_a_turn_whose_end_never_came_is_ended_by_the_next(
     project: Path, workspace: Workspace, session: str
 ) -> None:
     put(project, "a", "1\n")
-    workspace.begin_turn(session, "first")
+    workspace.sessions.begin_turn(session, "first")
     put(project, "a", "2\n")
-    workspace.begin_turn(session, "second")
+    workspace.sessions.begin_turn(session, "second")
     put(project, "b", "1\n")
-    workspace.end_turn(session)
-    steps = workspace.conversation(session, types=("step_snapshot",))
+    workspace.sessions.end_turn(session)
+    steps = workspace.sessions.conversation(session, types=("step_snapshot",))
     assert [(each.data or {}).get("interrupted", False) for each in steps] == [True, False]
     assert [(each.data or {})["turnIndex"] for each in steps] == [0, 1]
     assert [(each.data or {})["diff"]["modified"] for each in steps] == [["a"], []]
-    assert [each.turn for each in workspace.turn_statuses(session)] == [0, 1]
+    assert [each.turn for each in workspace.review.turn_statuses(session)] == [0, 1]
 
 
 def test_undo_takes_back_a_turn_and_then_the_one_before(
@@ -102,14 +105,14 @@ def test_undo_takes_back_a_turn_and_then_the_one_before(
 ) -> None:
     put(project, "a", "0\n")
     for number in (1, 2):
-        workspace.begin_turn(session, "go")
+        workspace.sessions.begin_turn(session, "go")
         put(project, "a", f"{number}\n")
-        workspace.end_turn(session)
+        workspace.sessions.end_turn(session)
     assert workspace.undo().restored == ("a",)
     assert (project / "a").read_text() == "1\n"
     workspace.undo()
     assert (project / "a").read_text() == "0\n"
-    assert workspace.pending().files == ()
+    assert workspace.review.pending().files == ()
     workspace.redo()
     workspace.redo()
     assert (project / "a").read_text() == "2\n"
@@ -120,10 +123,10 @@ def test_undo_in_an_open_turn_goes_one_further_back_each_time(
     project: Path, workspace: Workspace, session: str
 ) -> None:
     put(project, "a", "0\n")
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     put(project, "a", "1\n")
-    workspace.end_turn(session)
-    workspace.begin_turn(session, "go on")
+    workspace.sessions.end_turn(session)
+    workspace.sessions.begin_turn(session, "go on")
     put(project, "b", "1\n")
     workspace.undo()
     assert not (project / "b").exists() and (project / "a").read_text() == "1\n"
@@ -131,38 +134,38 @@ def test_undo_in_an_open_turn_goes_one_further_back_each_time(
     assert not (project / "b").exists() and (project / "a").read_text() == "0\n"
     with pytest.raises(mulligan.NothingToUndo):
         workspace.undo()
-    step = workspace.end_turn(session)
+    step = workspace.sessions.end_turn(session)
     assert (step.added, step.modified, step.deleted) == ((), (), ()), "that was not the agent"
 
 
 def test_redo_in_an_open_turn_leaves_its_work_pending(
     project: Path, workspace: Workspace, session: str
 ) -> None:
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     put(project, "a", "1\n")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     workspace.undo()
-    workspace.begin_turn(session, "go another way")
+    workspace.sessions.begin_turn(session, "go another way")
     put(project, "b", "1\n")
     with suppress(mulligan.NothingToUndo):
         workspace.redo()
     assert (project / "b").read_text() == "1\n"
     assert pending(workspace)["b"] == "1\n"
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     assert pending(workspace)["b"] == "1\n"
 
 
 def test_redo_in_an_open_turn_that_has_done_nothing_yet(
     project: Path, workspace: Workspace, session: str
 ) -> None:
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     put(project, "a", "1\n")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     workspace.undo()
-    workspace.begin_turn(session, "go on")
+    workspace.sessions.begin_turn(session, "go on")
     workspace.redo()
     assert pending(workspace) == {"a": "1\n"}
-    step = workspace.end_turn(session)
+    step = workspace.sessions.end_turn(session)
     assert (step.added, step.modified, step.deleted) == ((), (), ())
 
 
@@ -170,13 +173,13 @@ def test_a_discard_in_an_open_turn_is_not_the_agents_work(
     project: Path, workspace: Workspace, session: str
 ) -> None:
     put(project, "a", "0\n")
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     put(project, "a", "1\n")
-    workspace.end_turn(session)
-    workspace.begin_turn(session, "go on")
+    workspace.sessions.end_turn(session)
+    workspace.sessions.begin_turn(session, "go on")
     put(project, "b", "1\n")
-    workspace.discard(paths=["a"])
-    step = workspace.end_turn(session)
+    workspace.review.discard(paths=["a"])
+    step = workspace.sessions.end_turn(session)
     assert (step.added, step.modified, step.deleted) == (("b",), (), ())
     workspace.undo()
     assert (project / "b").exists() and (project / "a").read_text() == "1\n"
@@ -188,13 +191,13 @@ def test_a_turn_that_was_undone_and_done_again_in_between_ends_with_all_that_it_
     project: Path, workspace: Workspace, session: str
 ) -> None:
     put(project, "a", "0\n")
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     put(project, "a", "1\n")
     put(project, "gone", "1\n")
     workspace.undo()
     workspace.redo()
-    workspace.discard(paths=["gone"])
-    step = workspace.end_turn(session)
+    workspace.review.discard(paths=["gone"])
+    step = workspace.sessions.end_turn(session)
     assert (step.added, step.modified, step.deleted) == ((), ("a",), ())
     workspace.undo(past_idle_turn=False)
     assert (project / "gone").exists()
@@ -204,26 +207,26 @@ def test_what_the_user_types_between_turns_is_nobodys_to_approve(
     project: Path, workspace: Workspace, session: str, other: str
 ) -> None:
     put(project, "a", "1\n2\n3\n4\n5\n")
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     put(project, "a", "1\n2\n3\n4\nagent\n")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     put(project, "a", "mine\n2\n3\n4\nagent\n")
     put(project, "new", "mine\n")
     assert pending(workspace) == {"a": "agent\n"}
-    workspace.begin_turn(other, "go")
-    workspace.end_turn(other)
+    workspace.sessions.begin_turn(other, "go")
+    workspace.sessions.end_turn(other)
     assert pending(workspace) == {"a": "agent\n"}
     assert pending(workspace, other) == {}
 
 
 def test_a_turn_survives_a_restart(project: Path, workspace: Workspace, session: str) -> None:
     put(project, "a", "1\n")
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     put(project, "a", "2\n")
     with mulligan.open(project) as again:
         assert pending(again, session) == {"a": "2\n"}
         put(project, "b", "1\n")
-        step = again.end_turn(session)
+        step = again.sessions.end_turn(session)
         assert (step.added, step.modified) == (("b",), ("a",))
 
 
@@ -232,20 +235,20 @@ def test_two_open_turns_each_have_what_they_wrote(
     project: Path, workspace: Workspace, session: str, other: str, swapped: bool
 ) -> None:
     put(project, "a", "1\n2\n3\n4\n5\n")
-    workspace.begin_turn(session, "one")
-    workspace.begin_turn(other, "two")
+    workspace.sessions.begin_turn(session, "one")
+    workspace.sessions.begin_turn(other, "two")
     writes = [(session, "2\n", "one\n"), (other, "4\n", "two\n")]
     for who, old, new in reversed(writes) if swapped else writes:
-        edit = workspace.start_edit(who, ["a"])
+        edit = workspace.sessions.start_edit(who, ["a"])
         put(project, "a", (project / "a").read_text().replace(old, new))
-        workspace.finalize_edit(edit)
+        workspace.sessions.finalize_edit(edit)
     assert pending(workspace, session) == {"a": "one\n"}
     assert pending(workspace, other) == {"a": "two\n"}
-    workspace.end_turn(session)
-    workspace.end_turn(other)
+    workspace.sessions.end_turn(session)
+    workspace.sessions.end_turn(other)
     assert pending(workspace, session) == {"a": "one\n"}
     assert pending(workspace, other) == {"a": "two\n"}
-    workspace.discard(session=session)
+    workspace.review.discard(session=session)
     assert (project / "a").read_text() == "1\n2\n3\ntwo\n5\n"
 
 
@@ -254,14 +257,14 @@ def test_a_file_edit_of_two_sessions_in_turn_goes_to_who_wrote_last(
 ) -> None:
     """Each tells when it writes, so an earlier entry in the ledger claims nothing."""
     put(project, "a", "1\n2\n3\n")
-    workspace.begin_turn(session, "one")
-    workspace.begin_turn(other, "two")
+    workspace.sessions.begin_turn(session, "one")
+    workspace.sessions.begin_turn(other, "two")
     for who, line in ((session, "s1"), (other, "o1"), (session, "s2"), (other, "o2")):
-        edit = workspace.start_edit(who, ["a"])
+        edit = workspace.sessions.start_edit(who, ["a"])
         put(project, "a", (project / "a").read_text() + f"{line}\n")
-        workspace.finalize_edit(edit)
-    mine = "".join("".join(h.new_lines) for h in workspace.pending(session=session).hunks)
-    theirs = "".join("".join(h.new_lines) for h in workspace.pending(session=other).hunks)
+        workspace.sessions.finalize_edit(edit)
+    mine = "".join("".join(h.new_lines) for h in workspace.review.pending(session=session).hunks)
+    theirs = "".join("".join(h.new_lines) for h in workspace.review.pending(session=other).hunks)
     for line in ("s1", "s2"):
         assert line in mine
     for line in ("o1", "o2"):
@@ -275,14 +278,14 @@ def test_an_edit_under_way_belongs_to_who_started_it(
     one, two = (other, session) if swapped else (session, other)
     put(project, "a", "1\n")
     put(project, "b", "1\n")
-    workspace.begin_turn(session, "one")
-    workspace.begin_turn(other, "two")
-    first = workspace.start_edit(one, ["a"])
+    workspace.sessions.begin_turn(session, "one")
+    workspace.sessions.begin_turn(other, "two")
+    first = workspace.sessions.start_edit(one, ["a"])
     put(project, "a", "of the first\n")
-    second = workspace.start_edit(two, ["b"])
+    second = workspace.sessions.start_edit(two, ["b"])
     put(project, "b", "of the second\n")
-    workspace.finalize_edit(first)
-    workspace.finalize_edit(second)
+    workspace.sessions.finalize_edit(first)
+    workspace.sessions.finalize_edit(second)
     assert pending(workspace, one) == {"a": "of the first\n"}
     assert pending(workspace, two) == {"b": "of the second\n"}
 
@@ -292,15 +295,15 @@ def test_an_aborted_edit_leaves_nothing_pending_for_anybody(
     project: Path, workspace: Workspace, session: str, other: str, swapped: bool
 ) -> None:
     put(project, "a", "1\n")
-    workspace.begin_turn(session, "one")
-    workspace.begin_turn(other, "two")
-    edit = workspace.start_edit(session if swapped else other, ["a", "new"])
+    workspace.sessions.begin_turn(session, "one")
+    workspace.sessions.begin_turn(other, "two")
+    edit = workspace.sessions.start_edit(session if swapped else other, ["a", "new"])
     put(project, "a", "2\n")
     put(project, "new", "2\n")
-    workspace.abort_edit(edit)
+    workspace.sessions.abort_edit(edit)
     assert pending(workspace) == {}
     for each in (session, other):
-        step = workspace.end_turn(each)
+        step = workspace.sessions.end_turn(each)
         assert (step.added, step.modified, step.deleted) == ((), (), ())
     assert (project / "a").read_text() == "1\n"
 
@@ -311,12 +314,12 @@ def test_a_rewind_to_before_a_turn_brings_back_what_its_tool_changed_out_of_scop
 ) -> None:
     put(project, ".gitignore", ".env\nnode_modules/\n")
     put(project, path, "the user's\n")
-    turn = workspace.begin_turn(session, "change it")
-    edit = workspace.start_edit(session, [path, f"{path}.new"])
+    turn = workspace.sessions.begin_turn(session, "change it")
+    edit = workspace.sessions.start_edit(session, [path, f"{path}.new"])
     put(project, path, "the agent's\n")
     put(project, f"{path}.new", "the agent's\n")
-    workspace.finalize_edit(edit)
-    step = workspace.end_turn(session)
+    workspace.sessions.finalize_edit(edit)
+    step = workspace.sessions.end_turn(session)
     assert (step.added, step.modified) == ((f"{path}.new",), (path,))
     workspace.restore(turn.checkpoint)
     assert (project / path).read_text() == "the user's\n"
@@ -330,16 +333,16 @@ def test_what_the_user_wrote_into_a_file_of_the_tool_is_kept_before_the_tool_wri
     project: Path, workspace: Workspace, session: str, path: str
 ) -> None:
     put(project, ".gitignore", "gen/\n")
-    workspace.begin_turn(session, "make it")
-    edit = workspace.start_edit(session, [path])
+    workspace.sessions.begin_turn(session, "make it")
+    edit = workspace.sessions.start_edit(session, [path])
     put(project, path, "the tool's\n")
-    workspace.finalize_edit(edit)
+    workspace.sessions.finalize_edit(edit)
     put(project, path, "the user's\n")
-    edit = workspace.start_edit(session, [path])
+    edit = workspace.sessions.start_edit(session, [path])
     put(project, path, "the tool's again\n")
-    workspace.finalize_edit(edit)
-    workspace.end_turn(session)
-    workspace.gc()
+    workspace.sessions.finalize_edit(edit)
+    workspace.sessions.end_turn(session)
+    workspace.maintenance.gc()
     assert b"the user's\n" in held(workspace, path)
 
 
@@ -349,11 +352,11 @@ def test_what_an_edit_without_a_turn_changes_out_of_scope_is_kept_first(
     put(project, ".gitignore", "gen/\n")
     put(project, "gen/o", "the user's\n")
     first = workspace.checkpoint()
-    edit = workspace.start_edit(session, ["gen/o"])
+    edit = workspace.sessions.start_edit(session, ["gen/o"])
     put(project, "gen/o", "the tool's\n")
-    workspace.finalize_edit(edit)
+    workspace.sessions.finalize_edit(edit)
     workspace.checkpoint()
-    workspace.gc()
+    workspace.maintenance.gc()
     assert b"the user's\n" in held(workspace, "gen/o")
     workspace.restore(first.id)
     assert (project / "gen/o").read_text() == "the user's\n"
@@ -366,10 +369,10 @@ def test_undo_and_redo_in_an_open_turn_pass_over_no_folder_that_nobody_touched(
     put(project, ".gitignore", "gen/\n")
     put(project, "gen/x", "1\n")
     first = workspace.checkpoint()
-    workspace.begin_turn(session, "make it")
-    edit = workspace.start_edit(session, ["gen/new"])
+    workspace.sessions.begin_turn(session, "make it")
+    edit = workspace.sessions.start_edit(session, ["gen/new"])
     put(project, "gen/new", "2\n")
-    workspace.finalize_edit(edit)
+    workspace.sessions.finalize_edit(edit)
     workspace.restore(first.id)
     assert not (project / "gen/new").exists() and (project / "gen/x").exists()
     assert workspace.undo().undoes_kind == "restore"
@@ -395,43 +398,43 @@ def test_a_folder_that_is_asked_for_in_the_middle_of_a_turn_is_not_the_work_of_i
     put(project, ".gitignore", ".env\nlogs/\n")
     for name in ("d/.env", "d/a", "logs/old"):
         put(project, name, "the user's\n")
-    workspace.begin_turn(session, "go on")
+    workspace.sessions.begin_turn(session, "go on")
     put(project, "d/a", "the agent's\n")
     workspace.checkpoint(include=["d", "logs"])
     put(project, "logs/new", "the agent's\n")
-    step = workspace.end_turn(session)
+    step = workspace.sessions.end_turn(session)
     assert (step.added, step.modified) == (("logs/new",), ("d/a",))
-    workspace.reset(session)
+    workspace.review.reset(session)
     assert (project / "d" / ".env").exists() and (project / "logs" / "old").exists()
     assert not (project / "logs" / "new").exists()
 
 
 def test_a_user_message_of_any_shape_is_kept(workspace: Workspace, session: str) -> None:
     for message in ("", "\0", "line\nline", "x" * 100_000, "\ud800", "émoji 🎉"):
-        turn = workspace.begin_turn(session, message)
-        workspace.end_turn(session)
-        assert workspace.entry(turn.entry).type == "user_input"
-    assert workspace.count_entries(session) == 6
+        turn = workspace.sessions.begin_turn(session, message)
+        workspace.sessions.end_turn(session)
+        assert workspace.sessions.entry(turn.entry).type == "user_input"
+    assert workspace.sessions.count_entries(session) == 6
 
 
 def test_a_session_gets_its_title_from_its_first_message(
     workspace: Workspace, session: str
 ) -> None:
-    workspace.begin_turn(session, "Fix the parser")
-    workspace.end_turn(session)
-    workspace.begin_turn(session, "And another thing")
-    assert workspace.session(session).title == "Fix the parser"
+    workspace.sessions.begin_turn(session, "Fix the parser")
+    workspace.sessions.end_turn(session)
+    workspace.sessions.begin_turn(session, "And another thing")
+    assert workspace.sessions.get(session).title == "Fix the parser"
 
 
 def test_an_unknown_session_is_refused_and_nothing_is_recorded(workspace: Workspace) -> None:
     for verb in (
-        lambda: workspace.begin_turn("nobody", "hello"),
-        lambda: workspace.end_turn("nobody"),
-        lambda: workspace.approve("nobody"),
-        lambda: workspace.reset("nobody"),
-        lambda: workspace.start_edit("nobody", ["a"]),
-        lambda: workspace.discard(session="nobody"),
-        lambda: workspace.keep(session="nobody"),
+        lambda: workspace.sessions.begin_turn("nobody", "hello"),
+        lambda: workspace.sessions.end_turn("nobody"),
+        lambda: workspace.review.approve("nobody"),
+        lambda: workspace.review.reset("nobody"),
+        lambda: workspace.sessions.start_edit("nobody", ["a"]),
+        lambda: workspace.review.discard(session="nobody"),
+        lambda: workspace.review.keep(session="nobody"),
     ):
         with pytest.raises(mulligan.NotFound):
             verb()
@@ -443,16 +446,16 @@ import os, sys
 import mulligan
 project, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with mulligan.open(project, wait=120) as workspace:
-    session = workspace.new_session(id=name, agent=name).id
+    session = workspace.sessions.create(id=name, agent=name).id
     for turn in range(count):
-        workspace.begin_turn(session, f"turn {turn}")
+        workspace.sessions.begin_turn(session, f"turn {turn}")
         for number in range(2):
             path = os.path.join(project, f"{name}.txt")
-            edit = workspace.start_edit(session, [path])
+            edit = workspace.sessions.start_edit(session, [path])
             with open(path, "a") as file:
                 file.write(f"{name} {turn} {number}\\n")
-            workspace.finalize_edit(edit)
-        workspace.end_turn(session)
+            workspace.sessions.finalize_edit(edit)
+        workspace.sessions.end_turn(session)
 """
 
 
@@ -465,14 +468,14 @@ def test_two_processes_with_a_session_each_lose_nothing(project: Path) -> None:
     ]
     assert [worker.wait(180) for worker in workers] == [0, 0]
     with mulligan.open(project) as workspace:
-        assert workspace.verify().problems == ()
+        assert workspace.maintenance.verify().problems == ()
         for name in names:
             wanted = "".join(f"{name} {turn} {each}\n" for turn in range(count) for each in (0, 1))
             assert (project / f"{name}.txt").read_text() == wanted
             assert pending(workspace, name) == {f"{name}.txt": wanted}
-            assert len(workspace.conversation(name, types=("user_input",))) == count
-            assert len(workspace.file_edits(name).entries) == 2 * count
-        workspace.discard(session="one")
+            assert len(workspace.sessions.conversation(name, types=("user_input",))) == count
+            assert len(workspace.sessions.file_edits(name).entries) == 2 * count
+        workspace.review.discard(session="one")
         assert not (project / "one.txt").exists() and (project / "two.txt").exists()
         numbers = [each.number for each in workspace.operations()]
         assert numbers == sorted(numbers, reverse=True) and len(set(numbers)) == len(numbers)
@@ -484,14 +487,14 @@ import mulligan
 from mulligan.errors import NotFound
 project, mine = sys.argv[1], int(sys.argv[2])
 with mulligan.open(project, wait=120) as workspace:
-    for hunk in workspace.pending().hunks[mine::8]:
-        workspace.keep(hunk.id)
+    for hunk in workspace.review.pending().hunks[mine::8]:
+        workspace.review.keep(hunk.id)
     while True:
-        left = workspace.pending().hunks
+        left = workspace.review.pending().hunks
         if not left:
             break
         try:
-            workspace.keep(left[0].id)
+            workspace.review.keep(left[0].id)
         except NotFound:
             continue
 """
@@ -504,11 +507,11 @@ def test_eight_processes_that_keep_at_once_keep_each_hunk(project: Path) -> None
         line + ("new\n" if at % 3 == 0 else "") for at, line in enumerate(old.splitlines(True))
     )
     with mulligan.open(project) as workspace:
-        session = workspace.new_session().id
-        workspace.begin_turn(session, "go")
+        session = workspace.sessions.create().id
+        workspace.sessions.begin_turn(session, "go")
         put(project, "a", new)
-        workspace.end_turn(session)
-        total = len(workspace.pending().hunks)
+        workspace.sessions.end_turn(session)
+        total = len(workspace.review.pending().hunks)
         assert total == 20
         workers = [
             subprocess.Popen(
@@ -518,32 +521,32 @@ def test_eight_processes_that_keep_at_once_keep_each_hunk(project: Path) -> None
         ]
         problems = [worker.communicate(timeout=240)[1].decode() for worker in workers]
         assert [p for p in problems if p and "NotFound" not in p] == []
-        assert workspace.pending().files == ()
+        assert workspace.review.pending().files == ()
         assert (project / "a").read_text() == new
-        assert not workspace.round_status(session).has_unapproved
-        assert workspace.verify().problems == ()
+        assert not workspace.review.round_status(session).has_unapproved
+        assert workspace.maintenance.verify().problems == ()
 
 
 def test_a_child_of_the_agents_shell_that_goes_on_after_the_turn_counts_as_the_user(
     project: Path, workspace: Workspace, session: str
 ) -> None:
     """Nobody can tell; what matters is that nothing of it is lost."""
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     put(project, "log", "1\n")
-    workspace.end_turn(session)
+    workspace.sessions.end_turn(session)
     put(project, "log", "1\n2\n")
-    (hunk,) = workspace.pending().hunks
+    (hunk,) = workspace.review.pending().hunks
     assert hunk.mixed
-    assert workspace.discard().conflicts == (hunk.id,)
+    assert workspace.review.discard(everything=True).conflicts == (hunk.id,)
     assert (project / "log").read_text() == "1\n2\n"
 
 
 def test_names_that_are_not_text_are_named_in_a_step(
     project: Path, workspace: Workspace, session: str
 ) -> None:
-    workspace.begin_turn(session, "go")
+    workspace.sessions.begin_turn(session, "go")
     (project / os.fsdecode(b"\xff\n")).write_bytes(b"x")
-    step = workspace.end_turn(session)
+    step = workspace.sessions.end_turn(session)
     assert len(step.added) == 1
-    workspace.discard(paths=list(step.added))
+    workspace.review.discard(paths=list(step.added))
     assert list(project.iterdir()) == []

@@ -113,7 +113,7 @@ def test_what_was_asked_for_is_taken_in(workspace: Workspace) -> None:
 
 def test_the_coverage_is_stored_again_where_it_was_removed(workspace: Workspace) -> None:
     before = workspace.checkpoint()
-    row = workspace.journal.row("SELECT coverage FROM checkpoints WHERE id = ?", before.id)
-    workspace.store.index.drop([row[0]])
+    row = workspace.project.journal.row("SELECT coverage FROM checkpoints WHERE id = ?", before.id)
+    workspace.project.store.index.drop([row[0]])
     workspace.checkpoint()
-    assert workspace.store.has(row[0])
+    assert workspace.project.store.has(row[0])

@@ -39,7 +39,7 @@ def session_names(
     """The sessions whose names begin so."""
 
     def found(workspace: Workspace) -> Names:
-        listed = workspace.sessions(limit=MAX_COMPLETIONS).sessions
+        listed = workspace.sessions.list(limit=MAX_COMPLETIONS).sessions
         names = [(f"@{place or ''}", each.title) for place, each in enumerate(listed[:10])]
         return names + [(each.id, each.title or each.agent) for each in listed]
 
@@ -53,7 +53,7 @@ def entry_names(
 
     def found(workspace: Workspace) -> Names:
         session = ctx.params.get("session") or "@"
-        listed = workspace.recent(session, limit=500, include_compacted=True).entries
+        listed = workspace.sessions.recent(session, limit=500, include_compacted=True).entries
         names = [(each.label, each.type) for each in listed if each.label]
         return names + [(each.id, each.content[:60] or each.type) for each in listed]
 
@@ -64,7 +64,7 @@ def hunk_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
     """The pending hunks and files whose names begin so."""
 
     def found(workspace: Workspace) -> Names:
-        pending = workspace.pending()
+        pending = workspace.review.pending()
         base = os.path.realpath(_directory(ctx))
         paths = [os.path.join(workspace.root, file.path) for file in pending.files]
         names = [(os.path.relpath(path, base), "") for path in paths]

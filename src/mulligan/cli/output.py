@@ -100,9 +100,9 @@ class Output:
                 yield workspace
             finally:
                 progress.clear()
-                for operation in workspace.recovered:
+                for operation in workspace.project.recovered:
                     self._say_what_became_of(operation)
-                for path, reason in workspace.broken_rule_files():
+                for path, reason in workspace.project.broken_rule_files():
                     self.say(f"Passed over: {shown(path)} {shown(reason)}. Nothing in it counts.")
 
     def _say_what_became_of(self, operation: Operation) -> None:

@@ -34,15 +34,15 @@ def trust(out: Output, paths: tuple[str, ...], yes: bool, is_revoke: bool) -> No
         raise UsageError("--revoke takes back everything; say it without paths and --yes.")
     with out.workspace(create=True) as workspace:
         if is_revoke:
-            revoke(workspace)
-        found = rule_files(workspace, workspace.paths(out.paths(paths)))
+            revoke(workspace.project)
+        found = rule_files(workspace.project, workspace.project.paths(out.paths(paths)))
         asked = [each for each in found if each.can_be_accepted]
         if not out.as_json:
             _show(out, found)
         wanted = yes or (not out.as_json and not is_revoke and bool(asked) and _agreed(asked))
-        done = accept(workspace, asked) if wanted else ()
+        done = accept(workspace.project, asked) if wanted else ()
         if out.as_json:
-            rows = rule_files(workspace, workspace.paths(out.paths(paths)))
+            rows = rule_files(workspace.project, workspace.project.paths(out.paths(paths)))
             out.data({"files": [each.as_json() for each in rows], "accepted": list(done)})
             return
     _say_what_was_done(out, asked, done, is_revoke=is_revoke)

@@ -4,7 +4,7 @@
 
     @section.get("/projects/{project}/sessions", "The sessions of a project, newest first")
     def listed(workspace: Workspace, query: ListedQuery) -> SessionPage:
-        return workspace.sessions(limit=query.limit)
+        return workspace.sessions.list(limit=query.limit)
 
 What a function asks for, it gets by name: `hub`, `workspace` (of the project in the path), parts
 of the path, `query` and `body` as the named tuples that their types say, and `request`. Plain

@@ -21,7 +21,7 @@ from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.journal import events
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.workspace.project import Project, known_projects
+from mulligan.workspace.project import ProjectLocation, known_projects
 
 POLL_SECONDS = 0.08
 PROJECT_POLL_SECONDS = 2.0
@@ -261,7 +261,7 @@ class Feed:
 class _Followed:
     """A journal that is looked at. `read` belongs to the poller's thread, `told` to the loop."""
 
-    def __init__(self, project: Project, journal: Database) -> None:
+    def __init__(self, project: ProjectLocation, journal: Database) -> None:
         self.project = project
         self.journal = journal
         self.stamp: int | None = events.stamp(journal)

@@ -105,7 +105,6 @@ SHAPES: dict[type, Shape | type] = {
         renamed={"id": "checkpoint"}, hidden=("changes",), sometimes={"changes": files.Changes}
     ),
     files.FileChange: Shape(hidden=("patch",)),
-    files.RestorePreview: Shape(added={"preview": bool}),
     files.Operation: Shape(renamed={"number": "operation"}),
     files.Verified: Shape(added={"clean": bool}),
     sessions.Session: Shape(renamed={"id": "session"}),

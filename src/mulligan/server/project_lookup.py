@@ -15,7 +15,7 @@ from mulligan.journal import checkpoints, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.server.registry import Registry
-from mulligan.workspace.project import Project, known_projects
+from mulligan.workspace.project import ProjectLocation, known_projects
 
 
 def chosen(hub: Registry, given: str | None, *, create: bool = False) -> str:
@@ -26,7 +26,7 @@ def chosen(hub: Registry, given: str | None, *, create: bool = False) -> str:
     """
     if given:
         if os.path.isabs(given):
-            return hub.opened_at(given, create=create).workspace.project.id
+            return hub.opened_at(given, create=create).workspace.project.location.id
         return str(hub.described(given)["project"])
     if hub.default_project is not None:
         return hub.default_project
@@ -47,11 +47,11 @@ def of_checkpoint(hub: Registry, id: str) -> str | None:
 
 
 @contextmanager
-def journal_of(hub: Registry, project: Project) -> Iterator[Database]:
+def journal_of(hub: Registry, project: ProjectLocation) -> Iterator[Database]:
     """The journal of a project, to read in it; raises `NotFound` where there is none."""
     workspace = hub.if_open(project.id)
     if workspace is not None:
-        yield workspace.journal
+        yield workspace.project.journal
         return
     path = project.path("journal.sqlite")
     if not os.path.exists(path):

@@ -29,11 +29,18 @@ from mulligan.journal.migrations import JOURNAL
 from mulligan.server.background import Job, Jobs, Work
 from mulligan.server.feed import Event, Feed, Subscription
 from mulligan.server.memory import return_freed_memory
-from mulligan.workspace.project import Project, find_project, is_imported, known_projects, register
+from mulligan.workspace.opening import open_location
+from mulligan.workspace.project import (
+    ProjectLocation,
+    find_project,
+    is_imported,
+    known_projects,
+    register,
+)
 from mulligan.workspace.results.files import Progress
 from mulligan.workspace.results.review import PendingStats
 from mulligan.workspace.sessions.sessions import stop_the_dead
-from mulligan.workspace.snapshot.watch_server import Watching
+from mulligan.workspace.watch_server import Watching
 from mulligan.workspace.workspace import Workspace
 
 Answer = TypeVar("Answer")
@@ -181,7 +188,7 @@ class Registry:
         known = self._known(project)
 
         def run(progress: Progress) -> Any:
-            with Workspace(known, self.home, progress=progress) as workspace:
+            with Workspace(open_location(known, self.home, progress=progress)) as workspace:
                 return work(workspace)
 
         return self.jobs.start(kind, project, run)
@@ -237,10 +244,10 @@ class Registry:
     ) -> Answer:
         return verb(workspace=self._opened(project).workspace, **given)
 
-    def _known(self, project: str) -> Project:
+    def _known(self, project: str) -> ProjectLocation:
         with self._lock:
             if project in self._open:
-                return self._open[project].workspace.project
+                return self._open[project].workspace.project.location
         for known in known_projects(self.home):
             if known.id == project:
                 return known
@@ -253,7 +260,7 @@ class Registry:
         found.used_at = time.monotonic()
         return found
 
-    def _open_one(self, project: Project) -> _Open:
+    def _open_one(self, project: ProjectLocation) -> _Open:
         """Opens a project once, however many ask; the others need not wait for it."""
         with self._lock:
             turn = self._opening.setdefault(project.id, threading.Lock())
@@ -266,7 +273,7 @@ class Registry:
                 found.follow()
         return found
 
-    def _described(self, project: Project) -> ProjectRow:
+    def _described(self, project: ProjectLocation) -> ProjectRow:
         root = decode_path(project.root)
         counts, problem = _Counts(), None
         try:
@@ -288,11 +295,11 @@ class Registry:
             row["pending"] = {}
         return row
 
-    def _counts(self, project: Project) -> _Counts:
+    def _counts(self, project: ProjectLocation) -> _Counts:
         """Read from the journal alone: to be counted, a project need not be opened."""
         found = self._open.get(project.id)
         if found is not None:
-            return _counted(found.workspace.journal)
+            return _counted(found.workspace.project.journal)
         path = project.path("journal.sqlite")
         if not os.path.exists(path):
             raise NotFound(f"{decode_path(project.root)} has no journal.")
@@ -316,20 +323,22 @@ class Registry:
             each.close()
 
 
-def open_project(project: Project, hub: Registry, *, watch: bool) -> Workspace:
+def open_project(project: ProjectLocation, hub: Registry, *, watch: bool) -> Workspace:
     """Opens a project. One that only logs have told of stays so: to read is not to protect."""
-    opening = partial(Workspace, project, hub.home, wait=LOCK_WAIT_SECONDS, progress=hub.progress)
+    opening = partial(
+        open_location, project, hub.home, wait=LOCK_WAIT_SECONDS, progress=hub.progress
+    )
     try:
-        return opening(watch=watch)
+        return Workspace(opening(watch=watch))
     except Unsupported:
-        # The system lets a user have only so many watchers; things are slower without.
-        return opening()
+        # The kernel has no more inotify instances for this user; scans cost more without.
+        return Workspace(opening())
 
 
 class _Open:
     """One open project: its workspace, and a thread that waits for its files to change."""
 
-    def __init__(self, project: Project, hub: Registry, *, watch: bool) -> None:
+    def __init__(self, project: ProjectLocation, hub: Registry, *, watch: bool) -> None:
         self._hub = hub
         there = os.path.isdir(project.root) and not is_imported(project)
         self.workspace = open_project(project, hub, watch=watch and there)
@@ -340,7 +349,7 @@ class _Open:
 
     def follow(self) -> None:
         """Begins to serve the watcher to other processes, and to tell when files change."""
-        if self.workspace.watcher is not None:
+        if self.workspace.project.watcher is not None:
             self._thread = threading.Thread(target=self._follow, daemon=True)
             self._thread.start()
 
@@ -348,9 +357,9 @@ class _Open:
         """Stop sessions whose process is gone; free memory if unused for `MEMORY_SECONDS`."""
         if self.used_at is not None and time.monotonic() - self.used_at > MEMORY_SECONDS:
             self.used_at = None
-            self.workspace.drop_memory()
+            self.workspace.project.drop_memory()
             return_freed_memory()
-        stop_the_dead(self.workspace)
+        stop_the_dead(self.workspace.project)
 
     def stop(self) -> None:
         """Asks the thread to end; `close` waits for it."""
@@ -366,10 +375,13 @@ class _Open:
 
     def _follow(self) -> None:
         try:
-            if checkpoints.latest(self.workspace.journal) is None and not self._took_the_first():
+            if (
+                checkpoints.latest(self.workspace.project.journal) is None
+                and not self._took_the_first()
+            ):
                 return
             try:
-                self._watching = Watching(self.workspace)
+                self._watching = Watching(self.workspace.project)
             except Busy:
                 # Somebody serves a watcher to others already; this one is for us alone.
                 self.workspace.status()
@@ -379,7 +391,7 @@ class _Open:
             return
 
     def _tell_of_files(self) -> None:
-        watcher = self.workspace.watcher
+        watcher = self.workspace.project.watcher
         assert watcher is not None
         token = watcher.peek(None).token
         while not self._stop.is_set():
@@ -390,12 +402,12 @@ class _Open:
                 # A burst is told once, when it has gone quiet for a moment.
                 self._stop.wait(QUIET_SECONDS)
                 seen = watcher.peek(token)
-                self._hub.publish(Event(self.workspace.project.id, None, "files", {}))
+                self._hub.publish(Event(self.workspace.project.location.id, None, "files", {}))
             token = seen.token
 
     def _took_the_first(self) -> bool:
         """Takes the first checkpoint, which may take long, as a job that can be ended."""
-        job = self._hub.begin("checkpoint", self.workspace.project.id, _first_checkpoint)
+        job = self._hub.begin("checkpoint", self.workspace.project.location.id, _first_checkpoint)
         while not job.ended.wait(0.2):
             if self._stop.is_set():
                 return False
@@ -404,8 +416,8 @@ class _Open:
 
 def _first_checkpoint(workspace: Workspace) -> Any:
     """The first checkpoint, unless somebody has taken one meanwhile."""
-    with workspace.locked():
-        taken = checkpoints.latest(workspace.journal)
+    with workspace.project.locked():
+        taken = checkpoints.latest(workspace.project.journal)
         if taken is not None:
             return workspace.find(taken.id)
         return workspace.checkpoint("First checkpoint", kind="initial")

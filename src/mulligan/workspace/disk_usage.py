@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mulligan.core.coverage import decode_path
-from mulligan.workspace.project import Project, known_projects
+from mulligan.workspace.project import ProjectLocation, known_projects
 from mulligan.workspace.results.files import plain
 
 CONTENTS, JOURNAL, SEARCH, INDEXES, OTHER = "contents", "journal", "search", "indexes", "other"
@@ -57,7 +57,7 @@ def sizes(home: str) -> HomeSizes:
     )
 
 
-def sizes_of(project: Project) -> Sizes:
+def sizes_of(project: ProjectLocation) -> Sizes:
     """The sizes of one project, by what its files are for."""
     parts = dict.fromkeys(PARTS, 0)
     for name, size in _files(project.directory):

@@ -29,7 +29,7 @@ from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, is_accepted, leave
 from mulligan.worktree.scan.tree_builder import WHY
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 FILE = MULLIGANIGNORE
 NEW_MODE = 0o644
@@ -86,11 +86,11 @@ class Excludes(NamedTuple):
         return plain(self)
 
 
-def excludes(workspace: Workspace) -> Excludes:
+def excludes(project: OpenProject) -> Excludes:
     """What is left out, and by which rule."""
-    content = _content(workspace)
+    content = _content(project)
     own = Rules.parse(content or b"")
-    counted, single = _counted(workspace)
+    counted, single = _counted(project)
     return Excludes(
         decode_path(content or b""),
         _version(content),
@@ -103,48 +103,48 @@ def excludes(workspace: Workspace) -> Excludes:
     )
 
 
-def write_excludes(workspace: Workspace, wanted: str, version: str | None) -> RestoreResult:
+def write_excludes(project: OpenProject, wanted: str, version: str | None) -> RestoreResult:
     """Writes `.mulliganignore`, and deletes it when there is nothing to say any more.
 
     Raises `WouldLoseWork` if it is no longer the `version` that the caller has read.
     """
     new = encode_path(wanted)
-    with workspace.locked():
-        present = _content(workspace)
+    with project.locked():
+        present = _content(project)
         if _version(present) != version:
             raise WouldLoseWork(
                 f"{decode_path(FILE)} was changed meanwhile, and was left as it is; "
                 "look at it again."
             )
         # What the user has Mulligan write is accepted; before it is written, so that it counts.
-        if not _carries_on(workspace, present or b"", new):
-            accept(workspace.project.directory, {FILE: new})
-        with Writer(workspace.store) as writer:
+        if not _carries_on(project, present or b"", new):
+            accept(project.location.directory, {FILE: new})
+        with Writer(project.store) as writer:
             id = writer.put(new)
             writer.commit()
 
         def wishing(now: Observation) -> RestoreTarget:
-            entry = find(now.seen.tree, FILE, workspace.load)
+            entry = find(now.seen.tree, FILE, project.load)
             mode = entry.mode if entry is not None else NEW_MODE
             entry = file_entry(FILE, mode, len(new), id) if new else None
             wish = RestoreTarget("excludes", None, {FILE: entry}, {}, {})
-            return drop_blocked_paths(workspace, now.seen, wish)
+            return drop_blocked_paths(project, now.seen, wish)
 
-        return perform(workspace, wishing)
+        return perform(project, wishing)
 
 
-def _carries_on(workspace: Workspace, present: bytes, new: bytes) -> bool:
+def _carries_on(project: OpenProject, present: bytes, new: bytes) -> bool:
     """Whether the new file keeps patterns that leave paths out and that nobody has accepted."""
-    if is_accepted(FILE, present, workspace.rule_files.accepted):
+    if is_accepted(FILE, present, project.rule_files.accepted):
         return False
     return not set(leaves_out(present)).isdisjoint(leaves_out(new))
 
 
-def _content(workspace: Workspace) -> bytes | None:
+def _content(project: OpenProject) -> bytes | None:
     try:
-        return read_disk(workspace, FILE)
+        return read_disk(project, FILE)
     except NotFound:
-        if os.path.lexists(os.path.join(workspace.project.root, FILE)):
+        if os.path.lexists(os.path.join(project.location.root, FILE)):
             raise UsageError(
                 f"{decode_path(FILE)} is not an ordinary file here; edit what it leads to by hand."
             ) from None
@@ -160,7 +160,7 @@ def _verdict(rules: Rules, pattern: str) -> bool | None:
     return rules.match(encode_path(pattern).rstrip(b"/"), pattern.endswith("/"))
 
 
-def _counted(workspace: Workspace) -> tuple[Counter[str], int]:
+def _counted(project: OpenProject) -> tuple[Counter[str], int]:
     """How many files each default exclude leaves out, and how many nobody can tell by which.
 
     The stat cache knows each by name, as it was last saved. Without it there is the coverage of the
@@ -172,15 +172,15 @@ def _counted(workspace: Workspace) -> tuple[Counter[str], int]:
     def blamed(name: bytes, is_directory: bool) -> str:
         return next((each for each, rule in rules.items() if rule.match(name, is_directory)), "")
 
-    seen = stat_cache.load(workspace.project.path("index"), workspace.project.root).root
+    seen = stat_cache.load(project.location.path("index"), project.location.root).root
     if seen is not None:
         for _path, node in seen.walk():
             for name, (reason, is_directory, files, _modified) in node.excluded.items():
                 if reason == Reason.DEFAULT:
                     found[blamed(name, is_directory)] += files if is_directory else 1
         return found, found.pop("", 0)
-    latest = checkpoints.latest(workspace.journal)
-    for path, files, why in () if latest is None else coverage(workspace, latest).excluded:
+    latest = checkpoints.latest(project.journal)
+    for path, files, why in () if latest is None else coverage(project, latest).excluded:
         if why == WHY[Reason.DEFAULT]:
             name = path.rstrip(b"/").rpartition(b"/")[2]
             found[blamed(name, True) if path.endswith(b"/") else ""] += files

@@ -45,8 +45,8 @@ from mulligan.workspace.sessions import entries as recording
 from mulligan.workspace.snapshot.holding import last_seen
 
 if TYPE_CHECKING:
+    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.turns import Step
-    from mulligan.workspace.workspace import Workspace
 
 NO_PROMPT = "(no prompt was seen)"
 SAME_SECONDS = 5
@@ -60,43 +60,43 @@ UNTOLD_FORKS = ("claude-code",)
 """Agents that say nowhere, until it has gone on, that a session is a fork of another."""
 
 
-def happened(workspace: Workspace, told: HookEvent) -> HookReply:
+def happened(project: OpenProject, told: HookEvent) -> HookReply:
     """Records one happening; gives what there is to say about it.
 
     One at a time: an agent may tell of several at once, each by a process of its own. An event
     with an `id` is recorded once: a hook that waits too long for a server records it itself.
     """
-    with workspace.locked():
+    with project.locked():
         if told.id is None:
-            return _record(workspace, told)
-        recorded = hook_events.reply(workspace.journal, told.id)
+            return _record(project, told)
+        recorded = hook_events.reply(project.journal, told.id)
         if recorded is not None:
             return HookReply(**json.loads(recorded))
         # Noted after it was recorded: a process killed in between leaves it to the hook.
-        reply = _record(workspace, told)
-        with workspace.journal.writing_without_sync() as db:
+        reply = _record(project, told)
+        with project.journal.writing_without_sync() as db:
             hook_events.add(db, told.id, json.dumps(reply.as_json()))
         return reply
 
 
-def _record(workspace: Workspace, told: HookEvent) -> HookReply:
-    known = sessions.by_id(workspace.journal, told.session)
-    session = _session(workspace, told, known)
+def _record(project: OpenProject, told: HookEvent) -> HookReply:
+    known = sessions.by_id(project.journal, told.session)
+    session = _session(project, told, known)
     if told.kind == PROMPT:
-        return _prompt(workspace, session, told, is_new=known is None)
+        return _prompt(project, session, told, is_new=known is None)
     if told.kind == CALL_BEGINS:
-        return _call_begins(workspace, session, told)
+        return _call_begins(project, session, told)
     if told.kind == CALL_ENDS:
-        return _call_ends(workspace, session, told)
+        return _call_ends(project, session, told)
     if told.kind == TURN_ENDS:
-        return _turn_ends(workspace, session, told)
+        return _turn_ends(project, session, told)
     if told.kind == SESSION_ENDS:
-        return _session_ends(workspace, session, told)
+        return _session_ends(project, session, told)
     assert told.kind == SESSION_STARTS
-    return _session_starts(workspace, session, told)
+    return _session_starts(project, session, told)
 
 
-def _session(workspace: Workspace, told: HookEvent, row: SessionRow | None) -> SessionRow:
+def _session(project: OpenProject, told: HookEvent, row: SessionRow | None) -> SessionRow:
     """The session, made if this is the first that is heard of it."""
     if row is None:
         from mulligan.workspace.sessions import sessions as keeping
@@ -106,9 +106,9 @@ def _session(workspace: Workspace, told: HookEvent, row: SessionRow | None) -> S
             "directory": told.directory,
         }  # fmt: skip
         keeping.create(
-            workspace, id=told.session, checkpoint=False, values=values, process=told.process or 0
+            project, id=told.session, checkpoint=False, values=values, process=told.process or 0
         )
-        return sessions.resolve(workspace.journal, told.session)
+        return sessions.resolve(project.journal, told.session)
     new: dict[str, Any] = {}
     process = identity(told.process) if told.process else None
     if process is not None and process != row.process and told.kind != SESSION_ENDS:
@@ -120,43 +120,43 @@ def _session(workspace: Workspace, told: HookEvent, row: SessionRow | None) -> S
     if told.kind == SESSION_STARTS and row.status == "stopped":
         new["status"] = "waiting_input"
     if new:
-        with workspace.journal.writing() as db:
+        with project.journal.writing() as db:
             sessions.update(db, row.number, new)
     return row
 
 
-def _session_starts(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
+def _session_starts(project: OpenProject, session: SessionRow, told: HookEvent) -> HookReply:
     """What was said without any hook being called, such as a compaction, comes before what will."""
-    if session.leaf is not None and not _is_open(workspace, session) and not _is_long(told):
-        _complete(workspace, told)
+    if session.leaf is not None and not _is_open(project, session) and not _is_long(told):
+        _complete(project, told)
     return NOTHING
 
 
 def _prompt(
-    workspace: Workspace, session: SessionRow, told: HookEvent, *, is_new: bool
+    project: OpenProject, session: SessionRow, told: HookEvent, *, is_new: bool
 ) -> HookReply:
     if told.off_path:
         return NOTHING
     rejected = None
-    if workspace.settings.tell_rejections:
+    if project.settings.tell_rejections:
         from mulligan.workspace.review.agent_feedback import rejections
 
-        rejected = rejections(workspace, session)
-    if _is_open(workspace, session):
-        if _was_just_said(workspace, session, told.text or ""):
+        rejected = rejections(project, session)
+    if _is_open(project, session):
+        if _was_just_said(project, session, told.text or ""):
             # Installed twice, for the user and for the project.
             return NOTHING
         # The turn before never ended: its log has what there is to know of it.
-        _complete(workspace, told)
-    elif session.leaf is None and not (is_new and _fork(workspace, session, told)):
+        _complete(project, told)
+    elif session.leaf is None and not (is_new and _fork(project, session, told)):
         # It may have begun before the hooks: its history comes before this prompt.
-        _complete(workspace, told)
-    _end_the_dead(workspace, session)
-    turns.begin(workspace, session.id, told.text or "")
+        _complete(project, told)
+    _end_the_dead(project, session)
+    turns.begin(project, session.id, told.text or "")
     return HookReply(to_agent=rejected)
 
 
-def _fork(workspace: Workspace, session: SessionRow, told: HookEvent) -> bool:
+def _fork(project: OpenProject, session: SessionRow, told: HookEvent) -> bool:
     """Copies the origin's conversation into a forked session; False if this is no fork.
 
     The agent is still writing that conversation into the fork's log while this prompt is reported,
@@ -166,18 +166,18 @@ def _fork(workspace: Workspace, session: SessionRow, told: HookEvent) -> bool:
     process = identity(told.process) if told.process else None
     left = [
         row
-        for row in sessions.with_process(workspace.journal, STATUSES[:-1])
+        for row in sessions.with_process(project.journal, STATUSES[:-1])
         if row.process == process and row.agent == session.agent and row.number != session.number
     ]
     if told.agent not in UNTOLD_FORKS or process is None or told.log is None:
         return False
-    if len(left) != 1 or _is_open(workspace, left[0]):
+    if len(left) != 1 or _is_open(project, left[0]):
         return False
     log = os.path.join(os.path.dirname(told.log), f"{left[0].id}.jsonl")
-    _complete(workspace, told._replace(session=left[0].id, log=log))
-    origin = sessions.resolve(workspace.journal, left[0].id)
-    way = entries.path(workspace.journal, origin.number, _last_said(workspace, origin))
-    with workspace.journal.writing() as db:
+    _complete(project, told._replace(session=left[0].id, log=log))
+    origin = sessions.resolve(project.journal, left[0].id)
+    way = entries.path(project.journal, origin.number, _last_said(project, origin))
+    with project.journal.writing() as db:
         leaf = append.copy(db, origin.number, session.number, way) or None
         values = {"leaf": leaf, "forked_from": origin.id, "title": origin.title}
         sessions.update(db, session.number, values)
@@ -185,18 +185,18 @@ def _fork(workspace: Workspace, session: SessionRow, told: HookEvent) -> bool:
     return True
 
 
-def _last_said(workspace: Workspace, session: SessionRow) -> int | None:
+def _last_said(project: OpenProject, session: SessionRow) -> int | None:
     """Where the agent itself stands, wherever the user has gone in the session."""
-    last: int | None = workspace.journal.row(
+    last: int | None = project.journal.row(
         "SELECT max(seq) FROM entries WHERE session = ? AND NOT off_path AND type NOT IN (?, ?)",
         session.number, BRANCH_SUMMARY, UNREVERT_POINT,
     )[0]  # fmt: skip
     return last
 
 
-def _was_just_said(workspace: Workspace, session: SessionRow, text: str) -> bool:
+def _was_just_said(project: OpenProject, session: SessionRow, text: str) -> bool:
     """Whether the session stands at this very prompt, and it is not long ago."""
-    found = workspace.journal.row(
+    found = project.journal.row(
         "SELECT type, content, created_at FROM entries WHERE number = ?",
         (session.number << 32) | (session.leaf or 0),
     )
@@ -205,31 +205,31 @@ def _was_just_said(workspace: Workspace, session: SessionRow, text: str) -> bool
     return now_ns() - nanoseconds(found[2]) < SAME_SECONDS * 1_000_000_000
 
 
-def _end_the_dead(workspace: Workspace, session: SessionRow) -> None:
+def _end_the_dead(project: OpenProject, session: SessionRow) -> None:
     """Ends the turns of agents that are gone, so that nobody else's work is taken for theirs."""
-    for number in turns.open_turns(workspace):
-        other = sessions.by_number(workspace.journal, number)
+    for number in turns.open_turns(project):
+        other = sessions.by_number(project.journal, number)
         if other is None or number == session.number:
             continue
         if current_status(other) == "stopped":
-            turns.end(workspace, other.id, status="stopped", interrupted=True)
+            turns.end(project, other.id, status="stopped", interrupted=True)
 
 
-def _call_begins(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
-    if not _is_open(workspace, session):
-        turns.begin(workspace, session.id, NO_PROMPT)
-    hidden = on_disk_not_in_tree(workspace, _inside(workspace, told), last_seen(workspace))
+def _call_begins(project: OpenProject, session: SessionRow, told: HookEvent) -> HookReply:
+    if not _is_open(project, session):
+        turns.begin(project, session.id, NO_PROMPT)
+    hidden = on_disk_not_in_tree(project, _inside(project, told), last_seen(project))
     if hidden:
         # Out of scope, and about to be written: what it holds must be in a checkpoint first.
-        include_paths(workspace, hidden)
-    elif len(turns.open_turns(workspace)) > 1:
-        observe(workspace)
+        include_paths(project, hidden)
+    elif len(turns.open_turns(project)) > 1:
+        observe(project)
     if told.tool and not told.off_path:
-        _note_call(workspace, session, told)
+        _note_call(project, session, told)
     return NOTHING
 
 
-def _note_call(workspace: Workspace, session: SessionRow, told: HookEvent) -> None:
+def _note_call(project: OpenProject, session: SessionRow, told: HookEvent) -> None:
     """Writes down that a call runs, after what the agent's log says was before it.
 
     A long log is left to the end of the turn, and the calls in it too: they would come before
@@ -238,11 +238,11 @@ def _note_call(workspace: Workspace, session: SessionRow, told: HookEvent) -> No
     if told.log is not None and os.path.exists(told.log):
         if _is_long(told):
             return
-        _complete(workspace, told)
-    if _call(workspace, session, told) is None:
+        _complete(project, told)
+    if _call(project, session, told) is None:
         data = {"name": told.tool, "input": told.input, "status": RUNNING}
         own = {"call": told.call} if told.call else {}
-        recording.put(workspace, session.number, [NewEntry(TOOL_CALL, "", data | own)])
+        recording.put(project, session.number, [NewEntry(TOOL_CALL, "", data | own)])
 
 
 def _is_long(told: HookEvent) -> bool:
@@ -252,16 +252,16 @@ def _is_long(told: HookEvent) -> bool:
     return os.path.getsize(told.log) > SOON_READ
 
 
-def _call(workspace: Workspace, session: SessionRow, told: HookEvent) -> tuple[str, str] | None:
+def _call(project: OpenProject, session: SessionRow, told: HookEvent) -> tuple[str, str] | None:
     """The entry of a call and its time: by the agent's own id of it, else the oldest alike."""
     if told.call is not None:
-        found = workspace.journal.row(
+        found = project.journal.row(
             "SELECT id, created_at FROM entries WHERE session = ? AND type = 'tool_call' "
             "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1",
             session.number, told.call,
         )  # fmt: skip
         return (found[0], found[1]) if found else None
-    for id, moment, data in workspace.journal.rows(
+    for id, moment, data in project.journal.rows(
         "SELECT e.id, e.created_at, e.data FROM tool_events t JOIN entries e ON e.number = t.entry "
         "WHERE t.session = ? AND t.success IS NULL AND t.tool = ? ORDER BY e.number",
         session.number, told.tool or "",
@@ -271,80 +271,80 @@ def _call(workspace: Workspace, session: SessionRow, told: HookEvent) -> tuple[s
     return None
 
 
-def _call_ends(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
-    paths = _inside(workspace, told)
+def _call_ends(project: OpenProject, session: SessionRow, told: HookEvent) -> HookReply:
+    paths = _inside(project, told)
     if paths:
         from mulligan.workspace.sessions import edits
 
-        edits.record_tool_write(workspace, session, paths)
-    found = _call(workspace, session, told)
+        edits.record_tool_write(project, session, paths)
+    found = _call(project, session, told)
     if found is not None and told.ok is not None:
         entry, begun = found
         took = told.duration
         if took is None and told.agent in MEASURED:
             took = round(max(0.0, (now_ns() - nanoseconds(begun)) / 1e6))
-        with workspace.journal.writing() as db:
+        with project.journal.writing() as db:
             append.end_call(
                 db, session.number, entry, status=SUCCESS if told.ok else ERROR, duration=took
             )
-    if len(turns.open_turns(workspace)) > 1:
-        observe(workspace, acting=session.number)
+    if len(turns.open_turns(project)) > 1:
+        observe(project, acting=session.number)
     return NOTHING
 
 
-def _turn_ends(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
-    if told.off_path or not _is_open(workspace, session):
+def _turn_ends(project: OpenProject, session: SessionRow, told: HookEvent) -> HookReply:
+    if told.off_path or not _is_open(project, session):
         return NOTHING
-    took_in = _complete(workspace, told)
+    took_in = _complete(project, told)
     if told.text and not took_in:
-        recording.put(workspace, session.number, [NewEntry(ASSISTANT_OUTPUT, told.text)])
-    return HookReply(to_user=_words(turns.end(workspace, session.id)))
+        recording.put(project, session.number, [NewEntry(ASSISTANT_OUTPUT, told.text)])
+    return HookReply(to_user=_words(turns.end(project, session.id)))
 
 
-def _session_ends(workspace: Workspace, session: SessionRow, told: HookEvent) -> HookReply:
+def _session_ends(project: OpenProject, session: SessionRow, told: HookEvent) -> HookReply:
     """The agent goes. A turn that it leaves in the middle of a call stays open.
 
     The command may go on without it, and what that still changes is the turn's: the next prompt,
     of whichever agent, ends it.
     """
-    if _is_open(workspace, session):
-        _complete(workspace, told)
-        if not _has_open_call(workspace, session):
-            _turn_ends(workspace, session, told)
-    with workspace.journal.writing() as db:
+    if _is_open(project, session):
+        _complete(project, told)
+        if not _has_open_call(project, session):
+            _turn_ends(project, session, told)
+    with project.journal.writing() as db:
         sessions.update(db, session.number, {"status": "stopped", "process": None})
     return NOTHING
 
 
-def _has_open_call(workspace: Workspace, session: SessionRow) -> bool:
+def _has_open_call(project: OpenProject, session: SessionRow) -> bool:
     sql = "SELECT 1 FROM tool_events WHERE session = ? AND success IS NULL LIMIT 1"
-    return workspace.journal.row(sql, session.number) is not None
+    return project.journal.row(sql, session.number) is not None
 
 
-def _is_open(workspace: Workspace, session: SessionRow) -> bool:
-    view = views.of_session(workspace.journal, session.number)
+def _is_open(project: OpenProject, session: SessionRow) -> bool:
+    view = views.of_session(project.journal, session.number)
     return view is not None and view.base is not None
 
 
-def _complete(workspace: Workspace, told: HookEvent) -> bool:
+def _complete(project: OpenProject, told: HookEvent) -> bool:
     """Takes in what the agent's own log says; gives whether there was one."""
     if told.log is None or not os.path.exists(told.log):
         return False
     from mulligan.workspace.transfer.import_logs import complete
 
     try:
-        return complete(workspace, told.agent, told.log, told.part, told.session)
+        return complete(project, told.agent, told.log, told.part, told.session)
     except (MulliganError, OSError):
         # The log is the agent's: that it cannot be read is no reason to lose the turn.
         return False
 
 
-def _inside(workspace: Workspace, told: HookEvent) -> list[bytes]:
+def _inside(project: OpenProject, told: HookEvent) -> list[bytes]:
     """The paths of a call that lie in the project."""
     found = []
     for path in told.paths:
         try:
-            inside = workspace.path(os.path.join(told.directory, path))
+            inside = project.path(os.path.join(told.directory, path))
         except (UsageError, ValueError):
             continue
         # No file can have a longer name, so none was written.

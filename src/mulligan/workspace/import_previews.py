@@ -17,14 +17,14 @@ from mulligan.errors import WouldLoseWork
 from mulligan.journal.checkpoints import IMPORTED, CheckpointRow
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 PREVIEWED = "previewed"
 MAX_REQUESTS = 100
 
 
 def check_preview(
-    workspace: Workspace,
+    project: OpenProject,
     target: CheckpointRow,
     paths: tuple[bytes, ...] = (),
     *,
@@ -38,10 +38,10 @@ def check_preview(
     """
     if target.kind != IMPORTED and not imported:
         return
-    request = _request(workspace, target, paths, force=force)
-    known = _requests(workspace)
+    request = _request(project, target, paths, force=force)
+    known = _requests(project)
     if preview:
-        _write(workspace, [*(each for each in known if each != request), request])
+        _write(project, [*(each for each in known if each != request), request])
     elif request not in known:
         named = "".join(f" {decode_path(path)}" for path in paths[:3]) + (
             " …" if len(paths) > 3 else ""
@@ -49,29 +49,29 @@ def check_preview(
         again = f"mulligan restore{' --force' if force else ''} --preview {target.id[:8]}{named}"
         raise WouldLoseWork(
             f"Checkpoint {target.id[:8]} comes from an imported log, and would be written to "
-            f"{workspace.root}. Look at what that changes first: `{again}`; then do this again. "
+            f"{project.root}. Look at what that changes first: `{again}`; then do this again. "
             "Nothing was changed."
         )
 
 
 def _request(
-    workspace: Workspace, target: CheckpointRow, paths: tuple[bytes, ...], *, force: bool
+    project: OpenProject, target: CheckpointRow, paths: tuple[bytes, ...], *, force: bool
 ) -> str:
-    parts = (workspace.project.root, target.id.encode(), str(force).encode(), *sorted(paths))
+    parts = (project.location.root, target.id.encode(), str(force).encode(), *sorted(paths))
     return sha256(b"\0".join(parts)).hexdigest()
 
 
-def _requests(workspace: Workspace) -> list[str]:
+def _requests(project: OpenProject) -> list[str]:
     try:
-        with open(workspace.project.path(PREVIEWED), encoding="ascii") as file:
+        with open(project.location.path(PREVIEWED), encoding="ascii") as file:
             return file.read().split()
     except (OSError, UnicodeDecodeError):
         return []
 
 
-def _write(workspace: Workspace, requests: list[str]) -> None:
+def _write(project: OpenProject, requests: list[str]) -> None:
     """The caller holds the project's lock."""
-    path = workspace.project.path(PREVIEWED)
+    path = project.location.path(PREVIEWED)
     with open(path + ".tmp", "w", encoding="ascii") as file:
         file.write("\n".join(requests[-MAX_REQUESTS:]) + "\n")
     os.replace(path + ".tmp", path)

@@ -14,24 +14,24 @@ from mulligan.workspace.project import is_imported, register
 from mulligan.workspace.project_guard import refuse_as_project
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
-def check_files_allowed(workspace: Workspace) -> None:
+def check_files_allowed(project: OpenProject) -> None:
     """Raise `RefusedRoot` before files are read of a folder that must not become a project."""
-    if not workspace.imported:
+    if not project.imported:
         return
-    reason = refuse_as_project(workspace.project.root)
+    reason = refuse_as_project(project.location.root)
     # Another process may have made it a project meanwhile.
-    if reason is not None and is_imported(workspace.project):
+    if reason is not None and is_imported(project.location):
         raise RefusedRoot(
-            f"Only imported logs speak of {workspace.root}, and {reason}: its files are not looked "
+            f"Only imported logs speak of {project.root}, and {reason}: its files are not looked "
             "at. If you mean it, `mulligan -C DIR --any-root checkpoint` makes it a project."
         )
 
 
-def adopt(workspace: Workspace) -> None:
+def adopt(project: OpenProject) -> None:
     """Make a project of a folder that only logs spoke of: it has a checkpoint of its own."""
-    if workspace.imported:
-        register(workspace.project)
-        workspace.imported = False
+    if project.imported:
+        register(project.location)
+        project.imported = False

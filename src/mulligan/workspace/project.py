@@ -32,7 +32,7 @@ home_directory = home_path.home_directory
 GET_GENERATION = 0x80087601
 
 
-class Project(NamedTuple):
+class ProjectLocation(NamedTuple):
     """A directory under protection, and where its history is kept."""
 
     id: str
@@ -45,7 +45,7 @@ class Project(NamedTuple):
 
 def find_project(
     start: str | bytes, home: str, *, allow_any_root: bool = False, automatic: bool = False
-) -> Project:
+) -> ProjectLocation:
     """The project that a directory belongs to.
 
     The nearest directory above that is known already; else the nearest with a `.mulligan.toml`;
@@ -111,7 +111,7 @@ def _is_work_tree(directory: bytes) -> bool:
         return True
 
 
-def project_of_log(directory: str, home: str) -> Project:
+def project_of_log(directory: str, home: str) -> ProjectLocation:
     """Find the project that an imported log is about, or name one after its directory.
 
     What is named so holds sessions, and is no project of its own: the directory may be gone, or
@@ -142,7 +142,7 @@ def holder_of_log(path: str, home: str) -> bytes | None:
     return None
 
 
-def register(project: Project, *, imported: bool = False) -> None:
+def register(project: ProjectLocation, *, imported: bool = False) -> None:
     """Writes down which directory a project's data is about.
 
     `imported`: only logs have told of it, until its user opens it to work there.
@@ -166,29 +166,29 @@ def register(project: Project, *, imported: bool = False) -> None:
     sync_directory(project.directory)
 
 
-def is_imported(project: Project) -> bool:
+def is_imported(project: ProjectLocation) -> bool:
     """Whether only foreign logs have told of a project so far."""
     content = _read(project.path("project.json"))
     return content is not None and bool(content.get("imported"))
 
 
-def known_projects(home: str) -> list[Project]:
+def known_projects(home: str) -> list[ProjectLocation]:
     """Every project that has data here, whether its directory is still there or not."""
     found = []
     base = os.path.join(home, "projects")
     for id in sorted(os.listdir(base)) if os.path.isdir(base) else ():
         content = _read(os.path.join(base, id, "project.json"))
         if content is not None:
-            found.append(Project(id, encode_path(content["root"]), os.path.join(base, id)))
+            found.append(ProjectLocation(id, encode_path(content["root"]), os.path.join(base, id)))
     return found
 
 
-def _project(root: bytes, home: str) -> Project:
+def _project(root: bytes, home: str) -> ProjectLocation:
     id = sha256(root).hexdigest()[:16]
-    return Project(id, root, os.path.join(home, "projects", id))
+    return ProjectLocation(id, root, os.path.join(home, "projects", id))
 
 
-def _moved_project(root: bytes, home: str) -> Project | None:
+def _moved_project(root: bytes, home: str) -> ProjectLocation | None:
     """A project whose directory is gone from its old path and has this one's inode."""
     identity = _identity(root)
     if identity is None:

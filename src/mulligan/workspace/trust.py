@@ -32,7 +32,7 @@ from mulligan.worktree.scan.rule_files import (
 )
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 class ProjectRuleFile(NamedTuple):
@@ -57,58 +57,58 @@ class ProjectRuleFile(NamedTuple):
         return plain(self)
 
 
-def rule_files(workspace: Workspace, paths: Collection[bytes] = ()) -> list[ProjectRuleFile]:
+def rule_files(project: OpenProject, paths: Collection[bytes] = ()) -> list[ProjectRuleFile]:
     """The rule files that weaken something or are broken; `paths` names some of them only."""
-    found = [row for row, _content in _rows(workspace, paths)]
+    found = [row for row, _content in _rows(project, paths)]
     for path in paths:
         if decode_path(path) not in {row.path for row in found}:
             raise NotFound(f"{decode_path(path)} is not a rule file that weakens anything.")
     return found
 
 
-def accept(workspace: Workspace, shown: Collection[ProjectRuleFile]) -> tuple[str, ...]:
+def accept(project: OpenProject, shown: Collection[ProjectRuleFile]) -> tuple[str, ...]:
     """Accepts what the user was shown; a file that has changed since is left as it was."""
     wanted = {row.path: row for row in shown if row.can_be_accepted}
     paths = [encode_path(path) for path in wanted]
     files = {
         encode_path(row.path): content
-        for row, content in (_rows(workspace, paths) if paths else ())
+        for row, content in (_rows(project, paths) if paths else ())
         if wanted[row.path] == row
     }
-    acceptance.accept(workspace.project.directory, files)
+    acceptance.accept(project.location.directory, files)
     return tuple(map(decode_path, files))
 
 
-def accept_one(workspace: Workspace, path: str, sha256: str) -> None:
+def accept_one(project: OpenProject, path: str, sha256: str) -> None:
     """Accepts one file; raises `WouldLoseWork` if it is no longer the one with this hash."""
-    (row,) = rule_files(workspace, [encode_path(path)])
+    (row,) = rule_files(project, [encode_path(path)])
     if row.accepted and row.sha256 == sha256:
         return
-    if row.sha256 != sha256 or not accept(workspace, [row]):
+    if row.sha256 != sha256 or not accept(project, [row]):
         raise WouldLoseWork(f"{path} was changed meanwhile, and is not accepted; look at it again.")
 
 
-def revoke(workspace: Workspace) -> None:
+def revoke(project: OpenProject) -> None:
     """Accepts none of the project's rule files any more."""
-    acceptance.revoke(workspace.project.directory)
+    acceptance.revoke(project.location.directory)
 
 
 def _rows(
-    workspace: Workspace, paths: Collection[bytes]
+    project: OpenProject, paths: Collection[bytes]
 ) -> Iterator[tuple[ProjectRuleFile, bytes]]:
-    with Directories(workspace.project.root) as disk:
-        for path in sorted(_candidates(workspace)):
+    with Directories(project.location.root) as disk:
+        for path in sorted(_candidates(project)):
             if paths and path not in paths:
                 continue
-            file = _read(workspace, disk, path)
-            row = _row(workspace, path, file)
+            file = _read(project, disk, path)
+            row = _row(project, path, file)
             if row is not None:
                 yield row, file.content or b""
 
 
-def _read(workspace: Workspace, disk: Directories, path: bytes) -> RuleFile:
+def _read(project: OpenProject, disk: Directories, path: bytes) -> RuleFile:
     if path == PROJECT_FILE:
-        return read_project_file(workspace.project.root)
+        return read_project_file(project.location.root)
     directory, _slash, name = path.rpartition(b"/")
     parent = disk.open_if_there(directory)
     if parent is None:
@@ -116,36 +116,36 @@ def _read(workspace: Workspace, disk: Directories, path: bytes) -> RuleFile:
     return read_rule_file(parent, name, IGNORE_FILE_MAX_BYTES)
 
 
-def _row(workspace: Workspace, path: bytes, file: RuleFile) -> ProjectRuleFile | None:
+def _row(project: OpenProject, path: bytes, file: RuleFile) -> ProjectRuleFile | None:
     """`None` for a file that is not there, or asks for nothing less."""
     content, problem = file
     weakens: list[str] = []
     if content is not None and path == PROJECT_FILE:
         try:
-            weakens = weakened_by(workspace.home, workspace.project.directory, content)
+            weakens = weakened_by(project.home, project.location.directory, content)
         except UsageError as mistake:
             problem = str(mistake)
     elif content is not None:
         weakens = [decode_lossy(each) for each in leaves_out(content)]
     if not (weakens or problem):
         return None
-    known = content is not None and is_accepted(path, content, workspace.rule_files.accepted)
+    known = content is not None and is_accepted(path, content, project.rule_files.accepted)
     return ProjectRuleFile(
         decode_path(path), known, tuple(weakens), problem or None, decode_lossy(content or b""),
         None if content is None else sha256(content).hexdigest(),
     )  # fmt: skip
 
 
-def _candidates(workspace: Workspace) -> set[bytes]:
+def _candidates(project: OpenProject) -> set[bytes]:
     """Where rule files may be: on the disk, and where one was passed over or accepted before."""
-    found = {PROJECT_FILE, *(path for path, _digest in workspace.rule_files.accepted)}
-    latest = checkpoints.latest(workspace.journal)
+    found = {PROJECT_FILE, *(path for path, _digest in project.rule_files.accepted)}
+    latest = checkpoints.latest(project.journal)
     if latest is not None:
         try:
-            found |= {each.path for each in coverage(workspace, latest).passed_over}
+            found |= {each.path for each in coverage(project, latest).passed_over}
         except Corrupt:
             pass
-    root = os.open(workspace.project.root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
+    root = os.open(project.location.root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
     try:
         found |= set(_ignore_files(root, b"", root_scope(), 0))
     finally:

@@ -1,53 +1,38 @@
-"""The workspace: one opened project, and the verbs on it."""
+"""The public API of one project: what `mulligan.open` returns."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from mulligan.core import tree
-from mulligan.core.coverage import decode_path, encode_path, usable
-from mulligan.core.entries import STATUSES
-from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Finder, Load, Tree
-from mulligan.errors import Busy, Corrupt, NotFound, NotWritable, OutOfSpace, UsageError
-from mulligan.journal import operations, sessions
-from mulligan.journal.db import Database
-from mulligan.journal.migrations import JOURNAL
-from mulligan.store.objects import Store
-from mulligan.workspace.file_verbs import FileVerbs
-from mulligan.workspace.lock import WAIT_SECONDS, locked
-from mulligan.workspace.project import Project, find_project, home_directory, is_imported, register
-from mulligan.workspace.review_verbs import ReviewVerbs
-from mulligan.workspace.session_verbs import SessionVerbs
-from mulligan.workspace.settings import Effective, InForce, Settings, change_settings
-from mulligan.worktree.fs import deferred_unlink
-from mulligan.worktree.fs.safe_paths import open_root
-from mulligan.worktree.ignore import git_repo
-from mulligan.worktree.scan import stat_cache
-from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, effect_of
-from mulligan.worktree.scan.stat_cache import StatCache
+from mulligan.workspace.attribution import checkpoint as taking
+from mulligan.workspace.lock import WAIT_SECONDS
+from mulligan.workspace.open_project import OpenProject
+from mulligan.workspace.opening import open_project
+from mulligan.workspace.results.files import (
+    Checkpoint,
+    Differences,
+    FileChange,
+    Operation,
+    Progress,
+    RestoreResult,
+    Status,
+    TreeEntry,
+)
+from mulligan.workspace.settings import Settings
+from mulligan.workspace.snapshot import checkpoints, diff, named_files
+from mulligan.workspace.snapshot.named_files import GivenFile
 
 if TYPE_CHECKING:
-    from mulligan.workspace.results.files import Operation, Progress
-    from mulligan.workspace.results.review import PendingStats
-    from mulligan.workspace.search.search import Tools
-    from mulligan.workspace.snapshot.prefetch import Prefetcher
-    from mulligan.worktree.scan.classify import Limits
-    from mulligan.worktree.watch.inotify import Watcher
-    from mulligan.worktree.watch.remote import RemoteWatcher
-
-MAX_TREE_CACHE_BYTES = 16 << 20
-FINDERS_KEPT = 4
-PAIRS_KEPT, PAIR_KEPT = 8, 5_000
-SAVE_SECONDS = 5.0
-CANNOT_WRITE_NOW = (Busy, NotWritable, OutOfSpace)
-"""What keeps nobody from reading."""
+    from mulligan.workspace.maintenance_commands import MaintenanceCommands
+    from mulligan.workspace.restore.elsewhere import RestoredElsewhere
+    from mulligan.workspace.review_commands import ReviewCommands
+    from mulligan.workspace.search.search import Filters, SearchResult
+    from mulligan.workspace.search.tool_stats import Stats, Which
+    from mulligan.workspace.session_commands import SessionCommands
 
 
 def open_workspace(
@@ -61,121 +46,34 @@ def open_workspace(
     progress: Progress | None = None,
     create: bool = True,
 ) -> Workspace:
-    """Opens the project that `path` lies in.
+    """Open the project that contains `path`, and finish interrupted operations.
 
-    Finishes what an interrupted process left half done. `watch` keeps a watcher running, so that
-    each look costs what changed since the last; `wait` is how many seconds to wait for another
-    process. Without `create`, raises `NotFound` for a project that has no history yet;
-    `automatic`, raises `RefusedRoot` for a new one of a folder that only a user may choose.
+    `watch` keeps a file watcher running, so that a scan costs what changed since the last one.
+    `wait` is how many seconds to wait for another process's lock. Without `create`, raises
+    `NotFound` for a project without history. With `automatic` (a program chose the folder, not the
+    user), raises `RefusedRoot` for a new project in a folder that only a user may choose.
     """
-    base = home_directory(usable(home) if home else None)
-    project = find_project(
-        os.fspath(path), base, allow_any_root=allow_any_root, automatic=automatic
-    )
-    if not create and not os.path.exists(project.path("journal.sqlite")):
-        raise NotFound(
-            f"There is no checkpoint of {os.fsdecode(project.root)} yet; "
-            "`mulligan checkpoint` takes the first."
+    return Workspace(
+        open_project(
+            path, home=home, watch=watch, allow_any_root=allow_any_root, automatic=automatic,
+            wait=wait, progress=progress, create=create,
         )
-    if create:
-        # What only logs have told of is a project from now on: its user works there.
-        register(project)
-    return Workspace(project, base, watch=watch, wait=wait, progress=progress)
+    )  # fmt: skip
 
 
-class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
-    """One project. Use it as a context manager, or `close` it. Safe to share between threads."""
+class Workspace:
+    """One project: its checkpoints, and the way back to them. Threads may share it.
 
-    def __init__(
-        self,
-        project: Project,
-        home: str,
-        *,
-        watch: bool = False,
-        wait: float = WAIT_SECONDS,
-        progress: Progress | None = None,
-    ) -> None:
-        """A folder that only logs spoke of stays one until it has a checkpoint of its own."""
+    `sessions`, `review` and `maintenance` group further commands. Use it as a context manager, or
+    `close` it.
+    """
+
+    # Facets and the restore code are imported when they are first used: each costs a few
+    # milliseconds of start, and most commands use one of them.
+
+    def __init__(self, project: OpenProject) -> None:
+        """`project` is what the subsystems work on; it is not part of the public API."""
         self.project = project
-        self.home = home
-        self.wait = wait
-        self.progress: Progress = progress or _silent
-        self._settings = InForce(home, project.root, project.directory)
-        self.imported = is_imported(project)
-        register(project, imported=self.imported)
-        self.journal, self.store = _open_files(project, wait)
-        self.recovered: tuple[Operation, ...] = ()
-        self._process = os.getpid()
-        self._guard = RLock()
-        self._cache: StatCache | None = None
-        self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
-        self._trees_bytes = 0
-        self._finders: dict[bytes, Finder] = {}
-        self._differences: dict[tuple[bytes, bytes], list[Change]] = {}
-        self.watcher: Watcher | None = None
-        self.ahead: Prefetcher | None = None
-        self.search_tools: list[Tools] = []
-        self.counted: tuple[object, dict[str, PendingStats]] | None = None
-        self._depth = 0
-        self._saved_at = 0.0
-        try:
-            if watch:
-                from mulligan.worktree.watch.inotify import Watcher
-
-                self.watcher = Watcher(project.root)
-                from mulligan.workspace.snapshot.prefetch import Prefetcher
-
-                self.ahead = Prefetcher(self, self.watcher)
-            if self.store.has_unindexed():
-                self._list_packs()
-            self._see_to_what_was_left()
-        except BaseException:
-            self.close()
-            raise
-
-    def _see_to_what_was_left(self) -> None:
-        """Finishes what an interrupted process left, and stops the sessions of dead ones."""
-        if operations.unfinished(self.journal):
-            from mulligan.workspace.restore import recover
-
-            self.recovered = recover.if_needed(self)
-        if sessions.with_process(self.journal, STATUSES[:-1]):
-            from mulligan.workspace.sessions.sessions import stop_the_dead
-
-            with suppress(*CANNOT_WRITE_NOW):
-                stop_the_dead(self)
-
-    def _list_packs(self) -> None:
-        """Lists what the packs hold beyond the index, unless somebody is just writing there."""
-        with suppress(*CANNOT_WRITE_NOW), self.locked(wait=0, recovering=True):
-            self.store.repair()
-
-    @cached_property
-    def home_path(self) -> bytes:
-        """Where Mulligan's data lies, without links on the way."""
-        return os.path.realpath(os.fsencode(self.home))
-
-    @property
-    def root(self) -> str:
-        """The project's directory."""
-        return os.fsdecode(self.project.root)
-
-    def close(self) -> None:
-        """Saves what was seen, and lets go of everything; nothing goes on in the background."""
-        if self.ahead is not None:
-            # First, for it may be about to wait for the guard.
-            self.ahead.close()
-            self.ahead = None
-        with self._guard:
-            self._save_at_the_end()
-            if self.watcher is not None:
-                self.watcher.close()
-                self.watcher = None
-            while self.search_tools:
-                self.search_tools.pop().close()
-            self.store.close()
-            self.journal.close()
-            deferred_unlink.finish()
 
     def __enter__(self) -> Workspace:
         return self
@@ -188,223 +86,225 @@ class Workspace(FileVerbs, SessionVerbs, ReviewVerbs):
     ) -> None:
         self.close()
 
+    def close(self) -> None:
+        """Save the stat cache, stop background work, and close all files."""
+        self.project.close()
+
+    @property
+    def root(self) -> str:
+        """The project's directory."""
+        return self.project.root
+
     @property
     def settings(self) -> Settings:
-        """What is in force now, whoever has changed it since the project was opened."""
-        return self._settings.read().settings
-
-    @property
-    def rule_files(self) -> Effective:
-        """The settings in effect, with what the user has accepted and what is passed over."""
-        return self._settings.read()
-
-    def broken_rule_files(self) -> Iterator[tuple[str, str]]:
-        """The rule files at the top of the project that have no effect, and why."""
-        passed_over = self.rule_files.passed_over
-        if passed_over is not None and passed_over.broken:
-            yield decode_path(passed_over.path), passed_over.reason
-        with suppress(OSError), open_root(self.project.root) as fd:
-            effect = effect_of(fd, b"", frozenset())
-            if effect.broken:
-                yield decode_path(MULLIGANIGNORE), effect.passed_over
-
-    @property
-    def limits(self) -> Limits:
-        """How large files may be to be looked after, by the settings in force."""
-        return self.settings.limits
+        """The settings in effect now."""
+        return self.project.settings
 
     def change_settings(self, values: Mapping[str, Mapping[str, Any]]) -> Settings:
-        """Sets settings for the project, by section and name; what the user wrote wins still."""
-        change_settings(self.project.directory, values)
-        return self.settings
+        """Change the project's settings, by section and name; the user's own settings win."""
+        return self.project.change_settings(values)
 
-    def path(self, given: str) -> bytes:
-        """A path as the project knows it; raises `UsageError` for one outside the project."""
-        if not given or "\0" in given:
-            raise UsageError("A path is empty, or holds a NUL; nothing was done.")
-        full = os.path.normpath(os.path.join(self.project.root, encode_path(given)))
-        if full == self.project.root:
-            return b""
-        start = self.project.root.rstrip(b"/") + b"/"
-        if not full.startswith(start):
-            # The part above the last name may reach the project by another way, such as a link.
-            folder, name = os.path.split(full)
-            full = os.path.join(os.path.realpath(folder), name)
-            if full == self.project.root:
-                return b""
-            if not full.startswith(start):
-                raise UsageError(f"{given} is outside of the project {self.root}.")
-        return full[len(start) :]
+    @cached_property
+    def sessions(self) -> SessionCommands:
+        """Create, read and navigate sessions, and run turns in them."""
+        from mulligan.workspace.session_commands import SessionCommands
 
-    def head(self) -> str | None:
-        """The commit that the project's git repository stands at, if there is one."""
-        return git_repo.head(self.project.root)
+        return SessionCommands(self.project)
 
-    def paths(self, given: Sequence[str]) -> tuple[bytes, ...]:
-        """`path` for each of several."""
-        return tuple(self.path(each) for each in given)
+    @cached_property
+    def review(self) -> ReviewCommands:
+        """List what agents changed, and keep or undo it."""
+        from mulligan.workspace.review_commands import ReviewCommands
 
-    @contextmanager
-    def locked(self, *, wait: float | None = None, recovering: bool = False) -> Iterator[None]:
-        """The project is this caller's alone, and nothing is half done in it."""
-        if self._process != os.getpid():
-            raise UsageError(
-                "This workspace was opened by the process that this one was forked from; what is "
-                "written by way of it could be lost. Open one here."
-            )
-        with self._guard:
-            if self._depth:
-                yield
-                return
-            with locked(
-                self.project.path("lock"),
-                wait=self.wait if wait is None else wait,
-                waiting=lambda holder: self.progress(f"waiting for process {holder}", 0, None),
-            ):
-                self._depth = 1
-                try:
-                    if not recovering and operations.unfinished(self.journal):
-                        from mulligan.workspace.restore import recover
+        return ReviewCommands(self.project)
 
-                        self.recovered += recover.unfinished(self)
-                    yield
-                finally:
-                    self._depth = 0
+    @cached_property
+    def maintenance(self) -> MaintenanceCommands:
+        """Verify the store, free its space, and say what is wrong."""
+        from mulligan.workspace.maintenance_commands import MaintenanceCommands
 
-    def load(self, id: bytes) -> Tree:
-        """A tree of the store; the ones read last are kept."""
-        found = self._trees.get(id)
-        if found is None:
-            found = tree.decode(self.store.get(id))
-            self.cache_tree(id, found)
-        return found
+        return MaintenanceCommands(self.project)
 
-    def prefetch_trees(self, ids: Iterable[bytes]) -> None:
-        """These trees are about to be loaded: where they lie is asked for all at once."""
-        wanted = [id for id in ids if id not in self._trees]
-        if len(wanted) > 1:
-            self.store.prefetch(wanted)
+    def checkpoint(
+        self,
+        message: str = "",
+        *,
+        include: Sequence[str] = (),
+        kind: str = "manual",
+        session: str | None = None,
+    ) -> Checkpoint:
+        """Take a checkpoint, for a session if one is named.
 
-    def finder(self, root: bytes) -> Finder:
-        """Looks paths up in a tree; what was found in the ones asked about last is remembered."""
-        found = self._finders.get(root)
-        if found is None:
-            if len(self._finders) >= FINDERS_KEPT:
-                self._finders.clear()
-            found = self._finders[root] = Finder(root, self.load)
-        return found
+        `include` names paths to keep from now on, even where an ignore rule excludes them.
+        """
+        return taking.take(
+            self.project, message, include=self.project.paths(include), kind=kind, session=session
+        )
 
-    def differences(self, before: bytes, after: bytes, load: Load | None = None) -> list[Change]:
-        """What differs between two trees; what was found of the last few pairs is remembered."""
-        if before == after:
-            return []
-        found = self._differences.get((before, after))
-        if found is None:
-            turned = self._differences.get((after, before))
-            if turned is not None:
-                found = [Change(path, now, was) for path, was, now in turned]
-            else:
-                found = tree.differences(before, after, load or self.load)
-            if len(self._differences) >= PAIRS_KEPT:
-                self._differences.clear()
-            if len(found) <= PAIR_KEPT:
-                self._differences[before, after] = found
-        return list(found)
+    def checkpoint_files(
+        self, message: str, files: Sequence[GivenFile], *, session: str | None = None
+    ) -> Checkpoint:
+        """Take a checkpoint of some files only; restoring it deletes nothing."""
+        return named_files.take(self.project, message, files, session=session)
 
-    def cache_tree(self, id: bytes, made: Tree) -> None:
-        """Keeps a tree that will soon be asked for."""
-        if self._trees_bytes > MAX_TREE_CACHE_BYTES:
-            self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
-            self._trees_bytes = 0
-        self._trees[id] = made
-        self._trees_bytes += made.footprint
+    def log(self, limit: int | None = None, before: str | None = None) -> list[Checkpoint]:
+        """List checkpoints, newest first; with `before`, those older than that checkpoint."""
+        return checkpoints.log(self.project, limit, before)
 
-    def drop_memory(self) -> None:
-        """Free what is only in memory to save reading it again."""
-        self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
-        self._trees_bytes = 0
-        self._finders.clear()
-        self._differences.clear()
-        self.store.clear_cache()
+    def find(self, name: str) -> Checkpoint:
+        """Find a checkpoint by id or unambiguous prefix; `@` is the latest, `@1` the one before."""
+        return checkpoints.find(self.project, name)
 
-    def seed_base(self, id: bytes) -> None:
-        """Spares the store from reading a tree that is kept here."""
-        known = self._trees.get(id)
-        if known is not None:
-            self.store.cache_content(id, known.data)
+    def read(self, checkpoint: str, path: str) -> bytes:
+        """Read a file of a checkpoint; of a symlink, its target."""
+        return checkpoints.read(self.project, checkpoint, self.project.path(path))
 
-    def cache(self) -> StatCache:
-        """The stat cache, read again if another process has saved it since."""
-        path = self.project.path("index")
-        if self._cache is None or (
-            self._cache.stamp is not None and stat_cache.stamp(path) != self._cache.stamp
-        ):
-            self._cache = stat_cache.load(path, self.project.root)
-        return self._cache
+    def read_disk(self, path: str) -> bytes:
+        """Read a regular file from the disk, never through a symlink."""
+        return checkpoints.read_disk(self.project, self.project.path(path))
 
-    def save_cache(self, *, now: bool = False) -> None:
-        """Saves what the scan saw; not each time, for memory is what counts for whoever stays."""
-        moment = time.monotonic()
-        if self._cache is None:
-            return
-        if now or moment - self._saved_at > SAVE_SECONDS:
-            # It can be lost at any time: a full disk must not make a failure of what is done.
-            with suppress(OSError):
-                stat_cache.save(self.project.path("index"), self.project.root, self._cache)
-            self._saved_at = moment
+    def tree_entry(self, checkpoint: str, path: str) -> TreeEntry:
+        """Return one path of a checkpoint: its kind, mode, size and content id."""
+        return checkpoints.entry(self.project, checkpoint, self.project.path(path))
 
-    def _save_at_the_end(self) -> None:
-        """Saves what is not saved yet, unless somebody else has saved since or is just at work:
-        then theirs is newer."""
-        if self._cache is None or self._depth or self._process != os.getpid():
-            return
-        with suppress(*CANNOT_WRITE_NOW, OSError), self.locked(wait=0, recovering=True):
-            if self._cache.stamp == stat_cache.stamp(self.project.path("index")):
-                self.save_cache(now=True)
+    def entries(self, checkpoint: str) -> list[TreeEntry]:
+        """List every path of a checkpoint, guarded files included."""
+        return checkpoints.entries(self.project, checkpoint)
 
-    def drop_cache(self) -> None:
-        """Forgets what the scan saw: it may name objects that were never stored."""
-        self._cache = None
+    def status(self) -> Status:
+        """List what changed on the disk since the last checkpoint, whatever changed it."""
+        return diff.status(self.project)
 
-    @contextmanager
-    def watching(self) -> Iterator[Watcher | RemoteWatcher | None]:
-        """Our own watcher, or that of a `mulligan watch` on this project, or none."""
-        if self.watcher is not None:
-            yield self.watcher
-            return
-        path = self.project.path("watch.sock")
-        if not os.path.exists(path):
-            yield None
-            return
-        from mulligan.worktree.watch.remote import connect
+    def diff(
+        self, before: str | None = None, after: str | None = None, paths: Sequence[str] = ()
+    ) -> list[FileChange]:
+        """Compare two checkpoints, or one with the disk; renames are detected.
 
-        remote = connect(path)
-        try:
-            yield remote
-        finally:
-            if remote is not None:
-                remote.close()
+        Without `before`, compares with the checkpoint that `status` uses.
+        """
+        return list(self.compare(before, after, paths).files)
 
+    def compare(
+        self,
+        before: str | None = None,
+        after: str | None = None,
+        paths: Sequence[str] = (),
+        *,
+        binary: bool = False,
+    ) -> Differences:
+        """Return what `diff` returns, with changed folders and the checkpoints' ids.
 
-def _open_files(project: Project, wait: float) -> tuple[Database, Store]:
-    """The journal and the store; made under the lock when they are new, for another may be too."""
-    journal, objects = project.path("journal.sqlite"), project.path("objects")
-    if _has_content(journal) and os.path.exists(os.path.join(objects, "index.sqlite")):
-        return Database(journal, JOURNAL), Store(objects)
-    with locked(project.path("lock"), wait=wait):
-        packs = os.listdir(objects) if os.path.isdir(objects) else []
-        if not _has_content(journal) and any(name.endswith(".pack") for name in packs):
-            raise Corrupt(
-                f"{journal} is missing or empty, though there are objects beside it. Nothing was "
-                f"changed: put the journal back from a backup, or move {project.directory} away "
-                "to begin anew."
-            )
-        return Database(journal, JOURNAL), Store(objects)
+        With `binary`, patches contain binary files, up to 16 MB of each.
+        """
+        return diff.compare(self.project, before, after, self.project.paths(paths), binary=binary)
 
+    def restore(
+        self,
+        checkpoint: str,
+        paths: Sequence[str] = (),
+        *,
+        keep_dirty: bool = False,
+        force: bool = False,
+        session: str | None = None,
+        preview: bool = False,
+    ) -> RestoreResult:
+        """Restore the project, or some paths of it, to a checkpoint.
 
-def _has_content(path: str) -> bool:
-    return any(os.path.exists(each) and os.path.getsize(each) for each in (path, path + "-wal"))
+        The state before is in a safety checkpoint, and `undo` returns to it. Files whose content
+        is in no checkpoint yet are listed as dirty; `keep_dirty` skips them. Files that the user
+        changed since the last turn are skipped, unless `force`. The operation belongs to
+        `session`, or to the checkpoint's session. `preview` changes nothing.
+        """
+        from mulligan.workspace.restore import run
 
+        return run.restore(
+            self.project, checkpoint, self.project.paths(paths), keep_dirty=keep_dirty, force=force,
+            session=session, preview=preview,
+        )  # fmt: skip
 
-def _silent(stage: str, done: int, total: int | None) -> None:
-    return
+    def restore_to(
+        self,
+        checkpoint: str,
+        directory: str,
+        paths: Sequence[str] = (),
+        *,
+        force: bool = False,
+        preview: bool = False,
+    ) -> RestoredElsewhere:
+        """Write the files of a checkpoint into another directory; delete nothing there.
+
+        Files that exist there and differ are skipped; with `force` they are overwritten, and
+        their old content is in a checkpoint of its own.
+        """
+        from mulligan.workspace.restore import elsewhere
+
+        return elsewhere.restore_elsewhere(
+            self.project, checkpoint, directory, self.project.paths(paths), force=force,
+            preview=preview,
+        )  # fmt: skip
+
+    def undo(
+        self,
+        *,
+        keep_dirty: bool = False,
+        force: bool = False,
+        preview: bool = False,
+        past_idle_turn: bool = True,
+        expect: int | None = None,
+    ) -> RestoreResult:
+        """Undo the last operation that changed something; again, the one before it.
+
+        Later changes by others in the same files stay, line by line, unless `force`. Without
+        `past_idle_turn`, raises `NothingToUndo` right after a turn that changed nothing. With
+        `expect`, undoes exactly that operation: raises `WouldLoseWork` if another one was done
+        since, and `NothingToUndo` if it is undone already.
+        """
+        from mulligan.workspace.restore import undo
+
+        return undo.undo(
+            self.project, keep_dirty=keep_dirty, force=force, preview=preview,
+            past_idle_turn=past_idle_turn, expect=expect,
+        )  # fmt: skip
+
+    def redo(
+        self,
+        *,
+        keep_dirty: bool = False,
+        force: bool = False,
+        preview: bool = False,
+        expect: int | None = None,
+    ) -> RestoreResult:
+        """Undo the last undo; with `expect`, exactly the undo with that number."""
+        from mulligan.workspace.restore import undo
+
+        return undo.redo(
+            self.project, keep_dirty=keep_dirty, force=force, preview=preview, expect=expect
+        )
+
+    def operations(self, limit: int | None = None, before: int | None = None) -> list[Operation]:
+        """List operations, newest first; with `before`, those older than that number."""
+        return checkpoints.operation_log(self.project, limit, before)
+
+    def search(
+        self,
+        text: str,
+        *,
+        session: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        **filters: Unpack[Filters],
+    ) -> SearchResult:
+        """Search all that was said and done, best matches first."""
+        from mulligan.workspace.search import search
+
+        return search.search(
+            self.project, text, session=session, limit=limit, offset=offset, **filters
+        )
+
+    def stats(
+        self, by: Sequence[str] = ("tool",), *, session: str | None = None, **which: Unpack[Which]
+    ) -> Stats:
+        """Count tool calls, their time and their outcome, grouped `by` columns."""
+        from mulligan.workspace.search import tool_stats
+
+        return tool_stats.stats(self.project, tuple(by), session=session, **which)

@@ -36,7 +36,9 @@ def run(out: Output, program: tuple[str, ...]) -> int:
     from mulligan.workspace.sessions import run_program
 
     with out.workspace(create=True, watch=True) as workspace:
-        done = run_program.run(workspace, program, directory=out.base, starting=out.clear_progress)
+        done = run_program.run(
+            workspace.project, program, directory=out.base, starting=out.clear_progress
+        )
     if out.as_json:
         # On a line of its own, wherever the program has stopped writing.
         out.say("\n" + json.dumps(plain(done)))

@@ -46,16 +46,16 @@ class Agent:
         self.root = Path(workspace.root)
         self.model = model
         # The script ends soon, the session shall not: no process runs it.
-        made = workspace.new_session(agent=name, title=title, model=model, process=0)
+        made = workspace.sessions.create(agent=name, title=title, model=model, process=0)
         self.session = made.id
         self._calls = 0
 
     def asked(self, message: str) -> str:
         """A turn begins; gives the entry of the message."""
-        return self.workspace.begin_turn(self.session, message).entry
+        return self.workspace.sessions.begin_turn(self.session, message).entry
 
     def ends(self, status: str = "waiting_input") -> None:
-        self.workspace.end_turn(self.session, status=status)
+        self.workspace.sessions.end_turn(self.session, status=status)
 
     def says(self, text: str) -> None:
         self._append(ASSISTANT_OUTPUT, text)
@@ -88,12 +88,12 @@ class Agent:
         self._call("Bash", {"command": command}, output, max(taken, 640 if output else 9))
 
     def _written(self, tool: str, shown: dict[str, Any], path: str, content: str) -> None:
-        edit = self.workspace.start_edit(self.session, [path])
+        edit = self.workspace.sessions.start_edit(self.session, [path])
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(content, "utf-8")
         self._call(tool, shown, f"Wrote {path}.", 23)
-        self.workspace.finalize_edit(edit)
+        self.workspace.sessions.finalize_edit(edit)
 
     def _call(self, tool: str, given: dict[str, Any], output: str, duration: float) -> None:
         self._calls += 1
@@ -109,7 +109,7 @@ class Agent:
 
     def _append(self, kind: str, content: str, data: dict[str, Any] | None = None) -> None:
         model = self.model if kind == ASSISTANT_OUTPUT else None
-        self.workspace.append(self.session, NewEntry(kind, content, data, model=model))
+        self.workspace.sessions.append(self.session, NewEntry(kind, content, data, model=model))
 
 
 def _tests_of_the_store(workspace: Workspace) -> None:
@@ -137,7 +137,7 @@ def _tests_of_the_store(workspace: Workspace) -> None:
     )
     agent.says("Two tests more: an absent file, and titles that are odd. All **6** pass.")
     agent.ends("stopped")
-    workspace.approve(agent.session, "Tests of the store")
+    workspace.review.approve(agent.session, "Tests of the store")
 
 
 def _due_dates(workspace: Workspace) -> None:
@@ -163,8 +163,8 @@ def _due_dates(workspace: Workspace) -> None:
     agent.ends()
 
     # Not what was wanted: back to before the message, files and all, and on from there.
-    workspace.goto(wrong, session=agent.session)
-    workspace.label(wrong, "the way to SQLite", agent.session)
+    workspace.sessions.goto(wrong, session=agent.session)
+    workspace.sessions.label(wrong, "the way to SQLite", agent.session)
     agent.asked(
         "Keep the JSON file, please, and leave the notes alone. Only add due dates: "
         '`kettle add --due tomorrow "Buy tea"`.'
@@ -327,7 +327,9 @@ def _last_week(workspace: Workspace) -> None:
             updated_at=_at(moment + 200),
         )
         source = Source(os.fsdecode(workspace.root))
-        target = Target(workspace.journal, workspace.project, source, known, name, known.id)
+        target = Target(
+            workspace.project.journal, workspace.project.location, source, known, name, known.id
+        )
         target.write(list(entries))
 
 

@@ -57,10 +57,7 @@ def restore(
                 preview=preview,
             )  # fmt: skip
             return report_elsewhere(out, done_there)
-        if preview:
-            plan = workspace.plan_restore(
-                checkpoint, out.paths(paths), keep_dirty=keep_dirty, force=force
-            )
-            return report(out, plan)
-        done = workspace.restore(checkpoint, out.paths(paths), keep_dirty=keep_dirty, force=force)
+        done = workspace.restore(
+            checkpoint, out.paths(paths), keep_dirty=keep_dirty, force=force, preview=preview
+        )
         return report(out, done)

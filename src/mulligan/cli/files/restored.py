@@ -8,15 +8,15 @@ from mulligan.cli.output import Output, ago, change_line, exit_status, plural, s
 from mulligan.errors import MulliganError, WouldLoseWork
 from mulligan.workspace.restore.elsewhere import DIFFERS, RestoredElsewhere
 from mulligan.workspace.restore.taking_out import would_be_forced
-from mulligan.workspace.results.files import RestorePreview, RestoreResult
+from mulligan.workspace.results.files import RestoreResult
 from mulligan.worktree.restore.displaced import CHANGED_CONCURRENTLY
 
 NOT_ALL = "Not all of it could be done; what was left alone is named, each with the reason."
 
 
-def report(out: Output, done: RestoreResult | RestorePreview) -> int:
+def report(out: Output, done: RestoreResult) -> int:
     """Prints the result; gives the exit code."""
-    preview = isinstance(done, RestorePreview) or done.preview
+    preview = done.preview
     failed = isinstance(done, RestoreResult) and not done.verified
     refused = _refused(done) and not failed
     if out.as_json:
@@ -76,7 +76,7 @@ def report_elsewhere(out: Output, done: RestoredElsewhere) -> int:
     return 0 if done.verified else exit_status(MulliganError.code)
 
 
-def _refused(done: RestoreResult | RestorePreview) -> bool:
+def _refused(done: RestoreResult) -> bool:
     """Whether all that there was to do was left, because it is somebody's work."""
     theirs = any(
         would_be_forced(skip.reason) or skip.reason == CHANGED_CONCURRENTLY for skip in done.skipped
@@ -84,7 +84,7 @@ def _refused(done: RestoreResult | RestorePreview) -> bool:
     return theirs and not (done.restored or done.deleted)
 
 
-def _summary(done: RestoreResult | RestorePreview, preview: bool) -> str:
+def _summary(done: RestoreResult, preview: bool) -> str:
     what = f"{len(done.restored):,} restored, {len(done.deleted):,} deleted"
     if done.skipped:
         what += f", {len(done.skipped):,} left alone"
@@ -110,8 +110,8 @@ def _summary(done: RestoreResult | RestorePreview, preview: bool) -> str:
     return f"Took back {_which(done)}: {what}. {more}"
 
 
-def _to_do(done: RestoreResult | RestorePreview) -> str:
-    if isinstance(done, RestorePreview):
+def _to_do(done: RestoreResult) -> str:
+    if done.kind == "restore":
         return f"restore to {(done.target or '')[:8]}"
     if done.kind == "goto":
         return "bring the files there"

@@ -30,7 +30,7 @@ def doctor(out: Output) -> int:
     user = os.path.expanduser("~")
     try:
         with out.workspace() as workspace:
-            findings = workspace.doctor()
+            findings = workspace.maintenance.doctor()
             place = InstallScope(user, os.environ, workspace.root)
     except NotFound as problem:
         findings = [Finding("note", "project", str(problem))]

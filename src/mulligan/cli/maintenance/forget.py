@@ -46,7 +46,7 @@ def forget(
     undo and redo need, are never dropped. The space is freed by `mulligan gc`.
     """
     with out.workspace() as workspace:
-        found = workspace.forget(
+        found = workspace.maintenance.forget(
             keep_last=keep_last,
             older_than=_age(older_than) if older_than else None,
             max_bytes=parse_size(max_size, "--max-size") if max_size else None,

@@ -19,7 +19,7 @@ mulligan gc
 def gc(out: Output, dry_run: bool) -> None:
     """Free what no checkpoint needs any more. Safe beside running agents."""
     with out.workspace() as workspace:
-        found = workspace.gc(dry_run=dry_run)
+        found = workspace.maintenance.gc(dry_run=dry_run)
     if out.as_json:
         out.data(found.as_json())
     else:

@@ -20,7 +20,7 @@ mulligan verify --json
 def verify(out: Output, repair: bool) -> int:
     """Re-read and re-hash everything that is stored, and check every reference."""
     with out.workspace() as workspace:
-        found = workspace.verify(repair=repair)
+        found = workspace.maintenance.verify(repair=repair)
     if out.as_json:
         out.data(found.as_json())
     else:

@@ -26,7 +26,7 @@ def approve(out: Output, session: str | None, message: str) -> None:
     The session is the one with pending work; where several have some, name one.
     """
     with out.workspace() as workspace:
-        done = workspace.approve(session_with_work(workspace, session), message)
+        done = workspace.review.approve(session_with_work(workspace, session), message)
     if out.as_json:
         words = {
             "approved_commit": done.approved_checkpoint,

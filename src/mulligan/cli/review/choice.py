@@ -20,12 +20,12 @@ def session_with_work(workspace: Workspace, named: str | None, how: str = "") ->
     """The session that is named, or the only one with pending work, or else the latest."""
     if named is not None:
         return named
-    waiting = workspace.pending_stats()
+    waiting = workspace.review.stats()
     if len(waiting) > 1:
         raise UsageError(
             "Several sessions have pending work: "
             + ", ".join(
-                f"{id} ({workspace.session(id).agent or 'no agent'}, "
+                f"{id} ({workspace.sessions.get(id).agent or 'no agent'}, "
                 f"+{stats.additions} −{stats.deletions} in {plural(stats.files, 'file')})"
                 for id, stats in waiting.items()
             )
@@ -52,14 +52,14 @@ def hunks_and_paths(
     """
     hunks = [name for name in names if HUNK.fullmatch(name) and not _exists(out, name)]
     if hunks:
-        pending = [file.path for file in workspace.pending().files]
+        pending = [file.path for file in workspace.review.pending().files]
         hunks = [name for name in hunks if not _is_within(workspace, out, name, pending)]
     paths = tuple(name for name in names if name not in hunks)
     if hunks and turn is not None:
         raise UsageError("A hunk is named, so there is no need for a turn; leave --turn out.")
     if not hunks or not paths:
         return tuple(hunks), out.paths(paths)
-    within = workspace.pending(session=session, paths=out.paths(paths)).hunks
+    within = workspace.review.pending(session=session, paths=out.paths(paths)).hunks
     if not within:
         found = ", ".join(paths)
         raise NotFound(f"Nothing is pending in {found}; `mulligan pending` lists what is.")
@@ -71,5 +71,5 @@ def _exists(out: Output, name: str) -> bool:
 
 
 def _is_within(workspace: Workspace, out: Output, name: str, pending: list[str]) -> bool:
-    path = decode_path(workspace.path(os.path.join(out.base, name)))
+    path = decode_path(workspace.project.path(os.path.join(out.base, name)))
     return any(each == path or each.startswith(path + "/") for each in pending)

@@ -53,9 +53,10 @@ def discard(
     with out.workspace() as workspace:
         session = session_of_turn(workspace, session, turn)
         hunks, paths = hunks_and_paths(out, workspace, names, session, turn)
-        done = workspace.discard(
-            *hunks, paths=paths, session=session, turn=turn, force=force, preview=preview
-        )
+        done = workspace.review.discard(
+            *hunks, paths=paths, session=session, turn=turn, force=force, preview=preview,
+            everything=everything and session is None and turn is None,
+        )  # fmt: skip
     if out.as_json:
         found = done.as_json() | {"preview": preview}
         if done.refused:

@@ -42,7 +42,10 @@ def keep(
     with out.workspace() as workspace:
         session = session_of_turn(workspace, session, turn)
         hunks, paths = hunks_and_paths(out, workspace, names, session, turn)
-        done = workspace.keep(*hunks, paths=paths, session=session, turn=turn)
+        done = workspace.review.keep(
+            *hunks, paths=paths, session=session, turn=turn,
+            everything=everything and session is None and turn is None,
+        )  # fmt: skip
     if out.as_json:
         out.data(done.as_json())
         return

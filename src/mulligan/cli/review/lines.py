@@ -57,7 +57,7 @@ def print_moves(out: Output, results: Iterable[RestoreResult]) -> None:
 
 def whose(workspace: Workspace, session: str) -> str:
     """A session as people tell it from others: the agent, and the beginning of its id."""
-    agent = workspace.session(session).agent
+    agent = workspace.sessions.get(session).agent
     return f"{shown(agent)} {session[:4]}" if agent else session[:4]
 
 

@@ -29,6 +29,6 @@ def pending(out: Output, paths: tuple[str, ...], session: str | None, turn: int 
     """List what agents did and you have not decided on yet: files, and hunks with their ids."""
     with out.workspace() as workspace:
         session = session_of_turn(workspace, session, turn)
-        found = workspace.pending(session=session, turn=turn, paths=out.paths(paths))
+        found = workspace.review.pending(session=session, turn=turn, paths=out.paths(paths))
         out.clear_progress()
         print_review(out, workspace, found, lines=False)

@@ -33,7 +33,7 @@ def reset(out: Output, session: str | None, preview: bool, force: bool) -> int:
     """
     with out.workspace() as workspace:
         name = session_with_work(workspace, session)
-        done = workspace.reset(name, force=force, preview=preview)
+        done = workspace.review.reset(name, force=force, preview=preview)
     if out.as_json:
         words = {"reset_to": done.reset_to, "new_session": done.new_round}
         found = words | done.as_json() | {"preview": preview}

@@ -33,7 +33,7 @@ def review(out: Output, session: str | None) -> int:
     can_draw = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     if out.as_json or not can_draw:
         with out.workspace() as workspace:
-            found = workspace.pending(session=session)
+            found = workspace.review.pending(session=session)
             out.clear_progress()
             print_review(out, workspace, found, lines=True)
         return 0

@@ -59,7 +59,7 @@ def show(out: Output, session: str | None) -> int:
         if not sitting.total:
             out.say("Nothing is pending.")
             return 0
-        workspace.progress = _silent
+        workspace.project.progress = _silent
         with Terminal() as terminal:
             sitting.run(terminal)
     if sitting.decisions:
@@ -85,7 +85,7 @@ class ReviewSession:
     def __init__(self, workspace: Workspace, session: str | None) -> None:
         self.decisions: list[Decision] = []
         self._workspace = workspace
-        self._session = session and workspace.session(session).id
+        self._session = session and workspace.sessions.get(session).id
         self._colours = not os.environ.get("NO_COLOR")
         self._done = False
         self._alone = False
@@ -106,7 +106,7 @@ class ReviewSession:
     def run(self, terminal: Terminal) -> None:
         """Draws, waits for keys and does what they say, until there is enough."""
         self._terminal = terminal
-        self._workspace.wait = min(self._workspace.wait, WAIT_SECONDS)
+        self._workspace.project.wait = min(self._workspace.project.wait, WAIT_SECONDS)
         while not self._done and terminal.stopped is None:
             columns, height = terminal.size
             terminal.draw(rows(self._sight, columns, height, colours=self._colours))
@@ -157,14 +157,14 @@ class ReviewSession:
     def _keep(self, ids: list[str]) -> None:
         file = self._sight.place.file
         with self._deciding():
-            done = self._workspace.keep(*ids, paths=[file.path], session=file.session)
+            done = self._workspace.review.keep(*ids, paths=[file.path], session=file.session)
             words = f"Kept {_changes(done.hunks)} in {file.path}."
             self._decided(done.operations, ids, words)
 
     def _discard(self, ids: list[str], *, force: bool = False) -> None:
         file = self._sight.place.file
         with self._deciding():
-            done = self._workspace.discard(
+            done = self._workspace.review.discard(
                 *ids, paths=[file.path], session=file.session, force=force
             )
             operations = [each.operation for each in done.results if each.operation is not None]
@@ -189,7 +189,7 @@ class ReviewSession:
     def _deciding(self) -> Iterator[None]:
         """Nobody else does anything meanwhile; what goes wrong is said, and leaves all as it is."""
         try:
-            with self._workspace.locked():
+            with self._workspace.project.locked():
                 self._alone = self._state() == self._stamp
                 yield
         except NotFound:
@@ -233,7 +233,7 @@ class ReviewSession:
 
     def _edit(self) -> None:
         hunk = self._sight.place.hunk
-        path = os.path.join(self._workspace.project.root, encode_path(hunk.path))
+        path = os.path.join(self._workspace.project.location.root, encode_path(hunk.path))
         if not os.path.isfile(path):
             self._say("There is no file to edit any more.")
             return
@@ -305,7 +305,7 @@ class ReviewSession:
         )  # fmt: skip
 
     def _whose(self, session: str) -> str:
-        title = self._workspace.session(session).title
+        title = self._workspace.sessions.get(session).title
         return f"{whose(self._workspace, session)}  {title}".rstrip()
 
     def _disk_lines(self, hunk: PendingHunk) -> tuple[str, ...]:
@@ -323,13 +323,13 @@ class ReviewSession:
     def _state(self) -> tuple[object, ...]:
         """What tells, at little cost, that there may be something new besides the disk."""
         latest = self._workspace.operations(1)
-        return (latest[0].number if latest else 0, self._workspace.head())
+        return (latest[0].number if latest else 0, self._workspace.project.head())
 
     def _follow(self) -> None:
         """Looks again if something has happened; not more often than it can be afforded."""
         if time.monotonic() - self._looked_at < self._pause:
             return
-        watcher = self._workspace.watcher
+        watcher = self._workspace.project.watcher
         if watcher is None:
             self._look_again()
             return
@@ -348,7 +348,7 @@ class ReviewSession:
         started = time.monotonic()
         stamp, token = self._state(), self._now()
         try:
-            pending = self._workspace.pending(session=self._session, paths=paths)
+            pending = self._workspace.review.pending(session=self._session, paths=paths)
         finally:
             self._looked_at = time.monotonic()
             self._pause = max(LOOK_SECONDS, 4 * (self._looked_at - started))
@@ -368,7 +368,7 @@ class ReviewSession:
 
     def _now(self) -> str | None:
         """Up to where the watcher's news are known."""
-        watcher = self._workspace.watcher
+        watcher = self._workspace.project.watcher
         return watcher.peek(None).token if watcher is not None else None
 
 

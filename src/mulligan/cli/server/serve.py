@@ -79,4 +79,4 @@ def _project(out: Output) -> str | None:
     if out.directory is None:
         return None
     with out.workspace(create=True) as workspace:
-        return workspace.project.id
+        return workspace.project.location.id

@@ -60,7 +60,7 @@ def up(
 def protect(out: Output) -> str:
     """Sees to it that the project has a checkpoint; gives its id."""
     with out.workspace(create=True) as workspace:
-        project = workspace.project.id
+        project = workspace.project.location.id
         if workspace.log(1):
             return project
         first = workspace.checkpoint("First checkpoint", kind="initial")

@@ -11,7 +11,7 @@ import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural, shown
-from mulligan.workspace.snapshot.watch_server import Watching
+from mulligan.workspace.watch_server import Watching
 
 
 @command(
@@ -41,7 +41,10 @@ def watch(out: Output, checkpoint_after: float | None) -> None:
 
     signal.signal(signal.SIGINT, end)
     signal.signal(signal.SIGTERM, end)
-    with out.workspace(create=True, watch=True) as workspace, Watching(workspace) as watching:
+    with (
+        out.workspace(create=True, watch=True) as workspace,
+        Watching(workspace.project) as watching,
+    ):
         if watching.first is not None:
             out.clear_progress()
             files = plural(watching.first.files, "file")

@@ -66,8 +66,8 @@ def export(
     if path is not None and os.path.lexists(path) and not replace:
         raise UsageError(f"{file} is there already; say --replace if it may go.")
     with out.workspace() as workspace:
-        found = workspace.session(session).id
-        pieces = workspace.export(found, format)
+        found = workspace.sessions.get(session).id
+        pieces = workspace.sessions.export(found, format)
         if path is None:
             _write(sys.stdout.buffer, pieces)
             return
@@ -84,7 +84,7 @@ def _to_git(
     if repo is None or file is not None:
         raise UsageError("Name the repository for the commits with --repo, and no file.")
     with out.workspace() as workspace:
-        done = workspace.export_git(session, os.path.join(out.base, repo), prefix)
+        done = workspace.sessions.export_git(session, os.path.join(out.base, repo), prefix)
     if out.as_json:
         out.data(done.as_json())
         return

@@ -45,11 +45,11 @@ def goto(
     is left stays in the session's tree; `mulligan tree` shows it.
     """
     with out.workspace() as workspace:
-        done = workspace.goto(
+        done = workspace.sessions.goto(
             entry, session=session, skip_files=not files, summarize=summarize, preview=preview,
             force=force,
         )  # fmt: skip
-        whose = workspace.session(done.session)
+        whose = workspace.sessions.get(done.session)
     if out.as_json:
         out.data(done.as_json())
     elif preview and done.files is not None:

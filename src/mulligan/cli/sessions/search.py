@@ -131,8 +131,10 @@ def _found(
     if not everywhere:
         with out.workspace() as workspace:
             if rebuild:
-                searching.rebuild(workspace)
-            return searching.search(workspace, text, session=session, limit=limit, **filters)
+                searching.rebuild(workspace.project)
+            return searching.search(
+                workspace.project, text, session=session, limit=limit, **filters
+            )
     with Progress() as progress:
         home = home_directory()
         if rebuild:

@@ -57,12 +57,14 @@ mulligan session show @ -n 20 --json
 def show(out: Output, session: str, full: bool, all_branches: bool, limit: int | None) -> None:
     """Show the conversation: what was said, called and changed, and the checkpoints."""
     with out.workspace() as workspace:
-        found = workspace.session(session)
+        found = workspace.sessions.get(session)
         if all_branches:
             entries = _transcript(workspace, found.id, limit)
         else:
-            entries = workspace.conversation(found.id, limit=limit, newest=limit is not None)
-        total = workspace.count_entries(found.id)
+            entries = workspace.sessions.conversation(
+                found.id, limit=limit, newest=limit is not None
+            )
+        total = workspace.sessions.count_entries(found.id)
     if out.as_json:
         rows = [each.as_json() for each in entries]
         out.data({"session": found.as_json(), "entries": rows, "total": total})
@@ -74,11 +76,11 @@ def show(out: Output, session: str, full: bool, all_branches: bool, limit: int |
 
 def _transcript(workspace: Workspace, session: str, limit: int | None) -> list[Entry]:
     if limit is not None:
-        return list(workspace.recent(session, limit=limit, include_compacted=True).entries)
+        return list(workspace.sessions.recent(session, limit=limit, include_compacted=True).entries)
     found: list[Entry] = []
     since: int | None = 0
     while since is not None:
-        page = workspace.transcript(
+        page = workspace.sessions.transcript(
             session, since=since, limit=PAGE_ENTRIES, include_compacted=True
         )
         found += page.entries
@@ -99,7 +101,7 @@ mulligan session new --json
 def new(out: Output, agent: str, title: str, model: str | None) -> None:
     """Begin a session, with a checkpoint of how the project is now."""
     with out.workspace(create=True) as workspace:
-        made = workspace.new_session(agent=agent, title=title, model=model, process=0)
+        made = workspace.sessions.create(agent=agent, title=title, model=model, process=0)
     if out.as_json:
         out.data(made.as_json())
         return
@@ -112,7 +114,7 @@ def new(out: Output, agent: str, title: str, model: str | None) -> None:
 def title(out: Output, session: str, text: str) -> None:
     """Give a session a title."""
     with out.workspace() as workspace:
-        changed = workspace.change_session(session, title=text)
+        changed = workspace.sessions.change(session, title=text)
     if out.as_json:
         out.data(changed.as_json())
         return
@@ -134,10 +136,10 @@ def delete(out: Output, session: str, yes: bool) -> None:
     Files are not touched. The space is freed by `mulligan gc`.
     """
     with out.workspace() as workspace:
-        found = workspace.session(session)
+        found = workspace.sessions.get(session)
         if not yes:
             _ask(out, workspace, found.id, found.title)
-        gone = workspace.delete_session(found.id)
+        gone = workspace.sessions.delete(found.id)
     if out.as_json:
         out.data(gone.as_json() | {"deleted": True})
         return
@@ -148,7 +150,7 @@ def _ask(out: Output, workspace: Workspace, session: str, title: str) -> None:
     """Asks whoever sits at the terminal; where nobody does, nothing is deleted."""
     if not sys.stdin.isatty() or out.as_json:
         raise UsageError("This cannot be undone, and nobody can be asked here; say --yes.")
-    count = plural(workspace.count_entries(session), "record")
+    count = plural(workspace.sessions.count_entries(session), "record")
     out.clear_progress()
     question = f"Delete session {session[:8]} ({said(title) or 'no title'}) with {count}?"
     click.confirm(question, abort=True, err=True)
@@ -169,10 +171,10 @@ def clear(out: Output, confirm: str | None) -> int:
     Files are not touched. The space is freed by `mulligan gc`.
     """
     with out.workspace() as workspace:
-        found = workspace.clear_sessions(confirm)
+        found = workspace.sessions.clear(confirm)
         if not found.cleared and sys.stdin.isatty() and not out.as_json:
             _ask_twice(out, found)
-            found = workspace.clear_sessions(found.confirm)
+            found = workspace.sessions.clear(found.confirm)
     words = f"Deleted {plural(found.sessions, 'session')}. `mulligan gc` frees the space."
     if not found.cleared:
         words = (
@@ -213,7 +215,7 @@ def fork(out: Output, session: str, entry: str | None, title: str | None) -> Non
     A message is forked before, so that it can be said differently.
     """
     with out.workspace() as workspace:
-        made = workspace.fork(session, entry, title=title)
+        made = workspace.sessions.fork(session, entry, title=title)
     if out.as_json:
         out.data(made.as_json())
         return
@@ -235,7 +237,7 @@ mulligan session label good              takes the label away
 def label(out: Output, entry: str, text: str | None, session: str | None) -> None:
     """Give an entry a name to return to; without TEXT, take the name away."""
     with out.workspace() as workspace:
-        changed = workspace.label(entry, text, session)
+        changed = workspace.sessions.label(entry, text, session)
     if out.as_json:
         out.data(changed.as_json())
     elif text:
@@ -260,7 +262,7 @@ def compact(out: Output, session: str, entry: str | None, summary: str | None) -
     What is hidden can still be searched and returned to.
     """
     with out.workspace() as workspace:
-        hidden, marker = workspace.compact(session, entry, summary=summary)
+        hidden, marker = workspace.sessions.compact(session, entry, summary=summary)
     if out.as_json:
         out.data({"hidden": hidden, "marker": marker.as_json()})
         return

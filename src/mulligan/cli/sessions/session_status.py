@@ -20,9 +20,9 @@ mulligan session status 7f3k --json
 def status(out: Output, session: str) -> None:
     """Show what a session has pending, its rounds, and what became of each turn's work."""
     with out.workspace() as workspace:
-        found = workspace.round_status(session)
-        rounds = workspace.rounds(found.session)
-        turns = workspace.turn_statuses(found.session)
+        found = workspace.review.round_status(session)
+        rounds = workspace.review.rounds(found.session)
+        turns = workspace.review.turn_statuses(found.session)
     if out.as_json:
         more = {
             "rounds": [each.as_json() for each in rounds],

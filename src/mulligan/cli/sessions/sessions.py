@@ -12,6 +12,7 @@ from mulligan.cli.output import Output, ago, brief, plural, said, shown, telling
 from mulligan.core.entries import STATUSES
 from mulligan.errors import Busy, MulliganError, NotWritable, OutOfSpace, UsageError
 from mulligan.exporters.reading import title_of
+from mulligan.workspace.opening import open_location
 from mulligan.workspace.project import home_directory, known_projects
 from mulligan.workspace.results.review import PendingStats
 from mulligan.workspace.results.sessions import Session, SessionPage
@@ -55,11 +56,11 @@ def sessions(
         page = _of_all(out, limit, offset, status, agent)
     else:
         with out.workspace() as workspace:
-            page = workspace.sessions(
+            page = workspace.sessions.list(
                 limit=limit, offset=offset, cursor=cursor, status=status, agent=agent
             )
             try:
-                pending = workspace.pending_stats() if page.sessions else {}
+                pending = workspace.review.stats() if page.sessions else {}
             except (Busy, NotWritable, OutOfSpace) as problem:
                 out.say(f"What is pending is not shown: {problem}")
     if out.as_json:
@@ -82,8 +83,8 @@ def _of_all(
         if not os.path.exists(project.path("journal.sqlite")):
             continue
         try:
-            with Workspace(project, home, wait=1) as workspace:
-                page = workspace.sessions(limit=offset + limit + 1, status=status, agent=agent)
+            with Workspace(open_location(project, home, wait=1)) as workspace:
+                page = workspace.sessions.list(limit=offset + limit + 1, status=status, agent=agent)
         except (MulliganError, OSError) as problem:
             where = shown(os.fsdecode(project.root))
             out.say(click.style(f"Not read: {where}: ", fg="red") + shown(str(problem)))

@@ -117,8 +117,8 @@ def _found(
         )
     with out.workspace() as workspace:
         if CALL in by:
-            return calls(workspace, session=session, **which)
-        return counted(workspace, by, session=session, **which)
+            return calls(workspace.project, session=session, **which)
+        return counted(workspace.project, by, session=session, **which)
 
 
 def _export(out: Output, path: str, found: Stats | Calls) -> None:
@@ -147,7 +147,7 @@ def _delete(out: Output, everywhere: bool, yes: bool) -> None:
         deleted, problems = delete_stats_everywhere(home_directory())
     else:
         with out.workspace() as workspace:
-            deleted = delete_stats(workspace)
+            deleted = delete_stats(workspace.project)
     if out.as_json:
         out.data({"deleted": deleted, "problems": list(problems)})
     else:

@@ -89,7 +89,7 @@ def tree(out: Output, session: str, full: bool) -> None:
     """
     with out.workspace() as workspace:
         shape = read(workspace, session)
-        branches = workspace.branches(shape.session.id) if out.as_json else []
+        branches = workspace.sessions.branches(shape.session.id) if out.as_json else []
     if out.as_json:
         out.data(
             {
@@ -107,14 +107,14 @@ def tree(out: Output, session: str, full: bool) -> None:
 
 def read(workspace: Workspace, name: str) -> Shape:
     """The tree of a session, read a page at a time."""
-    session = workspace.session(name)
+    session = workspace.sessions.get(name)
     entries: dict[str, Entry] = {}
     children: dict[str | None, list[Entry]] = {}
     beside: Counter[str | None] = Counter()
     began: dict[str, str | None] = {}
     since: int | None = 0
     while since is not None:
-        page = workspace.transcript(
+        page = workspace.sessions.transcript(
             session.id, since=since, limit=PAGE_ENTRIES, include_compacted=True
         )
         for entry in page.entries:
@@ -131,7 +131,7 @@ def read(workspace: Workspace, name: str) -> Shape:
     while at is not None and at in entries:
         active.add(at)
         at = entries[at].parent
-    skipped = workspace.files_skipped(session.id)
+    skipped = workspace.sessions.files_skipped(session.id)
     return Shape(session, entries, children, frozenset(active), beside, skipped)
 
 

@@ -53,10 +53,10 @@ def begin(out: Output, words: tuple[str, ...], new: bool, agent: str) -> None:
         )
     with out.workspace(create=True) as workspace:
         if new:
-            session, message = workspace.new_session(agent=agent, process=0).id, words
+            session, message = workspace.sessions.create(agent=agent, process=0).id, words
         else:
             session, message = words[0], words[1:]
-        begun = workspace.begin_turn(session, " ".join(message))
+        begun = workspace.sessions.begin_turn(session, " ".join(message))
     if out.as_json:
         out.data(begun.as_json())
         return
@@ -78,7 +78,7 @@ mulligan turn end 7f3k --interrupted
 def end(out: Output, session: str, interrupted: bool) -> None:
     """End a turn, and list what it changed."""
     with out.workspace() as workspace:
-        step = workspace.end_turn(session, interrupted=interrupted)
+        step = workspace.sessions.end_turn(session, interrupted=interrupted)
     if out.as_json:
         out.data(step.as_json())
         return

@@ -170,18 +170,18 @@ def _recorded(happening: Payload, *, strict: bool) -> Payload:
     from mulligan.core.hook_events import HookEvent
     from mulligan.errors import RefusedRoot
     from mulligan.workspace.hooks import happened
-    from mulligan.workspace.workspace import open_workspace
+    from mulligan.workspace.opening import open_project
 
     try:
-        workspace = open_workspace(happening["directory"], automatic=True, wait=WAIT_SECONDS)
+        project = open_project(happening["directory"], automatic=True, wait=WAIT_SECONDS)
     except RefusedRoot:
         if happening["kind"] == PROMPT and (strict or _is_strict(happening)):
             raise
         # The agent runs in a home directory or a system folder: there is no project to protect.
         return {}
-    with workspace:
-        workspace.journal.leave_log()
-        return happened(workspace, HookEvent.from_json(happening)).as_json()
+    with project:
+        project.journal.leave_log()
+        return happened(project, HookEvent.from_json(happening)).as_json()
 
 
 def _at_the_server(happening: Payload) -> Payload | None:

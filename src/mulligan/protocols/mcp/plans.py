@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mulligan.errors import WouldLoseWork
 
 if TYPE_CHECKING:
-    from mulligan.workspace.results.files import RestorePreview, RestoreResult
+    from mulligan.workspace.results.files import RestoreResult
     from mulligan.workspace.workspace import Workspace
 
 TOKEN_CHARACTERS = 20
@@ -21,11 +21,11 @@ TOKEN_CHARACTERS = 20
 
 def plan_restore(
     workspace: Workspace, checkpoint: str, paths: list[str], force: bool
-) -> tuple[str, RestorePreview]:
+) -> tuple[str, RestoreResult]:
     """What a restore would do, and the plan's name."""
-    with workspace.locked():
+    with workspace.project.locked():
         target = workspace.find(checkpoint).id
-        plan = workspace.plan_restore(target, paths, force=force)
+        plan = workspace.restore(target, paths, force=force, preview=True)
         asked = {"restore": target, "paths": sorted(paths), "force": force}
         return _name(workspace, asked, plan.as_json()), plan
 
@@ -34,7 +34,7 @@ def restore(
     workspace: Workspace, checkpoint: str, paths: list[str], force: bool, plan: str
 ) -> RestoreResult:
     """Carries out a plan, if it still holds; raises `WouldLoseWork` otherwise."""
-    with workspace.locked():
+    with workspace.project.locked():
         name, _ = plan_restore(workspace, checkpoint, paths, force)
         _check(plan, name, "plan_restore")
         return workspace.restore(checkpoint, paths, force=force)
@@ -42,14 +42,14 @@ def restore(
 
 def plan_undo(workspace: Workspace, force: bool) -> tuple[str, RestoreResult]:
     """What an undo would do, and the plan's name."""
-    with workspace.locked():
+    with workspace.project.locked():
         done = workspace.undo(preview=True, force=force)
         return _name(workspace, {"undo": done.undoes, "force": force}, done.as_json()), done
 
 
 def undo(workspace: Workspace, force: bool, plan: str) -> RestoreResult:
     """Carries out a plan, if it still holds; raises `WouldLoseWork` otherwise."""
-    with workspace.locked():
+    with workspace.project.locked():
         name, would = plan_undo(workspace, force)
         _check(plan, name, "undo without a plan")
         return workspace.undo(force=force, expect=would.undoes)
@@ -75,7 +75,7 @@ def _tree(workspace: Workspace) -> str:
     from mulligan.store.writer import Writer
     from mulligan.workspace.snapshot.take import take_snapshot
 
-    with Writer(workspace.store) as writer:
-        seen = take_snapshot(workspace, writer)
+    with Writer(workspace.project.store) as writer:
+        seen = take_snapshot(workspace.project, writer)
         writer.commit()
     return f"{seen.tree.hex()}/{seen.guarded.hex()}"

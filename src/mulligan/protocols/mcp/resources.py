@@ -34,7 +34,7 @@ def documents(workspace: Workspace) -> list[Document]:
             f"{SESSION}{each.id}", f"session {each.id}", each.title or each.id,
             f"A session of {each.agent or 'an agent'}, last changed {each.updated_at}",
         )
-        for each in workspace.sessions(limit=MAX_LISTED_SESSIONS).sessions
+        for each in workspace.sessions.list(limit=MAX_LISTED_SESSIONS).sessions
     ]  # fmt: skip
     checkpoints = [
         Document(
@@ -49,7 +49,7 @@ def documents(workspace: Workspace) -> list[Document]:
 def read(workspace: Workspace, uri: str) -> str:
     """A document, in Markdown; raises `NotFound`."""
     if uri.startswith(SESSION):
-        return _cut(workspace.export(uri.removeprefix(SESSION), "markdown"))
+        return _cut(workspace.sessions.export(uri.removeprefix(SESSION), "markdown"))
     if uri.startswith(CHECKPOINT):
         return _cut(_checkpoint(workspace, uri.removeprefix(CHECKPOINT)))
     raise NotFound(f"There is nothing at {uri!r}; there are {SESSION}ID and {CHECKPOINT}ID.")

@@ -15,7 +15,7 @@ from mulligan.protocols.arguments import FLAG, NUMBER, TEXTS, Argument
 from mulligan.protocols.mcp import plans
 
 if TYPE_CHECKING:
-    from mulligan.workspace.results.files import Checkpoint, RestorePreview, RestoreResult
+    from mulligan.workspace.results.files import Checkpoint, RestoreResult
     from mulligan.workspace.workspace import Workspace
 
 DEFAULT_PAGE_ROWS = 20
@@ -151,7 +151,7 @@ def read_file_at(place: LazyWorkspace, checkpoint: str, path: str, offset: int, 
 
 
 def list_sessions(place: LazyWorkspace, limit: int, cursor: str | None) -> Said:
-    page = place.workspace().sessions(limit=_page(limit), cursor=cursor)
+    page = place.workspace().sessions.list(limit=_page(limit), cursor=cursor)
     names = ("session", "title", "agent", "status", "created_at", "updated_at")
     rows = [each.as_json() for each in page.sessions]
     return Said(
@@ -163,7 +163,7 @@ def list_sessions(place: LazyWorkspace, limit: int, cursor: str | None) -> Said:
 
 
 def pending_changes(place: LazyWorkspace, session: str | None, paths: list[str]) -> Said:
-    return Said(place.workspace().pending(session=session, paths=paths).as_json())
+    return Said(place.workspace().review.pending(session=session, paths=paths).as_json())
 
 
 CHECKPOINT = Argument(
@@ -277,7 +277,7 @@ def _checkpoint(found: Checkpoint) -> dict[str, Any]:
     return shown | {"complete": coverage["complete"], "not_covered": coverage["skipped"]}
 
 
-def _outcome(done: RestorePreview | RestoreResult) -> dict[str, Any]:
+def _outcome(done: RestoreResult) -> dict[str, Any]:
     return {
         "restored": list(done.restored),
         "deleted": list(done.deleted),

@@ -16,7 +16,7 @@ from mulligan.protocols.arguments import FLAG, NUMBER, OBJECT, TEXT, TEXTS, Argu
 from mulligan.protocols.rpc.entries import entry_line, session_line
 
 if TYPE_CHECKING:
-    from mulligan.workspace.results.files import RestorePreview, RestoreResult
+    from mulligan.workspace.results.files import RestoreResult
     from mulligan.workspace.results.sessions import Session
     from mulligan.workspace.workspace import Workspace
 
@@ -49,7 +49,7 @@ class RpcSession:
     def session(self) -> Session:
         """The session that commands are about: the one chosen, else the one changed last."""
         try:
-            found = self.workspace.session(self._name or "@")
+            found = self.workspace.sessions.get(self._name or "@")
         except NotFound:
             if self._name is not None:
                 raise
@@ -59,7 +59,7 @@ class RpcSession:
 
     def choose(self, session: str) -> Session:
         """Commands are about another session from now on."""
-        found = self.workspace.session(session)
+        found = self.workspace.sessions.get(session)
         self._name = found.id
         return found
 
@@ -90,7 +90,7 @@ def get_state(desk: RpcSession) -> Done:
 
 
 def list_sessions(desk: RpcSession, limit: int, cursor: str | None) -> Done:
-    page = desk.workspace.sessions(limit=_page(limit), cursor=cursor)
+    page = desk.workspace.sessions.list(limit=_page(limit), cursor=cursor)
     return Done(
         {
             "sessions": [session_line(each) for each in page.sessions],
@@ -101,7 +101,7 @@ def list_sessions(desk: RpcSession, limit: int, cursor: str | None) -> Done:
 
 
 def new_session(desk: RpcSession, name: str, agent: str) -> Done:
-    return switch_session(desk, desk.workspace.new_session(title=name, agent=agent).id)
+    return switch_session(desk, desk.workspace.sessions.create(title=name, agent=agent).id)
 
 
 def switch_session(desk: RpcSession, session_id: str) -> Done:
@@ -110,14 +110,14 @@ def switch_session(desk: RpcSession, session_id: str) -> Done:
 
 
 def clear_sessions(desk: RpcSession, confirm: str | None) -> Done:
-    done = desk.workspace.clear_sessions(confirm)
+    done = desk.workspace.sessions.clear(confirm)
     if done.cleared:
         desk.choose_none()
     return Done(done.as_json())
 
 
 def get_entries(desk: RpcSession, since_seq: int, limit: int) -> Done:
-    page = desk.workspace.transcript(
+    page = desk.workspace.sessions.transcript(
         desk.session.id, since=since_seq, limit=_page(limit), include_compacted=True
     )
     return Done(
@@ -139,23 +139,23 @@ def get_tree(desk: RpcSession) -> Done:
             "entries": each.entries,
             "active": each.active,
         }
-        for each in desk.workspace.branches(desk.session.id)
+        for each in desk.workspace.sessions.branches(desk.session.id)
     ]
     session = desk.session
-    skipped = {"skipFiles": True} if desk.workspace.files_skipped(session.id) else {}
+    skipped = {"skipFiles": True} if desk.workspace.sessions.files_skipped(session.id) else {}
     return Done({"branches": branches, "leafId": session.leaf} | skipped)
 
 
 def append_entry(
     desk: RpcSession, entry_type: str, content: str, data: dict[str, Any] | None
 ) -> Done:
-    made = desk.workspace.append(desk.session.id, NewEntry(entry_type, content, data))
+    made = desk.workspace.sessions.append(desk.session.id, NewEntry(entry_type, content, data))
     return Done(entry_line(made[0]))
 
 
 def begin_turn(desk: RpcSession, message: str) -> Done:
     # This process ends with its client, whichever process began the session.
-    begun = desk.workspace.begin_turn(desk.session.id, message, process=None)
+    begun = desk.workspace.sessions.begin_turn(desk.session.id, message, process=None)
     return Done(
         {
             "entryId": begun.entry,
@@ -167,7 +167,7 @@ def begin_turn(desk: RpcSession, message: str) -> Done:
 
 
 def end_turn(desk: RpcSession, interrupted: bool) -> Done:
-    step = desk.workspace.end_turn(desk.session.id, interrupted=interrupted)
+    step = desk.workspace.sessions.end_turn(desk.session.id, interrupted=interrupted)
     changed = {name: list(getattr(step, name)) for name in ("added", "modified", "deleted")}
     return Done(
         {
@@ -184,7 +184,9 @@ def get_modified_files(
 ) -> Done:
     files = [
         {"path": each.path, "status": each.status, "turnIndex": each.turn, "entryId": each.entry}
-        for each in desk.workspace.modified_files(desk.session.id, from_entry_id, to_entry_id)
+        for each in desk.workspace.sessions.modified_files(
+            desk.session.id, from_entry_id, to_entry_id
+        )
     ]
     return Done({"files": files})
 
@@ -192,7 +194,9 @@ def get_modified_files(
 def get_file_diff(
     desk: RpcSession, file_path: str, from_entry_id: str | None, to_entry_id: str | None
 ) -> Done:
-    found = desk.workspace.file_diff(desk.session.id, file_path, from_entry_id, to_entry_id)
+    found = desk.workspace.sessions.file_diff(
+        desk.session.id, file_path, from_entry_id, to_entry_id
+    )
     if found is None:
         return Done(None)
     content = found.as_json()
@@ -219,12 +223,12 @@ def navigate_tree(
     can_veto: bool,
 ) -> Done:
     going = partial(
-        desk.workspace.goto, target_id, session=desk.session.id, skip_files=skip_files,
+        desk.workspace.sessions.goto, target_id, session=desk.session.id, skip_files=skip_files,
         summarize=summarize,
     )  # fmt: skip
     before: dict[str, Any] = {
         "type": "session_before_tree",
-        "targetId": desk.workspace.entry(target_id, desk.session.id).id,
+        "targetId": desk.workspace.sessions.entry(target_id, desk.session.id).id,
         "oldLeafId": desk.session.leaf,
         "userWantsSummary": summarize or custom_summary is not None,
     }
@@ -247,7 +251,9 @@ def navigate_tree(
         "oldLeafId": moved.old_leaf,
     }
     if moved.summary_entry is not None:
-        event["summaryEntry"] = entry_line(desk.workspace.entry(moved.summary_entry, moved.session))
+        event["summaryEntry"] = entry_line(
+            desk.workspace.sessions.entry(moved.summary_entry, moved.session)
+        )
     event |= {"skipFiles": True} if skip_files else {}
     event |= {"preview": True} if preview else {}
     answer: dict[str, Any] = {name: event[name] for name in event if name != "type"}
@@ -285,10 +291,10 @@ def restore_files(
         if snapshot_hash is not None
         else _at_entry(workspace, desk.session.id, target_entry_id or "")
     )
-    dirty = _spared(workspace.plan_restore(checkpoint, files or ())) if force else ()
-    if preview:
-        return Done(_restored(workspace.plan_restore(checkpoint, files or (), force=force), dirty))
-    done = workspace.restore(checkpoint, files or (), force=force, session=desk.session.id)
+    dirty = _spared(workspace.restore(checkpoint, files or (), preview=True)) if force else ()
+    done = workspace.restore(
+        checkpoint, files or (), force=force, session=desk.session.id, preview=preview
+    )
     return Done(_restored(done, dirty))
 
 
@@ -386,7 +392,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-def _restored(done: RestorePreview | RestoreResult, dirty: Iterable[str] = ()) -> dict[str, Any]:
+def _restored(done: RestoreResult, dirty: Iterable[str] = ()) -> dict[str, Any]:
     """What was done. Dirty is whatever is not as it was left, be it skipped or overwritten."""
     return {
         "restored": list(done.restored),
@@ -402,7 +408,7 @@ def _numbers(done: RestoreResult) -> dict[str, int | None]:
     return {"operation": done.operation, "undoes": done.undoes}
 
 
-def _spared(done: RestorePreview | RestoreResult | None) -> list[str]:
+def _spared(done: RestoreResult | None) -> list[str]:
     """The files that are left alone because the user has changed them."""
     from mulligan.workspace.restore.taking_out import THE_USERS
 
@@ -411,7 +417,7 @@ def _spared(done: RestorePreview | RestoreResult | None) -> list[str]:
 
 def _at_entry(workspace: Workspace, session: str, entry: str) -> str:
     """The checkpoint with the files as they were at an entry."""
-    found = workspace.checkpoint_at(entry, session)
+    found = workspace.sessions.checkpoint_at(entry, session)
     if found is None:
         raise NotFound(f"No checkpoint says how the files were at {entry}.")
     return found.id
@@ -423,7 +429,7 @@ def _of_snapshot(workspace: Workspace, name: str) -> str:
 
     if len(name) == 64:
         try:
-            found = checkpoints.by_tree(workspace.journal, bytes.fromhex(name))
+            found = checkpoints.by_tree(workspace.project.journal, bytes.fromhex(name))
         except ValueError:
             found = None
         if found is not None:
@@ -432,7 +438,7 @@ def _of_snapshot(workspace: Workspace, name: str) -> str:
 
 
 def _count(desk: RpcSession) -> dict[str, int]:
-    return {"entryCount": desk.workspace.count_entries(desk.session.id)}
+    return {"entryCount": desk.workspace.sessions.count_entries(desk.session.id)}
 
 
 def _page(limit: int) -> int:

@@ -95,7 +95,7 @@ class DialogRestored(TypedDict):
 def dialogs(
     workspace: Workspace, sort: str, descending: bool, limit: int, offset: int
 ) -> DialogsFound:
-    rows = sessions.newest_first(workspace.journal)
+    rows = sessions.newest_first(workspace.project.journal)
     if sort == "created_at":
         rows.sort(key=lambda row: row.created_at, reverse=True)
     if not descending:
@@ -109,14 +109,14 @@ def dialogs(
 
 def create(workspace: Workspace, title: str, set_current: bool) -> Dialog:
     # Who runs it is not known here, and it must not end with the server.
-    made = workspace.new_session(title=title, process=0)
+    made = workspace.sessions.create(title=title, process=0)
     if set_current:
         _set_current(workspace, made.id)
     return _shown(workspace, made)
 
 
 def one(workspace: Workspace, dialog: str) -> Dialog:
-    return _shown(workspace, workspace.session(dialog))
+    return _shown(workspace, workspace.sessions.get(dialog))
 
 
 def current(workspace: Workspace) -> DialogFound:
@@ -130,16 +130,16 @@ def set_current(workspace: Workspace, dialog: str) -> None:
 
 def retitle(workspace: Workspace, dialog: str, title: str | None) -> None:
     if title is not None:
-        workspace.change_session(dialog, title=title)
+        workspace.sessions.change(dialog, title=title)
 
 
 def delete(workspace: Workspace, dialog: str) -> None:
-    workspace.delete_session(dialog)
+    workspace.sessions.delete(dialog)
 
 
 def checkpoints(workspace: Workspace, dialog: str) -> DialogCheckpoints:
     """Those that the dialog took, and those that it was restored to."""
-    found = listed(workspace.journal, dialog)
+    found = listed(workspace.project.journal, dialog)
     return {
         "dialog_id": dialog,
         "checkpoints": [{"commit_id": row.id, "message": row.message} for row in found],
@@ -148,7 +148,7 @@ def checkpoints(workspace: Workspace, dialog: str) -> DialogCheckpoints:
 
 
 def status(workspace: Workspace, dialog: str) -> DialogSession:
-    found = workspace.round_status(dialog)
+    found = workspace.review.round_status(dialog)
     files: list[ChangedFile] = [
         {
             "path": each.path,
@@ -172,7 +172,7 @@ def status(workspace: Workspace, dialog: str) -> DialogSession:
 
 
 def approve(workspace: Workspace, dialog: str, message: str) -> DialogApproved:
-    done = workspace.approve(dialog, message)
+    done = workspace.review.approve(dialog, message)
     return {
         "approved_commit": done.approved_checkpoint,
         "new_session": done.new_round,
@@ -181,7 +181,7 @@ def approve(workspace: Workspace, dialog: str, message: str) -> DialogApproved:
 
 
 def reset(workspace: Workspace, dialog: str, force: bool) -> DialogReset:
-    done = workspace.reset(dialog, force=force)
+    done = workspace.review.reset(dialog, force=force)
     return {
         "reset_to": _as_approved(workspace, dialog, done.reset_to),
         "new_session": done.new_round,
@@ -211,16 +211,20 @@ def _as_approved(workspace: Workspace, dialog: str, checkpoint: str | None) -> s
 
     It has others where the user went on working since.
     """
-    merged = [each.approved_checkpoint for each in workspace.rounds(dialog)
+    merged = [each.approved_checkpoint for each in workspace.review.rounds(dialog)
               if each.status == "merged"]  # fmt: skip
     approved = merged[-1] if merged else _initial(workspace, dialog)
-    rows = [by_id(workspace.journal, each) for each in (approved, checkpoint) if each is not None]
+    rows = [
+        by_id(workspace.project.journal, each)
+        for each in (approved, checkpoint)
+        if each is not None
+    ]
     trees = {None if row is None else row.tree for row in rows}
     return approved if len(rows) == 2 and len(trees) == 1 else checkpoint
 
 
 def _shown(workspace: Workspace, session: Session) -> Dialog:
-    rounds = workspace.rounds(session.id)
+    rounds = workspace.review.rounds(session.id)
     approved = [each.closed_at for each in rounds if each.status == "merged"]
     return {
         "id": session.id,
@@ -234,7 +238,7 @@ def _shown(workspace: Workspace, session: Session) -> Dialog:
 
 
 def _initial(workspace: Workspace, session: str) -> str | None:
-    row = workspace.journal.row(
+    row = workspace.project.journal.row(
         "SELECT id FROM checkpoints WHERE session = ? AND kind IN ('initial', ?) "
         "ORDER BY seq LIMIT 1",
         session,
@@ -246,18 +250,18 @@ def _initial(workspace: Workspace, session: str) -> str | None:
 def _current(workspace: Workspace) -> str | None:
     """The dialog that a client chose, while it is there; else the one that changed last."""
     try:
-        with open(workspace.project.path(CURRENT), encoding="utf-8") as file:
+        with open(workspace.project.location.path(CURRENT), encoding="utf-8") as file:
             chosen = file.read()
     except (OSError, UnicodeDecodeError):
         chosen = ""
-    if chosen and sessions.by_id(workspace.journal, chosen) is not None:
+    if chosen and sessions.by_id(workspace.project.journal, chosen) is not None:
         return chosen
-    newest = sessions.newest_first(workspace.journal, limit=1)
+    newest = sessions.newest_first(workspace.project.journal, limit=1)
     return newest[0].id if newest else None
 
 
 def _set_current(workspace: Workspace, dialog: str) -> None:
-    path = workspace.project.path(CURRENT)
+    path = workspace.project.location.path(CURRENT)
     temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(dialog)

@@ -79,7 +79,7 @@ def history(
     """A page of the conversation as it stands: the last events, or those before or after one."""
     if before is not None and after is not None:
         raise UsageError("Give `before` or `after`, and not both.")
-    session = sessions.resolve(workspace.journal, dialog)
+    session = sessions.resolve(workspace.project.journal, dialog)
     seqs = _seqs(workspace, session)
     if after is not None:
         start = min(after + 1, len(seqs))
@@ -89,7 +89,7 @@ def history(
         start = max(0, end - limit)
     found: list[Entry] = []
     if start < end:
-        found = workspace.conversation(
+        found = workspace.sessions.conversation(
             dialog, types=SHOWN, since=seqs[start] - 1, before=seqs[end - 1] + 1
         )
     rounds = _rounds(workspace, session)
@@ -132,19 +132,19 @@ def take(workspace: Workspace, dialog: str, events: Sequence[ChatEvent]) -> bool
     ended = False
     for event in events:
         if event.type == "done":
-            workspace.end_turn(dialog, interrupted=event.interrupted)
+            workspace.sessions.end_turn(dialog, interrupted=event.interrupted)
             ended = True
         elif event.type == "summary":
-            workspace.compact(dialog, summary=event.content)
+            workspace.sessions.compact(dialog, summary=event.content)
         elif event.type == "tool_result":
             status = "success" if event.ok else "error"
-            workspace.end_call(
+            workspace.sessions.end_call(
                 dialog, event.id or "", status=status, output=event.output, duration=event.duration
             )
         elif event.type == "file_edit":
             _edited(workspace, dialog, event)
         else:
-            workspace.append(dialog, _entry(event))
+            workspace.sessions.append(dialog, _entry(event))
     return ended
 
 
@@ -163,13 +163,15 @@ def _entry(event: ChatEvent) -> NewEntry:
 
 def _edited(workspace: Workspace, dialog: str, event: ChatEvent) -> None:
     """A tool has written a file: it is kept from now on, even where it would be ignored."""
-    path = workspace.path(event.file)
+    path = workspace.project.path(event.file)
     if not path:
         raise UsageError("A file_edit is of a file; the project itself is none.")
-    edits.record_tool_write(workspace, sessions.resolve(workspace.journal, dialog), [path])
-    there = os.path.lexists(os.path.join(workspace.project.root, path))
+    edits.record_tool_write(
+        workspace.project, sessions.resolve(workspace.project.journal, dialog), [path]
+    )
+    there = os.path.lexists(os.path.join(workspace.project.location.root, path))
     data: dict[str, Any] = {"path": decode_path(path), "operation": "modify" if there else "delete"}
-    workspace.append(
+    workspace.sessions.append(
         dialog, NewEntry(FILE_EDIT, "", data | ({"diff": event.diff} if event.diff else {}))
     )
 
@@ -206,8 +208,8 @@ def _seqs(workspace: Workspace, session: SessionRow) -> list[int]:
     )
     return [
         seq
-        for branch, last in entries.path(workspace.journal, session.number, session.leaf)
-        for (seq,) in workspace.journal.rows(
+        for branch, last in entries.path(workspace.project.journal, session.number, session.leaf)
+        for (seq,) in workspace.project.journal.rows(
             sql, session.number, branch, (session.number << 32) | last, *SHOWN
         )
     ]
@@ -215,7 +217,7 @@ def _seqs(workspace: Workspace, session: SessionRow) -> list[int]:
 
 def _rounds(workspace: Workspace, session: SessionRow) -> dict[str, str]:
     """The round of each message, by its entry."""
-    begun = operations.of_session(workspace.journal, session.id, ("begin_turn",))
+    begun = operations.of_session(workspace.project.journal, session.id, ("begin_turn",))
     return {
         str(each.summary.get("entry")): f"session_{each.summary.get('round', 1)}" for each in begun
     }

@@ -286,7 +286,7 @@ async def _in_dialog(
 
 
 def _known(workspace: Workspace, dialog: str) -> None:
-    if sessions.by_id(workspace.journal, dialog) is None:
+    if sessions.by_id(workspace.project.journal, dialog) is None:
         raise NotFound(f"There is no dialog {dialog!r}.")
 
 

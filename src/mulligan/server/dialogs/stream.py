@@ -190,19 +190,19 @@ def _concerns(dialog: str, told: Delivery) -> bool:
 
 def _begin(workspace: Workspace, dialog: str, message: str) -> _Begun:
     # The turn ends with the stream, and so with this process.
-    turn = workspace.begin_turn(dialog, message, process=None)
-    return _Begun(turn, workspace.entry(turn.entry, turn.session).seq)
+    turn = workspace.sessions.begin_turn(dialog, message, process=None)
+    return _Begun(turn, workspace.sessions.entry(turn.entry, turn.session).seq)
 
 
 def _news(workspace: Workspace, turn: Turn, position: int) -> _News:
     """What was appended since, and whether the turn is over."""
     # First: what is appended before the end is then among the entries that are read.
     is_over = not _is_open(workspace, turn)
-    session = sessions.by_id(workspace.journal, turn.session)
+    session = sessions.by_id(workspace.project.journal, turn.session)
     if session is None:
         return _News([], position, is_over=True)
     rows = entries.page(
-        workspace.journal,
+        workspace.project.journal,
         session.number,
         since=position,
         limit=PAGE_ENTRIES,
@@ -215,11 +215,13 @@ def _news(workspace: Workspace, turn: Turn, position: int) -> _News:
 
 
 def _is_open(workspace: Workspace, turn: Turn) -> bool:
-    session = sessions.by_id(workspace.journal, turn.session)
-    view = views.of_session(workspace.journal, session.number) if session is not None else None
+    session = sessions.by_id(workspace.project.journal, turn.session)
+    view = (
+        views.of_session(workspace.project.journal, session.number) if session is not None else None
+    )
     if view is None or view.base is None:
         return False
-    newest = workspace.journal.row(
+    newest = workspace.project.journal.row(
         "SELECT max(number) FROM operations WHERE session = ? AND kind = 'begin_turn'",
         turn.session,
     )
@@ -229,9 +231,9 @@ def _is_open(workspace: Workspace, turn: Turn) -> bool:
 def _end(workspace: Workspace, turn: Turn) -> None:
     """Ends a turn that nobody has ended."""
     try:
-        with workspace.locked():
+        with workspace.project.locked():
             if _is_open(workspace, turn):
-                workspace.end_turn(turn.session, interrupted=True)
+                workspace.sessions.end_turn(turn.session, interrupted=True)
     except MulliganError as problem:
         # The next turn of the session ends it as well.
         LOG.warning("The turn of session %s stays open: %s", turn.session, problem)

@@ -23,9 +23,9 @@ async def happened(hub: Registry, body: HookEvent) -> HookReply:
     opened = await hub.open_path(told.directory, automatic=True)
 
     def record(workspace: Workspace) -> HookReply:
-        return hooks.happened(workspace, told)
+        return hooks.happened(workspace.project, told)
 
-    return await hub.work(opened.project.id, record)
+    return await hub.work(opened.project.location.id, record)
 
 
 def routes(hub: Registry) -> list[BaseRoute]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
 from starlette.routing import BaseRoute
 
@@ -13,7 +13,6 @@ from mulligan.server.v1.projects import Limit
 from mulligan.workspace.results.files import (
     Checkpoint,
     Forgotten,
-    RestorePreview,
     RestoreResult,
     TreeEntry,
 )
@@ -75,7 +74,7 @@ def one(workspace: Workspace, checkpoint: str) -> Checkpoint:
 
 @section.on("DELETE", "/projects/{project}/checkpoints/{checkpoint}", "Drop a checkpoint")
 def drop(workspace: Workspace, checkpoint: str) -> Forgotten:
-    return workspace.forget_checkpoints(checkpoint)
+    return workspace.maintenance.forget_checkpoints(checkpoint)
 
 
 @section.get("/projects/{project}/checkpoints/{checkpoint}/files", "Everything in a checkpoint")
@@ -84,14 +83,10 @@ def files(workspace: Workspace, checkpoint: str) -> Files:
 
 
 @section.post("/projects/{project}/checkpoints/{checkpoint}/restore", "Go back to a checkpoint")
-def restore(
-    workspace: Workspace, checkpoint: str, body: RestoreBody
-) -> RestoreResult | RestorePreview:
-    verb: Any = workspace.plan_restore if body.preview else workspace.restore
-    found: RestoreResult | RestorePreview = verb(
-        checkpoint, body.paths, keep_dirty=body.keep_dirty, force=body.force
+def restore(workspace: Workspace, checkpoint: str, body: RestoreBody) -> RestoreResult:
+    return workspace.restore(
+        checkpoint, body.paths, keep_dirty=body.keep_dirty, force=body.force, preview=body.preview
     )
-    return found
 
 
 def routes(hub: Registry) -> list[BaseRoute]:

@@ -70,26 +70,26 @@ def routes(hub: Registry) -> list[BaseRoute]:
 
 def content_in_checkpoint(workspace: Workspace, name: str, path: str) -> Content:
     """A file of a checkpoint, guarded ones included."""
-    row = checkpoints.resolve(workspace.journal, name)
-    way = workspace.path(path)
+    row = checkpoints.resolve(workspace.project.journal, name)
+    way = workspace.project.path(path)
     for root in (row.tree, row.guarded):
-        entry = tree.find(root, way, workspace.load) if way else None
+        entry = tree.find(root, way, workspace.project.load) if way else None
         if entry is not None and not entry.is_directory:
             if entry.size > FILE_LIMIT:
                 raise too_large(FILE_LIMIT)
-            return Content(workspace.store.get(entry.id), entry.id.hex())
+            return Content(workspace.project.store.get(entry.id), entry.id.hex())
     raise NotFound(f"Checkpoint {row.id} has no file {path}.")
 
 
 def content_on_disk(workspace: Workspace, path: str) -> Content:
     """An ordinary file as it is now, reached without following a link."""
-    check_files_allowed(workspace)
-    way = workspace.path(path)
+    check_files_allowed(workspace.project)
+    way = workspace.project.path(path)
     folder, _slash, name = way.rpartition(b"/")
     try:
         if not name or b".git" in way.split(b"/"):
             raise NotFound(f"There is no file {path} for you here.")
-        with Directories(workspace.project.root) as directories:
+        with Directories(workspace.project.location.root) as directories:
             fd = os.open(name, OPEN_FILE, dir_fd=directories.open(folder))
             with open(fd, "rb") as file:
                 status = os.fstat(fd)

@@ -49,13 +49,13 @@ class Begun(TypedDict):
 
 @section.get("/projects/{project}/doctor", "What is wrong here, and how to mend it")
 def doctor(workspace: Workspace) -> Findings:
-    return {"findings": workspace.doctor()}
+    return {"findings": workspace.maintenance.doctor()}
 
 
 @section.post("/projects/{project}/verify", "Re-read and re-hash everything", status=202)
 def verify(hub: Registry, project: str, body: VerifyBody) -> Begun:
     def work(workspace: Workspace) -> Any:
-        return workspace.verify(repair=body.repair)
+        return workspace.maintenance.verify(repair=body.repair)
 
     return {"job": hub.begin("verify", project, work).job}
 
@@ -63,7 +63,7 @@ def verify(hub: Registry, project: str, body: VerifyBody) -> Begun:
 @section.post("/projects/{project}/gc", "Free what nothing needs any more", status=202)
 def gc(hub: Registry, project: str, body: GcBody) -> Begun:
     def work(workspace: Workspace) -> Any:
-        return workspace.gc(dry_run=body.dry_run)
+        return workspace.maintenance.gc(dry_run=body.dry_run)
 
     return {"job": hub.begin("gc", project, work).job}
 
@@ -71,7 +71,7 @@ def gc(hub: Registry, project: str, body: GcBody) -> Begun:
 @section.post("/projects/{project}/forget", "Drop old checkpoints", status=202)
 def forget(hub: Registry, project: str, body: ForgetBody) -> Begun:
     def work(workspace: Workspace) -> Any:
-        return workspace.forget(**body._asdict())
+        return workspace.maintenance.forget(**body._asdict())
 
     return {"job": hub.begin("forget", project, work).job}
 

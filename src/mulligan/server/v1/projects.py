@@ -97,7 +97,7 @@ def projects(hub: Registry) -> Projects:
 @section.post("/projects", "Open the project that a folder lies in, known or new")
 def open_project(hub: Registry, body: OpenProject) -> ProjectRow:
     found = hub.opened_at(os.path.join("/", body.path))
-    return _with_pending(hub, hub.described(found.workspace.project.id))
+    return _with_pending(hub, hub.described(found.workspace.project.location.id))
 
 
 @section.get("/projects/{project}", "One project, with what waits for a decision")
@@ -152,10 +152,12 @@ def routes(hub: Registry) -> list[BaseRoute]:
 def pending_stats(workspace: Workspace) -> dict[str, PendingStats]:
     """What waits for a decision; nothing of what only logs tell of, or where nothing can be written
     because another process is at work or the disk is full or read-only."""
-    if is_imported(workspace.project) or not os.path.isdir(workspace.project.root):
+    if is_imported(workspace.project.location) or not os.path.isdir(
+        workspace.project.location.root
+    ):
         return {}
     try:
-        return workspace.pending_stats()
+        return workspace.review.stats()
     except (Busy, NotWritable, OutOfSpace):
         return {}
 

@@ -6,7 +6,6 @@ from typing import Annotated, NamedTuple, TypedDict
 
 from starlette.routing import BaseRoute
 
-from mulligan.errors import UsageError
 from mulligan.server.api import Router
 from mulligan.server.registry import Registry
 from mulligan.server.schema import LARGEST, About, With
@@ -84,7 +83,7 @@ class Turns(TypedDict):
 
 @section.get("/projects/{project}/pending", "What waits for a decision")
 def pending(workspace: Workspace, query: PendingQuery) -> With[Review, PositionPart]:
-    found = workspace.pending(session=query.session, turn=query.turn, paths=query.path)
+    found = workspace.review.pending(session=query.session, turn=query.turn, paths=query.path)
     first = found.hunks[0] if found.hunks else None
     position = Position(0, 0)
     if first is not None:
@@ -94,57 +93,50 @@ def pending(workspace: Workspace, query: PendingQuery) -> With[Review, PositionP
 
 @section.post("/projects/{project}/keep", "Keep hunks, files, a turn, a session, everything")
 def keep(workspace: Workspace, body: KeepBody) -> Kept:
-    _check_choice(body)
-    return workspace.keep(*body.hunks, paths=body.paths, session=body.session, turn=body.turn)
+    return workspace.review.keep(
+        *body.hunks, paths=body.paths, session=body.session, turn=body.turn, everything=body.all
+    )
 
 
 @section.post("/projects/{project}/discard", "Undo hunks, files, a turn, a session, everything")
 def discard(workspace: Workspace, body: DiscardBody) -> Discarded:
-    _check_choice(body)
-    return workspace.discard(
-        *body.hunks, paths=body.paths, session=body.session, turn=body.turn, force=body.force,
-        preview=body.preview,
+    return workspace.review.discard(
+        *body.hunks, paths=body.paths, session=body.session, turn=body.turn, everything=body.all,
+        force=body.force, preview=body.preview,
     )  # fmt: skip
 
 
 @section.get("/projects/{project}/position", "Which change of how many")
 def position(workspace: Workspace, query: PositionQuery) -> Position:
-    return workspace.position(
+    return workspace.review.position(
         query.current, step=query.step, path=query.path, session=query.session
     )
 
 
 @section.get("/projects/{project}/sessions/{session}/round", "What a session has pending")
 def round_status(workspace: Workspace, session: str) -> RoundStatus:
-    return workspace.round_status(session)
+    return workspace.review.round_status(session)
 
 
 @section.get("/projects/{project}/sessions/{session}/rounds", "The session's rounds, oldest first")
 def rounds(workspace: Workspace, session: str) -> Rounds:
-    return {"rounds": workspace.rounds(session)}
+    return {"rounds": workspace.review.rounds(session)}
 
 
 @section.get("/projects/{project}/sessions/{session}/turns", "What became of each turn's work")
 def turns(workspace: Workspace, session: str) -> Turns:
-    return {"turns": workspace.turn_statuses(session)}
+    return {"turns": workspace.review.turn_statuses(session)}
 
 
 @section.post("/projects/{project}/sessions/{session}/approve", "The disk becomes the baseline")
 def approve(workspace: Workspace, session: str, body: ApproveBody) -> Approved:
-    return workspace.approve(session, body.message)
+    return workspace.review.approve(session, body.message)
 
 
 @section.post("/projects/{project}/sessions/{session}/reset", "The disk goes back to the baseline")
 def reset(workspace: Workspace, session: str, body: ResetBody) -> Reset:
-    return workspace.reset(session, force=body.force, preview=body.preview)
+    return workspace.review.reset(session, force=body.force, preview=body.preview)
 
 
 def routes(hub: Registry) -> list[BaseRoute]:
     return section.routes(hub)
-
-
-def _check_choice(body: KeepBody | DiscardBody) -> None:
-    """An empty choice means everything; nobody shall say that by leaving something out."""
-    chosen = bool(body.hunks or body.paths or body.session) or body.turn is not None
-    if chosen == body.all:
-        raise UsageError("Choose hunks, paths, a session or a turn; or say all, and nothing else.")

@@ -75,7 +75,7 @@ async def found(hub: Registry, query: SearchQuery) -> SearchResult:
         )
 
     def in_one(workspace: Workspace) -> SearchResult:
-        return search(workspace, query.q, session=query.session, **page, **filters)
+        return search(workspace.project, query.q, session=query.session, **page, **filters)
 
     return await hub.work(query.project, in_one)
 
@@ -93,7 +93,7 @@ async def figures(hub: Registry, query: StatsQuery) -> Stats:
         return await hub.call(stats_everywhere, hub.home, query.by, **which)
 
     def in_one(workspace: Workspace) -> Stats:
-        return stats(workspace, query.by, session=query.session, **which)
+        return stats(workspace.project, query.by, session=query.session, **which)
 
     return await hub.work(query.project, in_one)
 

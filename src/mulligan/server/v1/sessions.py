@@ -196,7 +196,7 @@ class ModifiedFiles(TypedDict):
 
 @section.get("/projects/{project}/sessions", "The sessions of a project, newest first")
 def listed(workspace: Workspace, query: SessionsQuery) -> Sessions:
-    page = workspace.sessions(
+    page = workspace.sessions.list(
         limit=query.limit, offset=query.offset, cursor=query.cursor, status=query.status,
         agent=query.agent,
     )  # fmt: skip
@@ -212,35 +212,35 @@ def listed(workspace: Workspace, query: SessionsQuery) -> Sessions:
 @section.post("/projects/{project}/sessions", "Begin a session", status=201)
 def created(workspace: Workspace, body: SessionBody) -> Session:
     # Who runs it is not known here, and it must not end with the server.
-    return workspace.new_session(
+    return workspace.sessions.create(
         id=body.id, agent=body.agent, title=body.title, model=body.model, mode=body.mode, process=0
     )
 
 
 @section.post("/projects/{project}/sessions/clear", "Delete all sessions, asked for twice")
 def clear(workspace: Workspace, body: ClearBody) -> Cleared:
-    return workspace.clear_sessions(body.confirm)
+    return workspace.sessions.clear(body.confirm)
 
 
 @section.get("/projects/{project}/sessions/{session}", "One session")
 def one(workspace: Workspace, session: str) -> Session:
-    return workspace.session(session)
+    return workspace.sessions.get(session)
 
 
 @section.on("PATCH", "/projects/{project}/sessions/{session}", "Change what can be changed of it")
 def changed(workspace: Workspace, session: str, body: SessionChange, request: Request) -> Session:
     process = client_process(request) if body.status == RUNNING else 0
-    return workspace.change_session(session, process=process, **body._asdict())
+    return workspace.sessions.change(session, process=process, **body._asdict())
 
 
 @section.on("DELETE", "/projects/{project}/sessions/{session}", "Drop a session and what it holds")
 def deleted(workspace: Workspace, session: str) -> Session:
-    return workspace.delete_session(session)
+    return workspace.sessions.delete(session)
 
 
 @section.get("/projects/{project}/sessions/{session}/entries", "All branches, as appended")
 def entries(workspace: Workspace, session: str, query: EntriesQuery) -> EntryPage:
-    return workspace.transcript(
+    return workspace.sessions.transcript(
         session, types=query.type, since=query.since, limit=query.limit,
         include_compacted=query.include_compacted,
     )  # fmt: skip
@@ -252,7 +252,7 @@ def append(workspace: Workspace, session: str, body: EntriesBody) -> Entries:
         NewEntry(**each._asdict())._replace(created_at=moment(each.created_at))
         for each in body.entries
     ]
-    return {"entries": workspace.append(session, *new)}
+    return {"entries": workspace.sessions.append(session, *new)}
 
 
 @section.get(
@@ -260,7 +260,7 @@ def append(workspace: Workspace, session: str, body: EntriesBody) -> Entries:
 )
 def conversation(workspace: Workspace, session: str, query: ConversationQuery) -> Conversation:
     # One more than asked for, to know whether there is more.
-    found = workspace.conversation(
+    found = workspace.sessions.conversation(
         session, leaf=query.leaf, before=query.before, since=query.since, limit=query.limit + 1,
         newest=query.newest,
     )  # fmt: skip
@@ -275,7 +275,7 @@ def conversation(workspace: Workspace, session: str, query: ConversationQuery) -
 
 @section.post("/projects/{project}/sessions/{session}/calls/{call}", "A tool call has ended")
 def end_call(workspace: Workspace, session: str, call: str, body: CallBody) -> CallEnded:
-    ended = workspace.end_call(
+    ended = workspace.sessions.end_call(
         session, call, status=body.status, output=body.output, duration=body.duration
     )
     return {"changed": ended}
@@ -284,25 +284,25 @@ def end_call(workspace: Workspace, session: str, call: str, body: CallBody) -> C
 @section.get("/projects/{project}/sessions/{session}/tree", "Its tree, as its unforked stretches")
 def tree(workspace: Workspace, session: str) -> Tree:
     return {
-        "branches": workspace.branches(session),
-        "leaf": workspace.session(session).leaf,
-        "files_skipped": workspace.files_skipped(session),
+        "branches": workspace.sessions.branches(session),
+        "leaf": workspace.sessions.get(session).leaf,
+        "files_skipped": workspace.sessions.files_skipped(session),
     }
 
 
 @section.post("/projects/{project}/sessions/{session}/turns", "A turn begins", status=201)
 def begin_turn(workspace: Workspace, session: str, body: TurnBody, request: Request) -> Turn:
-    return workspace.begin_turn(session, body.message, process=client_process(request))
+    return workspace.sessions.begin_turn(session, body.message, process=client_process(request))
 
 
 @section.post("/projects/{project}/sessions/{session}/turns/end", "The turn has ended")
 def end_turn(workspace: Workspace, session: str, body: EndTurnBody) -> Step:
-    return workspace.end_turn(session, status=body.status, interrupted=body.interrupted)
+    return workspace.sessions.end_turn(session, status=body.status, interrupted=body.interrupted)
 
 
 @section.post("/projects/{project}/sessions/{session}/goto", "Move the session, and its files")
 def goto(workspace: Workspace, session: str, body: GotoBody) -> Navigation:
-    return workspace.goto(
+    return workspace.sessions.goto(
         body.entry, session=session, skip_files=body.skip_files, summarize=body.summarize,
         summary=body.summary, preview=body.preview, force=body.force,
     )  # fmt: skip
@@ -312,12 +312,12 @@ def goto(workspace: Workspace, session: str, body: GotoBody) -> Navigation:
     "/projects/{project}/sessions/{session}/fork", "A new session from here", status=201
 )  # fmt: skip
 def fork(workspace: Workspace, session: str, body: ForkBody) -> Session:
-    return workspace.fork(session, body.entry, title=body.title)
+    return workspace.sessions.fork(session, body.entry, title=body.title)
 
 
 @section.post("/projects/{project}/sessions/{session}/compact", "Hide what came before")
 def compact(workspace: Workspace, session: str, body: CompactBody) -> Compacted:
-    hidden, entry = workspace.compact(session, body.before, summary=body.summary)
+    hidden, entry = workspace.sessions.compact(session, body.before, summary=body.summary)
     return {"compacted": hidden, "entry": entry}
 
 
@@ -325,19 +325,19 @@ def compact(workspace: Workspace, session: str, body: CompactBody) -> Compacted:
     "PUT", "/projects/{project}/sessions/{session}/entries/{entry}/label", "A name to return to"
 )
 def label(workspace: Workspace, session: str, entry: str, body: LabelBody) -> Entry:
-    return workspace.label(entry, body.label, session)
+    return workspace.sessions.label(entry, body.label, session)
 
 
 @section.get("/projects/{project}/sessions/{session}/modified", "What differs between two entries")
 def modified(workspace: Workspace, session: str, query: BetweenQuery) -> ModifiedFiles:
-    return {"files": workspace.modified_files(session, query.from_, query.to)}
+    return {"files": workspace.sessions.modified_files(session, query.from_, query.to)}
 
 
 @section.get("/projects/{project}/sessions/{session}/file-diff", "One file at two entries")
 def file_diff(workspace: Workspace, session: str, query: FileDiffQuery) -> FileDifference | None:
     if not query.path:
         raise UsageError("The parameter path is empty.")
-    return workspace.file_diff(session, query.path, query.from_, query.to)
+    return workspace.sessions.file_diff(session, query.path, query.from_, query.to)
 
 
 def routes(hub: Registry) -> list[BaseRoute]:

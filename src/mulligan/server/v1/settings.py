@@ -81,9 +81,9 @@ class ProjectSizes(TypedDict):
 
 @section.get("/projects/{project}/settings", "The settings that are in force")
 def settings(workspace: Workspace) -> SettingsRow:
-    project = workspace.project
+    project = workspace.project.location
     found: Any = workspace.settings.as_json()
-    found["origins"] = origins(workspace.home, project.root, project.directory)
+    found["origins"] = origins(workspace.project.home, project.root, project.directory)
     row: SettingsRow = found
     return row
 
@@ -102,35 +102,35 @@ def change_settings(workspace: Workspace, body: SettingsBody) -> SettingsRow:
 
 @section.get("/projects/{project}/excludes", "What is left out of checkpoints, and by which rule")
 def left_out(workspace: Workspace) -> Excludes:
-    return excludes(workspace)
+    return excludes(workspace.project)
 
 
 @section.on("PUT", "/projects/{project}/excludes", "Write the project's `.mulliganignore`")
 def leave_out(workspace: Workspace, body: ExcludesBody) -> RestoreResult:
-    return write_excludes(workspace, body.text, body.version)
+    return write_excludes(workspace.project, body.text, body.version)
 
 
 @section.get("/projects/{project}/trust", "The project's own rules, and which are accepted")
 def trusted(workspace: Workspace) -> RuleFiles:
-    return {"files": rule_files(workspace)}
+    return {"files": rule_files(workspace.project)}
 
 
 @section.post("/projects/{project}/trust", "Accept what one of the project's own files weakens")
 def trust(workspace: Workspace, body: TrustBody) -> RuleFiles:
-    accept_one(workspace, body.path, body.sha256)
+    accept_one(workspace.project, body.path, body.sha256)
     return trusted(workspace)
 
 
 @section.on("DELETE", "/projects/{project}/trust", "Accept none of the project's own rules")
 def distrust(workspace: Workspace) -> RuleFiles:
-    revoke(workspace)
+    revoke(workspace.project)
     return trusted(workspace)
 
 
 @section.get("/projects/{project}/sizes", "How much room one project takes, and for what")
 def project_sizes(workspace: Workspace) -> ProjectSizes:
-    objects, stored = workspace.store.index.count()
-    return {"sizes": sizes_of(workspace.project), "objects": objects, "stored": stored}
+    objects, stored = workspace.project.store.index.count()
+    return {"sizes": sizes_of(workspace.project.location), "objects": objects, "stored": stored}
 
 
 @section.get("/sizes", "How much room each project takes, the largest first")

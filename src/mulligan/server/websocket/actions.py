@@ -24,7 +24,7 @@ from mulligan.server.websocket.payloads import (
     SearchQuery,
     TranscriptQuery,
 )
-from mulligan.workspace.project import Project, known_projects
+from mulligan.workspace.project import ProjectLocation, known_projects
 from mulligan.workspace.search.search import Hit, search_everywhere
 from mulligan.workspace.sessions.entries import entry_result
 from mulligan.workspace.workspace import Workspace
@@ -47,17 +47,17 @@ def all_sessions(hub: Registry, only: str | None) -> list[dict[str, Any]]:
 
 
 def session(workspace: Workspace, id: str) -> dict[str, Any]:
-    return shapes.session(workspace.session(id))
+    return shapes.session(workspace.sessions.get(id))
 
 
 def delete_session(workspace: Workspace, id: str) -> bool:
-    workspace.delete_session(id)
+    workspace.sessions.delete(id)
     return True
 
 
 def clear_sessions(workspace: Workspace, confirm: str | None) -> dict[str, Any]:
     """What would be deleted, with the word to confirm with; then the empty list of sessions."""
-    done = workspace.clear_sessions(confirm)
+    done = workspace.sessions.clear(confirm)
     told = {"cleared": done.cleared, "count": done.sessions, "projectPath": workspace.root}
     if not done.cleared:
         return told | {"confirm": done.confirm}
@@ -67,14 +67,14 @@ def clear_sessions(workspace: Workspace, confirm: str | None) -> dict[str, Any]:
 def create_session(workspace: Workspace, given: CreateSession, socket: WebSocket) -> dict[str, Any]:
     # It must not end with the server.
     process = client_process(socket) if given.status == RUNNING else 0
-    made = workspace.new_session(
+    made = workspace.sessions.create(
         agent=given.agent, title=given.title, status=given.status, process=process
     )
     return shapes.session(made)
 
 
 def transcript(workspace: Workspace, given: TranscriptQuery) -> dict[str, Any]:
-    page = workspace.transcript(
+    page = workspace.sessions.transcript(
         given.session_id, types=given.types or shapes.SHOWN, since=given.since_seq,
         limit=given.limit, include_compacted=given.include_compacted,
     )  # fmt: skip
@@ -83,7 +83,7 @@ def transcript(workspace: Workspace, given: TranscriptQuery) -> dict[str, Any]:
 
 
 def recent(workspace: Workspace, given: RecentQuery) -> list[dict[str, Any]]:
-    page = workspace.recent(
+    page = workspace.sessions.recent(
         given.session_id, limit=given.limit, include_compacted=True, types=shapes.SHOWN
     )
     return [shapes.entry(each) for each in page.entries]
@@ -93,7 +93,7 @@ def search(workspace: Workspace, given: SearchQuery) -> list[dict[str, Any]]:
     hits = workspace.search(
         given.query, session=given.session_id, limit=given.limit, raw=given.raw
     ).hits
-    return [_hit(hit, workspace.entry(hit.entry, hit.session)) for hit in hits]
+    return [_hit(hit, workspace.sessions.entry(hit.entry, hit.session)) for hit in hits]
 
 
 def search_all(hub: Registry, given: SearchAllQuery) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ def file_edits(workspace: Workspace, id: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     since: int | None = 0
     while since is not None:
-        page = workspace.file_edits(id, since=since, limit=DEFAULT_PAGE_EDITS)
+        page = workspace.sessions.file_edits(id, since=since, limit=DEFAULT_PAGE_EDITS)
         found += [shapes.entry(each) for each in page.entries]
         since = page.next_seq if page.has_more else None
     return found
@@ -137,17 +137,19 @@ def points(workspace: Workspace, id: str) -> list[dict[str, Any]]:
 
 def points_of(workspace: Workspace, session: str) -> list[tuple[str, str | None]]:
     """The checkpoints of a session, newest first: its own, and those that its entries name."""
-    row = sessions.resolve(workspace.journal, session)
+    row = sessions.resolve(workspace.project.journal, session)
     sql = (
         "SELECT c.id, (SELECT id FROM entries e WHERE e.checkpoint = c.id AND e.session = ?1 "
         "ORDER BY e.number LIMIT 1) AS linked FROM checkpoints c WHERE c.session = ?2 "
         "OR linked IS NOT NULL ORDER BY c.seq DESC"
     )
-    return [(name, entry) for name, entry in workspace.journal.rows(sql, row.number, row.id)]
+    return [
+        (name, entry) for name, entry in workspace.project.journal.rows(sql, row.number, row.id)
+    ]
 
 
 def point(workspace: Workspace, id: str) -> dict[str, Any]:
-    linked = next(iter(workspace.entries_of(checkpoint=id)), None)
+    linked = next(iter(workspace.sessions.linked_entries(checkpoint=id)), None)
     session, entry = (linked.session, linked.id) if linked is not None else (None, None)
     return shapes.restore_point(workspace.find(id), session, entry)
 
@@ -158,7 +160,7 @@ def point_with_files(workspace: Workspace, id: str) -> dict[str, Any]:
 
 
 def delete_point(workspace: Workspace, id: str) -> bool:
-    return bool(workspace.forget_checkpoints(id).forgotten)
+    return bool(workspace.maintenance.forget_checkpoints(id).forgotten)
 
 
 def file_at(workspace: Workspace, given: FileQuery) -> str | None:
@@ -174,24 +176,24 @@ def gc(hub: Registry, only: str | None) -> dict[str, int]:
     for project in _projects(hub, only):
         workspace = hub.if_open(project.id)
         if workspace is not None:
-            done = workspace.gc()
+            done = workspace.maintenance.gc()
         else:
             with open_project(project, hub, watch=False) as opened:
-                done = opened.gc()
+                done = opened.maintenance.gc()
         removed += done.removed
         freed += done.freed_bytes
     return {"removed": removed, "freedBytes": freed}
 
 
 def entry(workspace: Workspace, session: str, seq: int) -> Any:
-    row = sessions.resolve(workspace.journal, session)
-    found = entries.by_seq(workspace.journal, row.number, seq)
+    row = sessions.resolve(workspace.project.journal, session)
+    found = entries.by_seq(workspace.project.journal, row.number, seq)
     if found is None:
         raise NotFound(f"Session {session} has no entry {seq}.")
     return entry_result(row, found)
 
 
-def _projects(hub: Registry, only: str | None) -> list[Project]:
+def _projects(hub: Registry, only: str | None) -> list[ProjectLocation]:
     """The projects that have a journal: one, or all."""
     return [
         project

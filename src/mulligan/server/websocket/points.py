@@ -14,7 +14,7 @@ from mulligan.core.entries import SYSTEM_MESSAGE, NewEntry
 from mulligan.core.times import nanoseconds
 from mulligan.server.websocket.actions import point
 from mulligan.server.websocket.payloads import CreatePoint, InvalidPayload, RestoreBody
-from mulligan.workspace.results.files import RestorePreview, RestoreResult, TreeEntry
+from mulligan.workspace.results.files import RestoreResult, TreeEntry
 from mulligan.workspace.snapshot.named_files import GivenFile
 from mulligan.workspace.workspace import Workspace
 
@@ -26,7 +26,7 @@ def create(workspace: Workspace, given: CreatePoint) -> dict[str, Any]:
     entry = given.transcript_entry_id
     if entry is not None:
         # Looked for first: a name that is none makes no checkpoint.
-        entry = workspace.entry(entry, given.session_id).id
+        entry = workspace.sessions.entry(entry, given.session_id).id
     missing: list[str] = []
     if given.files is None:
         made = workspace.checkpoint(given.description, session=given.session_id)
@@ -36,7 +36,7 @@ def create(workspace: Workspace, given: CreatePoint) -> dict[str, Any]:
         held = {each.path for each in workspace.entries(made.id)}
         missing = [path for path in (os.fsdecode(each.path) for each in files) if path not in held]
     if entry is not None:
-        workspace.link_entry(entry, given.session_id, checkpoint=made.id)
+        workspace.sessions.link_entry(entry, given.session_id, checkpoint=made.id)
     return point(workspace, made.id) | ({"missingFiles": missing} if missing else {})
 
 
@@ -47,7 +47,8 @@ def restore(workspace: Workspace, given: RestoreBody) -> dict[str, Any]:
     """
     target = given.target_dir
     elsewhere = (
-        target is not None and os.path.realpath(encode_path(target)) != workspace.project.root
+        target is not None
+        and os.path.realpath(encode_path(target)) != workspace.project.location.root
     )
     found = point(workspace, given.restore_point_id)
     held = [each for each in workspace.entries(found["id"]) if each.kind != "directory"]
@@ -62,14 +63,14 @@ def restore(workspace: Workspace, given: RestoreBody) -> dict[str, Any]:
     # Without turns the user's work cannot be told from the agent's: then all is as asked.
     force = given.force or (session is not None and not _has_turns(workspace, session))
     if given.dry_run:
-        plan = workspace.plan_restore(found["id"], files, force=force)
+        plan = workspace.restore(found["id"], files, force=force, preview=True)
         return _outcome(plan, held, unknown)
     done = workspace.restore(found["id"], files, force=force, session=session)
     if session is not None and done.operation is not None:
-        workspace.change_session(session, status="paused")
+        workspace.sessions.change(session, status="paused")
         words = f"Restored to {found['id']}: {found['description']}"
         data = {"kind": "restore", "backup": done.safety_checkpoint}
-        workspace.append(session, NewEntry(SYSTEM_MESSAGE, words, data))
+        workspace.sessions.append(session, NewEntry(SYSTEM_MESSAGE, words, data))
     return _outcome(done, held, unknown) | {"backupPointId": done.safety_checkpoint}
 
 
@@ -80,7 +81,7 @@ def delete_old(workspace: Workspace, older_than: str | int, session: str | None)
     except (ValueError, OverflowError):
         raise InvalidPayload("`olderThan` is a time, as 2026-11-15T12:00:00Z.") from None
     age = max(0.0, (now_ns() - limit) / 1e9)
-    return len(workspace.forget(older_than=age, session=session).forgotten)
+    return len(workspace.maintenance.forget(older_than=age, session=session).forgotten)
 
 
 def _elsewhere(
@@ -100,9 +101,7 @@ def _elsewhere(
     }
 
 
-def _outcome(
-    done: RestorePreview | RestoreResult, held: Iterable[TreeEntry], unknown: list[str]
-) -> dict[str, Any]:
+def _outcome(done: RestoreResult, held: Iterable[TreeEntry], unknown: list[str]) -> dict[str, Any]:
     """`restoredFiles` names every file of the point that is now as it was in the point.
 
     A guarded file that is on the disk is left alone, so it counts only where it was written.
@@ -122,7 +121,7 @@ def _outcome(
 
 def _has_turns(workspace: Workspace, session: str) -> bool:
     sql = "SELECT 1 FROM operations WHERE session = ? AND kind = 'begin_turn' LIMIT 1"
-    return workspace.journal.row(sql, session) is not None
+    return workspace.project.journal.row(sql, session) is not None
 
 
 def _files(workspace: Workspace, given: tuple[Any, ...]) -> list[GivenFile]:
@@ -132,7 +131,7 @@ def _files(workspace: Workspace, given: tuple[Any, ...]) -> list[GivenFile]:
         file = {"path": each} if isinstance(each, str) else each
         if not isinstance(file, dict) or not isinstance(file.get("path"), str):
             raise InvalidPayload("`files` is a list of paths, or of objects with a `path`.")
-        path = workspace.path(file["path"])
+        path = workspace.project.path(file["path"])
         content, mode = _content(file), file.get("mode", DEFAULT_FILE_MODE)
         if not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= 0o777:
             raise InvalidPayload("The `mode` of a file is a number, as 420.")

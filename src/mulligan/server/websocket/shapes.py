@@ -17,7 +17,7 @@ from mulligan.core.entries import (
 )
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.process import current_status
-from mulligan.workspace.project import Project
+from mulligan.workspace.project import ProjectLocation
 from mulligan.workspace.results.files import Checkpoint, TreeEntry
 from mulligan.workspace.results.sessions import Entry, Session
 
@@ -37,7 +37,7 @@ def session(found: Session) -> dict[str, Any]:
     }
 
 
-def session_row(project: Project, row: SessionRow) -> dict[str, Any]:
+def session_row(project: ProjectLocation, row: SessionRow) -> dict[str, Any]:
     return {
         "id": row.id,
         "projectPath": decode_path(project.root),

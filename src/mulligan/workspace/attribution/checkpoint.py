@@ -16,11 +16,11 @@ from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.workspace.snapshot.take import always_included
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 def take(
-    workspace: Workspace,
+    project: OpenProject,
     message: str,
     *,
     include: Iterable[bytes] = (),
@@ -29,92 +29,90 @@ def take(
 ) -> Checkpoint:
     """Objects first, then the checkpoint and its operation in one transaction."""
     message, include = storable(message), tuple(include)
-    with workspace.locked():
-        owner = sessions.resolve(workspace.journal, session).id if session is not None else None
+    with project.locked():
+        owner = sessions.resolve(project.journal, session).id if session is not None else None
         if include:
-            include_paths(workspace, include)
-        with observing(workspace) as now:
+            include_paths(project, include)
+        with observing(project) as now:
             now.commit()
             changes = Changes(added=now.seen.files)
             if now.latest is not None:
                 # Before it counts: a store that cannot be read makes no checkpoint.
-                changes = count(workspace.differences(now.latest.tree, now.seen.tree))
-            with workspace.journal.writing() as db:
+                changes = count(project.differences(now.latest.tree, now.seen.tree))
+            with project.journal.writing() as db:
                 row = now.checkpoint(db, kind=kind, message=message, session=owner)
                 now.record(db, kind="checkpoint", after=row, session=owner)
-        workspace.save_cache()
-    return result(workspace, row, changes, now.seen.coverage)
+        project.save_cache()
+    return result(project, row, changes, now.seen.coverage)
 
 
-def observe(workspace: Workspace, *, acting: int | None = None) -> None:
+def observe(project: OpenProject, *, acting: int | None = None) -> None:
     """Puts what happened to the disk to account now, while it is known whose doing it is."""
-    with workspace.locked():
-        if views.live(workspace.journal):
-            _note(workspace, acting=acting)
+    with project.locked():
+        if views.live(project.journal):
+            _note(project, acting=acting)
 
 
-def include_paths(workspace: Workspace, paths: Collection[bytes]) -> None:
+def include_paths(project: OpenProject, paths: Collection[bytes]) -> None:
     """From now on these paths are kept wherever they lie.
 
     What one holds that was out of scope until now is nobody's new work.
     """
-    with workspace.locked():
-        forced = set(always_included(workspace))
+    with project.locked():
+        forced = set(always_included(project))
         new = [path for path in paths if path and path not in forced]
-        live = bool(views.live(workspace.journal))
-        there = _out_of_view(workspace, paths, new, last_seen(workspace))
+        live = bool(views.live(project.journal))
+        there = _out_of_view(project, paths, new, last_seen(project))
         if there and live:
             # First what is new and in scope: that is the work of whoever is at work.
-            there = _out_of_view(workspace, there, new, _note(workspace))
-        latest = checkpoints.latest(workspace.journal)
-        since = checkpoints.position(workspace.journal, latest.id) if latest is not None else 0
-        always_include(workspace, new, since=since)
+            there = _out_of_view(project, there, new, _note(project))
+        latest = checkpoints.latest(project.journal)
+        since = checkpoints.position(project.journal, latest.id) if latest is not None else 0
+        always_include(project, new, since=since)
         if there and live:
-            _note(workspace, came_into_view=there)
+            _note(project, came_into_view=there)
 
 
 def on_disk_not_in_tree(
-    workspace: Workspace, paths: Iterable[bytes], tree: bytes | None
+    project: OpenProject, paths: Iterable[bytes], tree: bytes | None
 ) -> list[bytes]:
     """Those of the paths that are on the disk and not in a tree."""
     found = [
-        path
-        for path in paths
-        if path and (tree is None or find(tree, path, workspace.load) is None)
+        path for path in paths if path and (tree is None or find(tree, path, project.load) is None)
     ]
-    root = workspace.project.root
+    root = project.location.root
     return [path for path in found if os.path.lexists(os.path.join(root, path))]
 
 
 def _out_of_view(
-    workspace: Workspace, paths: Iterable[bytes], new: Collection[bytes], tree: bytes | None
+    project: OpenProject, paths: Iterable[bytes], new: Collection[bytes], tree: bytes | None
 ) -> list[bytes]:
     """Those that hold what a tree does not: a folder that is in it, and was not asked for until
     now, may."""
-    found = on_disk_not_in_tree(workspace, paths, tree)
+    found = on_disk_not_in_tree(project, paths, tree)
     if tree is None:
         return found
-    entries = [(path, find(tree, path, workspace.load)) for path in paths if path in new]
+    entries = [(path, find(tree, path, project.load)) for path in paths if path in new]
     return found + [path for path, entry in entries if entry is not None and entry.is_directory]
 
 
 def _note(
-    workspace: Workspace, *, came_into_view: Collection[bytes] = (), acting: int | None = None
+    project: OpenProject, *, came_into_view: Collection[bytes] = (), acting: int | None = None
 ) -> bytes:
     """Puts what happened to the disk to account; gives the tree that it holds."""
-    with observing(workspace, came_into_view=came_into_view, acting=acting) as now:
+    with observing(project, came_into_view=came_into_view, acting=acting) as now:
         now.commit()
         if now.standing.moved:
-            with workspace.journal.writing() as db:
+            with project.journal.writing() as db:
                 now.note(db, now.safety(db, "Between two calls"))
-        workspace.save_cache()
+        project.save_cache()
         return now.seen.tree
 
 
-def take_safety_checkpoint(workspace: Workspace, message: str) -> None:
+def take_safety_checkpoint(project: OpenProject, message: str) -> None:
     """A checkpoint of what the disk holds, whoever's it is."""
-    with observing(workspace) as now:
+    with observing(project) as now:
         now.commit()
-        with workspace.journal.writing() as db:
+        with project.journal.writing() as db:
             now.note(db, now.safety(db, message))
-        workspace.save_cache()
+        project.save_cache()

@@ -21,7 +21,7 @@ from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
     from mulligan.workspace.git_program import Reader
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 TIMEOUT_S = 30
@@ -29,16 +29,16 @@ MAX_GIT_QUERIES = 200
 
 
 def kept_by_commit(
-    workspace: Workspace, trees: Trees, known: Mapping[int, View], present: Id
+    project: OpenProject, trees: Trees, known: Mapping[int, View], present: Id
 ) -> tuple[dict[int, View], list[str]]:
     """The views after the commits made since the last operation, and the paths they kept."""
-    head = workspace.head()
-    last = operations.last_head(workspace.journal)
-    if head is None or last is None or head == last or not workspace.settings.keep_on_commit:
+    head = project.head()
+    last = operations.last_head(project.journal)
+    if head is None or last is None or head == last or not project.settings.keep_on_commit:
         return dict(known), []
     from mulligan.workspace import git_program  # not needed until somebody commits
 
-    with git_program.reader(workspace.project.root) as git:
+    with git_program.reader(project.location.root) as git:
         if git is None:
             return dict(known), []
         return _kept_by_commit(git, trees, known, present, last, head)

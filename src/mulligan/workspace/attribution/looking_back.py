@@ -20,7 +20,7 @@ from mulligan.workspace.attribution.standing import quiet
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 Came = Mapping[bytes, Entry | None]
@@ -46,7 +46,7 @@ class _Past(NamedTuple):
 
 
 def brought_back(
-    workspace: Workspace,
+    project: OpenProject,
     trees: Trees,
     known: dict[int, View],
     owner: int | None,
@@ -63,18 +63,18 @@ def brought_back(
     came = {path: now for path, _was, now in trees.differences(before, present)}
     if not came:
         return known
-    found = known | _as_then(workspace, trees, known, owner, came, present, until)
+    found = known | _as_then(project, trees, known, owner, came, present, until)
     if owner is not None and found[owner].approved is not None:
-        found[owner] = _for_owner(workspace, trees, found[owner], owner, came, present)
+        found[owner] = _for_owner(project, trees, found[owner], owner, came, present)
     return found
 
 
 def _for_owner(
-    workspace: Workspace, trees: Trees, view: View, session: int, came: Came, present: Id
+    project: OpenProject, trees: Trees, view: View, session: int, came: Came, present: Id
 ) -> View:
     """What others had changed within its work is still theirs."""
     into: dict[bytes, Entry | None] = {}
-    for written, tree in _mixed(workspace, session):
+    for written, tree in _mixed(project, session):
         for path, mine, held in trees.differences(written, tree):
             if path not in into and came.get(path) is not None and same(held, came[path]):
                 into[path] = mine
@@ -82,7 +82,7 @@ def _for_owner(
 
 
 def _as_then(
-    workspace: Workspace,
+    project: OpenProject,
     trees: Trees,
     known: dict[int, View],
     owner: int | None,
@@ -94,7 +94,7 @@ def _as_then(
     open_paths: dict[int, set[bytes]] = {}
     into: dict[int, tuple[Wanted, Wanted]] = {}
     unlike: dict[Id, set[bytes]] = {present: set()}
-    for past in _pasts(workspace, owner, until):
+    for past in _pasts(project, owner, until):
         paths = open_paths.setdefault(past.session, set(came))
         few = len(unlike) < 5 or len(unlike) * len(came) < LOOKED_UPON
         if paths and few and past.tree not in unlike:
@@ -118,7 +118,7 @@ def _as_then(
         }
     found = {}
     for session, (approved, written) in into.items():
-        view = known.get(session) or views.of_session(workspace.journal, session) or View()
+        view = known.get(session) or views.of_session(project.journal, session) or View()
         held, wrote = _sides(view, present)
         view = view._replace(
             approved=trees.edit(held, approved), written=trees.edit(wrote, written)
@@ -130,24 +130,24 @@ def _as_then(
 
 
 def taken_back(
-    workspace: Workspace, trees: Trees, known: dict[int, View], number: int, present: Id
+    project: OpenProject, trees: Trees, known: dict[int, View], number: int, present: Id
 ) -> dict[int, View]:
     """The views without what an operation did to the one of its own session.
 
     What it did to the disk has been put to account already; this is about what it approved.
     """
-    operation = operations.by_number(workspace.journal, number)
-    owner = operation and operation.session and sessions.by_id(workspace.journal, operation.session)
+    operation = operations.by_number(project.journal, number)
+    owner = operation and operation.session and sessions.by_id(project.journal, operation.session)
     if not operation or not owner:
         return known
-    given = views.at(workspace.journal, owner.number, number)
-    before = views.of_session(workspace.journal, owner.number, before=number)
-    view = known.get(owner.number) or views.of_session(workspace.journal, owner.number)
+    given = views.at(project.journal, owner.number, number)
+    before = views.of_session(project.journal, owner.number, before=number)
+    view = known.get(owner.number) or views.of_session(project.journal, owner.number)
     if given is None or before is None or view is None:
         return known
     if given.round != before.round:
         view = view._replace(round=before.round)
-    start, end = (_tree_of(workspace, each) for each in (operation.before, operation.after))
+    start, end = (_tree_of(project, each) for each in (operation.before, operation.after))
     if start is not None and end is not None:
         sides = _sides(before, start)
         paths = _decided_on(trees, operation.kind, sides, _sides(given, end))
@@ -166,17 +166,17 @@ def taken_back(
     return known | {owner.number: quiet(view, present)}
 
 
-def _mixed(workspace: Workspace, session: int) -> list[tuple[Id, Id]]:
+def _mixed(project: OpenProject, session: int) -> list[tuple[Id, Id]]:
     """What a session had written, and what the disk held, where those differed; newest first."""
     sql = (
         "SELECT v.written, c.tree FROM views v JOIN operations o ON o.number = v.operation "
         "JOIN checkpoints c ON c.id = o.after WHERE v.session = ? AND v.written <> c.tree "
         "ORDER BY v.operation DESC LIMIT ?"
     )
-    return [(written, tree) for written, tree in workspace.journal.rows(sql, session, LOOKED_AT)]
+    return [(written, tree) for written, tree in project.journal.rows(sql, session, LOOKED_AT)]
 
 
-def _pasts(workspace: Workspace, owner: int | None, until: int | None) -> Iterator[_Past]:
+def _pasts(project: OpenProject, owner: int | None, until: int | None) -> Iterator[_Past]:
     """Where the other sessions stood, newest first."""
     sql = (
         "SELECT v.session, v.round, v.approved, v.written, v.base, c.tree, o.kind, o.summary, "
@@ -185,7 +185,7 @@ def _pasts(workspace: Workspace, owner: int | None, until: int | None) -> Iterat
         "WHERE v.session IS NOT ? AND v.operation < ? ORDER BY v.operation DESC LIMIT ?"
     )
     limit = (1 << 62) if until is None else until
-    for row in workspace.journal.rows(sql, owner, limit, LOOKED_THROUGH):
+    for row in project.journal.rows(sql, owner, limit, LOOKED_THROUGH):
         session, *view, tree, kind, summary, is_its_own = row
         decided: Collection[str] | None = json.loads(summary).get("committed", ())
         if is_its_own and kind in ("keep", "approve"):
@@ -208,6 +208,6 @@ def _decided_on(trees: Trees, kind: str, before: tuple[Id, Id], after: tuple[Id,
     }
 
 
-def _tree_of(workspace: Workspace, checkpoint: str | None) -> Id | None:
-    row = checkpoints.by_id(workspace.journal, checkpoint) if checkpoint else None
+def _tree_of(project: OpenProject, checkpoint: str | None) -> Id | None:
+    row = checkpoints.by_id(project.journal, checkpoint) if checkpoint else None
     return row.tree if row is not None else None

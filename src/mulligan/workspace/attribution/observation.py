@@ -23,7 +23,7 @@ from mulligan.workspace.snapshot.take import Snapshot, take_snapshot
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 class Observation:
@@ -34,28 +34,28 @@ class Observation:
     """
 
     def __init__(
-        self, workspace: Workspace, writer: Writer, seen: Snapshot, standing: Standing
+        self, project: OpenProject, writer: Writer, seen: Snapshot, standing: Standing
     ) -> None:
-        self.workspace = workspace
+        self.project = project
         self.writer = writer
         self.seen = seen
-        self.trees = Trees(workspace, writer)
+        self.trees = Trees(project, writer)
         self.standing = standing
 
     @cached_property
     def head(self) -> str | None:
         """The commit that git stands at; of no interest while no session is at work."""
-        return self.workspace.head()
+        return self.project.head()
 
     @cached_property
     def latest(self) -> CheckpointRow | None:
         """The last checkpoint that there is."""
-        return checkpoints.latest(self.workspace.journal)
+        return checkpoints.latest(self.project.journal)
 
     def view(self, session: int) -> View:
         """Where a session stands; one that never did anything stands at its beginning."""
         found = self.standing.views.get(session)
-        return found or views.of_session(self.workspace.journal, session) or View()
+        return found or views.of_session(self.project.journal, session) or View()
 
     def commit(self) -> None:
         self.writer.commit()
@@ -71,7 +71,7 @@ class Observation:
         seen: Snapshot | None = None,
     ) -> CheckpointRow:
         """Adds a checkpoint of the disk, or of another state."""
-        adopt(self.workspace)
+        adopt(self.project)
         made = add(
             db, self.latest, seen or self.seen, kind=kind, message=message, session=session,
             entry=entry,
@@ -132,19 +132,19 @@ class Observation:
 
 @contextmanager
 def observing(
-    workspace: Workspace,
+    project: OpenProject,
     *,
     came_into_view: Collection[bytes] = (),
     acting: int | None = None,
 ) -> Iterator[Observation]:
     """Looks at the disk. The caller holds the lock."""
-    with Writer(workspace.store) as writer:
-        seen = take_snapshot(workspace, writer)
-        yield observed(workspace, writer, seen, came_into_view=came_into_view, acting=acting)
+    with Writer(project.store) as writer:
+        seen = take_snapshot(project, writer)
+        yield observed(project, writer, seen, came_into_view=came_into_view, acting=acting)
 
 
 def observed(
-    workspace: Workspace,
+    project: OpenProject,
     writer: Writer,
     seen: Snapshot,
     *,
@@ -156,10 +156,10 @@ def observed(
     What came into view was there before, and is nobody's work. `acting` is the session that is
     just ending a turn or a call: of several at work, what was found is most likely its.
     """
-    found = Observation(workspace, writer, seen, Standing({}, moved=False))
-    standing = settle(workspace, found.trees, seen, came_into_view, acting)
+    found = Observation(project, writer, seen, Standing({}, moved=False))
+    standing = settle(project, found.trees, seen, came_into_view, acting)
     if standing.views:
-        kept, paths = kept_by_commit(workspace, found.trees, standing.views, seen.tree)
+        kept, paths = kept_by_commit(project, found.trees, standing.views, seen.tree)
         if paths:
             standing = Standing(kept, moved=True, summary={"committed": paths})
     found.standing = standing

@@ -22,7 +22,7 @@ from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 Author = Callable[[bytes], int | None]
@@ -38,20 +38,20 @@ class Standing(NamedTuple):
 
 
 def settle(
-    workspace: Workspace,
+    project: OpenProject,
     trees: Trees,
     seen: Snapshot,
     came_into_view: Collection[bytes] = (),
     acting: int | None = None,
 ) -> Standing:
     """The views, with whatever happened to the disk since it was last seen put to account."""
-    known = views.live(workspace.journal)
+    known = views.live(project.journal)
     if not known:
         return Standing({}, moved=False)
-    last = last_seen(workspace)
+    last = last_seen(project)
     if last is None or last == seen.tree:
         return Standing(known, moved=False)
-    at_work = authors(workspace, known, acting)
+    at_work = authors(project, known, acting)
 
     def author(path: bytes) -> int | None:
         return None if any(within(path, each) for each in came_into_view) else at_work(path)
@@ -64,7 +64,7 @@ def settle(
     return Standing(carried_on(trees, known, last, seen.tree, author), moved=True)
 
 
-def authors(workspace: Workspace, known: Mapping[int, View], acting: int | None = None) -> Author:
+def authors(project: OpenProject, known: Mapping[int, View], acting: int | None = None) -> Author:
     """Whose a change is that was just found: the open turn's, or without one the user's.
 
     With several open turns it is the one that has written the path by its own account, else the
@@ -76,17 +76,17 @@ def authors(workspace: Workspace, known: Mapping[int, View], acting: int | None 
         only = working[0] if working else None
         return lambda path: only
     marks = ", ".join("?" * len(working))
-    last = operations.last_applied(workspace.journal)
+    last = operations.last_applied(project.journal)
     wrote = {
         path: number
-        for number, path in workspace.journal.rows(
+        for number, path in project.journal.rows(
             f"SELECT session, path FROM ledger WHERE session IN ({marks}) "
             "AND (is_open OR created_at >= ?) ORDER BY is_open, created_at",
             *working,
             last.created_at if last is not None else "",
         )
     }
-    busiest: int | None = workspace.journal.row(
+    busiest: int | None = project.journal.row(
         f"SELECT s.number FROM sessions s WHERE s.number IN ({marks}) ORDER BY EXISTS (SELECT 1 "
         "FROM tool_events t WHERE t.session = s.number AND t.success IS NULL) DESC, "
         "s.updated_at DESC LIMIT 1",

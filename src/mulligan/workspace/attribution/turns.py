@@ -30,14 +30,14 @@ from mulligan.workspace.results.turns import Step, Turn
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 MAX_TITLE_CHARACTERS = 50
 Paths = dict[str, tuple[str, ...]]
 
 
 def begin(
-    workspace: Workspace,
+    project: OpenProject,
     name: str,
     message: str,
     *,
@@ -51,11 +51,11 @@ def begin(
     `process` runs the session from now on (`process.runs`).
     """
     message = storable(message)
-    with workspace.locked():
-        session = sessions.resolve(workspace.journal, name)
-        include_paths(workspace, tuple(include))
+    with project.locked():
+        session = sessions.resolve(project.journal, name)
+        include_paths(project, tuple(include))
         entry = storable(id) if id else new_id()
-        with observing(workspace) as now:
+        with observing(project) as now:
             view = now.view(session.number)
             left = open_turn_work(now, view) if view.base is not None else None
             present = now.seen.tree
@@ -63,7 +63,7 @@ def begin(
                 approved=view.approved or present, written=view.written or present, base=present
             )
             now.commit()
-            with workspace.journal.writing() as db:
+            with project.journal.writing() as db:
                 if left is not None:
                     _close(now, db, session, view, left, interrupted=True)
                 row = now.checkpoint(
@@ -90,14 +90,14 @@ def begin(
                 if not session.title:
                     values["title"] = shortened(next(iter(message.strip().splitlines()), ""))
                 sessions.update(db, session.number, values)
-        workspace.save_cache()
-        index = turn_index(workspace, session.number, place.seq)
+        project.save_cache()
+        index = turn_index(project, session.number, place.seq)
     ended = left is not None
     return Turn(session.id, round_name(view), entry, row.id, number, index, ended)
 
 
 def end(
-    workspace: Workspace,
+    project: OpenProject,
     name: str,
     *,
     status: str = "waiting_input",
@@ -109,47 +109,45 @@ def end(
     """
     if status not in STATUSES:
         raise UsageError(f"A session's status is one of {', '.join(STATUSES)}.")
-    with workspace.locked():
-        session = sessions.resolve(workspace.journal, name)
-        with observing(workspace, acting=session.number) as now:
+    with project.locked():
+        session = sessions.resolve(project.journal, name)
+        with observing(project, acting=session.number) as now:
             view = now.view(session.number)
             if view.base is None:
                 raise UsageError(f"Session {session.id} has no turn that could end.")
             work = open_turn_work(now, view)
             now.commit()
-            with workspace.journal.writing() as db:
+            with project.journal.writing() as db:
                 step = _close(now, db, session, view, work, interrupted=interrupted)
                 sessions.update(db, session.number, {"status": status})
             step = _as_a_whole(now, session, step, work)
-        workspace.save_cache()
+        project.save_cache()
     return step
 
 
-def record_open_turns(workspace: Workspace) -> None:
+def record_open_turns(project: OpenProject) -> None:
     """Makes an operation of what open turns have done so far, so that it can be taken back.
 
     Before any decision: what was done before it is then taken back after it, in that order.
     """
-    with workspace.locked():
-        for number, known in views.live(workspace.journal).items():
-            session = sessions.by_number(workspace.journal, number)
+    with project.locked():
+        for number, known in views.live(project.journal).items():
+            session = sessions.by_number(project.journal, number)
             if known.base is None or session is None:
                 continue
-            with observing(workspace) as now:
+            with observing(project) as now:
                 view = now.view(number)
                 work = open_turn_work(now, view)
                 if not work:
                     continue
                 now.commit()
-                with workspace.journal.writing() as db:
+                with project.journal.writing() as db:
                     _close(now, db, session, view, work, goes_on=True)
 
 
-def open_turns(workspace: Workspace) -> list[int]:
+def open_turns(project: OpenProject) -> list[int]:
     """The sessions that have a turn going on, by number."""
-    return [
-        number for number, view in views.live(workspace.journal).items() if view.base is not None
-    ]
+    return [number for number, view in views.live(project.journal).items() if view.base is not None]
 
 
 def round_name(view: View) -> str:
@@ -157,11 +155,11 @@ def round_name(view: View) -> str:
     return f"session_{view.round}"
 
 
-def turn_index(workspace: Workspace, session: int, seq: int) -> int:
+def turn_index(project: OpenProject, session: int, seq: int) -> int:
     """Which turn an entry belongs to, counting messages on the way to it from 0."""
     found = 0
-    for branch, last in entries.path(workspace.journal, session, seq):
-        found += workspace.journal.row(
+    for branch, last in entries.path(project.journal, session, seq):
+        found += project.journal.row(
             "SELECT count(*) FROM entries WHERE session = ? AND branch = ? AND number <= ? "
             "AND type = 'user_input'",
             session, branch, (session << 32) | last,
@@ -206,7 +204,7 @@ def _close(
     base = view.base or now.seen.tree
     begun = _begun(now, session)
     guarded = _guarded(now, begun)
-    index = turn_index(now.workspace, session.number, session.leaf or 0) if session.leaf else 0
+    index = turn_index(now.project, session.number, session.leaf or 0) if session.leaf else 0
     paths = named(work)
     entry = row = None
     if not goes_on:
@@ -253,7 +251,7 @@ def _close(
 
 def _as_a_whole(now: Observation, session: SessionRow, step: Step, work: list[Change]) -> Step:
     """The last step of a turn, with all that is left of what the turn changed."""
-    journal = now.workspace.journal
+    journal = now.project.journal
     found = operations.of_last_turn(journal, session.id)
     if len(found) < 3:
         return step
@@ -277,8 +275,8 @@ def _as_a_whole(now: Observation, session: SessionRow, step: Step, work: list[Ch
 
 def _begun(now: Observation, session: SessionRow) -> CheckpointRow | None:
     """The checkpoint from before the turn."""
-    found = operations.of_last_turn(now.workspace.journal, session.id)
-    return checkpoints.by_id(now.workspace.journal, found[-1].after or "") if found else None
+    found = operations.of_last_turn(now.project.journal, session.id)
+    return checkpoints.by_id(now.project.journal, found[-1].after or "") if found else None
 
 
 def _guarded(now: Observation, begun: CheckpointRow | None) -> tuple[str, ...]:

@@ -15,28 +15,28 @@ from mulligan.worktree.scan.compare import SPECIAL
 from mulligan.worktree.watch.remote import connect
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
-def doctor(workspace: Workspace) -> list[Finding]:
+def doctor(project: OpenProject) -> list[Finding]:
     """Looks for what usually goes wrong; reads, and changes nothing."""
-    return list(_findings(workspace))
+    return list(_findings(project))
 
 
-def _findings(workspace: Workspace) -> Iterator[Finding]:
-    yield Finding("ok", "project", f"{workspace.root} is kept in {workspace.project.directory}")
-    latest = checkpoints.latest(workspace.journal)
+def _findings(project: OpenProject) -> Iterator[Finding]:
+    yield Finding("ok", "project", f"{project.root} is kept in {project.location.directory}")
+    latest = checkpoints.latest(project.journal)
     if latest is None:
         yield Finding("note", "checkpoints", "there is none yet", "run `mulligan checkpoint`")
     else:
-        total = checkpoints.count(workspace.journal)
+        total = checkpoints.count(project.journal)
         yield Finding(
             "ok", "checkpoints", f"{total}, the latest {latest.id} of {latest.created_at}"
         )
-        yield from _coverage_findings(workspace)
-    yield from _rule_file_findings(workspace)
-    yield from _store_findings(workspace)
-    watcher = connect(workspace.project.path("watch.sock"))
+        yield from _coverage_findings(project)
+    yield from _rule_file_findings(project)
+    yield from _store_findings(project)
+    watcher = connect(project.location.path("watch.sock"))
     if watcher is not None:
         watcher.close()
         yield Finding("ok", "watcher", "running: checkpoints cost what changed")
@@ -47,11 +47,11 @@ def _findings(workspace: Workspace) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _coverage_findings(workspace: Workspace) -> Iterator[Finding]:
-    latest = checkpoints.latest(workspace.journal)
+def _coverage_findings(project: OpenProject) -> Iterator[Finding]:
+    latest = checkpoints.latest(project.journal)
     assert latest is not None
     try:
-        covered = coverage(workspace, latest)
+        covered = coverage(project, latest)
     except Corrupt as problem:
         yield Finding("problem", "coverage", str(problem), "run `mulligan verify --repair`")
         return
@@ -70,8 +70,8 @@ def _coverage_findings(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("note", "coverage", told)
 
 
-def _rule_file_findings(workspace: Workspace) -> Iterator[Finding]:
-    for each in rule_files(workspace):
+def _rule_file_findings(project: OpenProject) -> Iterator[Finding]:
+    for each in rule_files(project):
         if each.problem is not None:
             yield Finding(
                 "problem", "rules", f"{each.path} is passed over: {each.problem}",
@@ -85,9 +85,9 @@ def _rule_file_findings(workspace: Workspace) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _store_findings(workspace: Workspace) -> Iterator[Finding]:
+def _store_findings(project: OpenProject) -> Iterator[Finding]:
     try:
-        objects, stored = workspace.store.index.count()
+        objects, stored = project.store.index.count()
     except MulliganError as problem:
         yield Finding("problem", "store", str(problem), "run `mulligan verify`")
         return
@@ -95,14 +95,14 @@ def _store_findings(workspace: Workspace) -> Iterator[Finding]:
     yield Finding(
         "ok", "store", f"{objects:,} objects in {size}; `mulligan verify` reads them all again"
     )
-    free = os.statvfs(workspace.project.directory)
+    free = os.statvfs(project.location.directory)
     available = free.f_bavail * free.f_frsize
     if available < 1 << 30:
         yield Finding(
             "problem", "disk", f"only {available >> 20} MB are free where the store is",
             "free some space, or run `mulligan forget` and `mulligan gc`",
         )  # fmt: skip
-    damaged = os.path.join(workspace.store.directory, "index.sqlite.damaged")
+    damaged = os.path.join(project.store.directory, "index.sqlite.damaged")
     if os.path.exists(damaged):
         yield Finding(
             "note", "store", "the index was damaged and has been made again",

@@ -18,11 +18,11 @@ from mulligan.workspace.new_id import new_id
 from mulligan.workspace.results.files import Forgotten
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 def forget(
-    workspace: Workspace,
+    project: OpenProject,
     *,
     keep_last: int | None,
     older_than: float | None,
@@ -37,7 +37,7 @@ def forget(
     """
     has_rule = (keep_last, older_than, max_bytes) != (None, None, None)
     if not has_rule and session is None:
-        rules = workspace.settings.retention
+        rules = project.settings.retention
         if not any(rules):
             raise UsageError(
                 "Say what to forget: by count, by age or by size, here or under [retention] in the "
@@ -45,40 +45,40 @@ def forget(
             )
         keep_last, max_bytes = rules.keep_last or None, rules.keep_size or None
         older_than = rules.keep_days * 86400.0 or None
-    with workspace.locked():
-        rows = everything = checkpoints.newest_first(workspace.journal)
+    with project.locked():
+        rows = everything = checkpoints.newest_first(project.journal)
         if session is not None:
-            owner = sessions.resolve(workspace.journal, session).id
+            owner = sessions.resolve(project.journal, session).id
             rows = [row for row in everything if row.session == owner]
-        keep = needed(workspace)
+        keep = needed(project)
         chosen = set() if has_rule or session is None else {row.id for row in rows}
         if keep_last is not None:
             chosen |= _older_than_the_last(rows, max(1, keep_last))
         if older_than is not None:
             chosen |= _older(rows, older_than)
         if max_bytes is not None:
-            chosen |= _over_budget(workspace, max_bytes)
+            chosen |= _over_budget(project, max_bytes)
         dropped = [row.id for row in reversed(rows) if row.id in chosen and row.id not in keep]
         if dropped and not dry_run:
-            with workspace.journal.writing() as db:
+            with project.journal.writing() as db:
                 checkpoints.delete(db, dropped)
                 views.forget(db)
     return Forgotten(tuple(dropped), len(everything) - len(dropped), dry_run)
 
 
-def forget_named(workspace: Workspace, names: Sequence[str]) -> Forgotten:
+def forget_named(project: OpenProject, names: Sequence[str]) -> Forgotten:
     """Drops single checkpoints. The tree of one that undo needs stays, without its name."""
-    with workspace.locked():
-        rows = [checkpoints.resolve(workspace.journal, name) for name in names]
+    with project.locked():
+        rows = [checkpoints.resolve(project.journal, name) for name in names]
         ids = list(dict.fromkeys(row.id for row in rows))
-        with workspace.journal.writing() as db:
-            drop(workspace, db, ids)
-        return Forgotten(tuple(ids), checkpoints.count(workspace.journal))
+        with project.journal.writing() as db:
+            drop(project, db, ids)
+        return Forgotten(tuple(ids), checkpoints.count(project.journal))
 
 
-def drop(workspace: Workspace, db: apsw.Connection, ids: Sequence[str]) -> None:
+def drop(project: OpenProject, db: apsw.Connection, ids: Sequence[str]) -> None:
     """Delete checkpoints inside the caller's transaction; keep the trees that undo needs."""
-    kept = needed(workspace).intersection(ids)
+    kept = needed(project).intersection(ids)
     for id in ids:
         if id in kept:
             checkpoints.make_anonymous(db, id, new_id())
@@ -86,27 +86,27 @@ def drop(workspace: Workspace, db: apsw.Connection, ids: Sequence[str]) -> None:
     views.forget(db)
 
 
-def needed(workspace: Workspace) -> set[str | None]:
+def needed(project: OpenProject) -> set[str | None]:
     """The checkpoints that must stay: the latest ones, and what the next undo and redo need."""
-    last = (checkpoints.latest(workspace.journal), checkpoints.last_taken(workspace.journal))
+    last = (checkpoints.latest(project.journal), checkpoints.last_taken(project.journal))
     keep: set[str | None] = {row.id for row in last if row is not None}
-    seen = operations.last_applied(workspace.journal)
+    seen = operations.last_applied(project.journal)
     if seen is not None:
         keep.add(seen.after)
     for search in (next_undo, next_redo):
-        step = search(lambda up_to: operations.newest_change(workspace.journal, up_to))
-        operation = operations.by_number(workspace.journal, step.number) if step else None
+        step = search(lambda up_to: operations.newest_change(project.journal, up_to))
+        operation = operations.by_number(project.journal, step.number) if step else None
         if operation is not None:
             keep |= {operation.before, operation.after}
-    for operation in operations.unfinished(workspace.journal):
+    for operation in operations.unfinished(project.journal):
         keep.add(operation.before)
     return keep
 
 
-def _over_budget(workspace: Workspace, max_bytes: int) -> set[str]:
+def _over_budget(project: OpenProject, max_bytes: int) -> set[str]:
     """The fewest of the oldest checkpoints without which the rest would fit."""
-    rows = checkpoints.newest_first(workspace.journal)
-    sizes = {record.id: record.length for record in workspace.store.index.all()}
+    rows = checkpoints.newest_first(project.journal)
+    sizes = {record.id: record.length for record in project.store.index.all()}
     seen: set[bytes] = set()
     used = 0
     for position, row in enumerate(rows):
@@ -116,7 +116,7 @@ def _over_budget(workspace: Workspace, max_bytes: int) -> set[str]:
             Root(row.id, row.coverage, False),
         ]
         known = set(seen)
-        reachable(workspace.store, roots, lambda problem: None, seen=seen)
+        reachable(project.store, roots, lambda problem: None, seen=seen)
         used += sum(sizes.get(id, 0) for id in seen - known)
         if used > max_bytes and position:
             return {each.id for each in rows[position:]}

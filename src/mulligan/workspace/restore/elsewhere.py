@@ -30,7 +30,7 @@ from mulligan.worktree.restore.displaced import CHANGED_CONCURRENTLY
 from mulligan.worktree.scan.read_path import entry_at
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 DIFFERS = "something else is there already"
 IN_THE_WAY = "a folder, a link or a special file is in its place or above it"
@@ -66,7 +66,7 @@ class _Plan(NamedTuple):
 
 
 def restore_elsewhere(
-    workspace: Workspace,
+    project: OpenProject,
     name: str,
     directory: str,
     paths: tuple[bytes, ...],
@@ -75,12 +75,12 @@ def restore_elsewhere(
     preview: bool = False,
 ) -> RestoredElsewhere:
     """Write the files of a checkpoint, or some of them, into another directory."""
-    row = checkpoints.resolve(workspace.journal, name)
-    target = _checked(workspace, directory)
-    wanted = dict(_wanted(workspace, row, paths))
-    _keep_out_of_home(workspace, target, wanted)
-    with workspace.locked(), target_directory(target, create=not preview) as opened:
-        with Writer(workspace.store) as writer:
+    row = checkpoints.resolve(project.journal, name)
+    target = _checked(project, directory)
+    wanted = dict(_wanted(project, row, paths))
+    _keep_out_of_home(project, target, wanted)
+    with project.locked(), target_directory(target, create=not preview) as opened:
+        with Writer(project.store) as writer:
             plan = _plan(opened, wanted, writer)
             differs = plan.differs if force else {}
             left = {} if force else dict.fromkeys(plan.differs, DIFFERS)
@@ -88,12 +88,12 @@ def restore_elsewhere(
             writer.commit()
             if differs and not preview:
                 message = f"Before restoring {row.id} to {decode_path(target)}"
-                backup = record(workspace, writer, message, differs).id
+                backup = record(project, writer, message, differs).id
         changes = [change for path, change in plan.changes.items() if path not in left]
         skipped, verified = plan.skipped | left, True
         if changes and not preview:
             assert opened is not None
-            done = apply.apply(opened, f"elsewhere-{new_id()}", changes, workspace.store.stream)
+            done = apply.apply(opened, f"elsewhere-{new_id()}", changes, project.store.stream)
             done.wait_durable()
             skipped |= done.skipped | dict.fromkeys(done.wrong, CHANGED_CONCURRENTLY)
             verified = not (done.wrong or done.failed)
@@ -111,7 +111,7 @@ def restore_elsewhere(
     )
 
 
-def _checked(workspace: Workspace, directory: str) -> bytes:
+def _checked(project: OpenProject, directory: str) -> bytes:
     """The absolute path of a directory that may be written to."""
     if not os.path.isabs(directory) or "\0" in directory:
         raise UsageError(f"{directory!r} is not the absolute path of a directory.")
@@ -120,14 +120,14 @@ def _checked(workspace: Workspace, directory: str) -> bytes:
         raise UsageError("Files are not restored to the root of the file system.")
     if b".git" in path.lower().split(b"/"):
         raise UsageError(f"{directory} is in a .git, where nothing is ever written.")
-    if path == workspace.project.root:
+    if path == project.location.root:
         raise UsageError(f"{directory} is the project itself; restore without another directory.")
     return path
 
 
-def _keep_out_of_home(workspace: Workspace, target: bytes, wanted: dict[bytes, Entry]) -> None:
+def _keep_out_of_home(project: OpenProject, target: bytes, wanted: dict[bytes, Entry]) -> None:
     """Refuse if the directory, or a file in it, is in MULLIGAN_HOME."""
-    home = workspace.home_path
+    home = project.home_path
     if within(target, home) or any(within(os.path.join(target, each), home) for each in wanted):
         raise UsageError(
             f"{decode_path(target)} holds Mulligan's own home {decode_path(home)} or is in it; "
@@ -137,12 +137,12 @@ def _keep_out_of_home(workspace: Workspace, target: bytes, wanted: dict[bytes, E
 
 
 def _wanted(
-    workspace: Workspace, row: CheckpointRow, paths: tuple[bytes, ...]
+    project: OpenProject, row: CheckpointRow, paths: tuple[bytes, ...]
 ) -> Iterator[tuple[bytes, Entry]]:
     """The entries of a checkpoint at and below `paths`, with the folders that they need."""
     missing = set(paths) - {b""}
     for root in (row.tree, row.guarded):
-        for path, entry in tree.walk(root, workspace.load):
+        for path, entry in tree.walk(root, project.load):
             named = [each for each in paths if within(path, each)]
             missing.difference_update(named)
             is_above = entry.is_directory and any(within(each, path) for each in paths)

@@ -17,19 +17,19 @@ from mulligan.worktree.fs.safe_paths import Directories
 from mulligan.worktree.scan.stat_cache import Node
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
-def with_emptied_folders(workspace: Workspace, wish: RestoreTarget) -> RestoreTarget:
+def with_emptied_folders(project: OpenProject, wish: RestoreTarget) -> RestoreTarget:
     """The wish, to which the removal of such folders is added."""
     gone = {path for path, entry in wish.main.items() if entry is None}
-    found = _out_of_scope(workspace, gone)
-    target = checkpoints.by_id(workspace.journal, wish.target) if found and wish.target else None
+    found = _out_of_scope(project, gone)
+    target = checkpoints.by_id(project.journal, wish.target) if found and wish.target else None
     if target is None:
         return wish
-    held = workspace.finder(target.tree)
+    held = project.finder(target.tree)
     emptied: dict[bytes, Entry | None] = {}
-    with Directories(workspace.project.root) as directories:
+    with Directories(project.location.root) as directories:
         # The innermost first: a folder may be the last that another one holds.
         for folder in sorted(found, key=len, reverse=True):
             if held(folder) is None and _holds_only(directories, folder, gone):
@@ -40,9 +40,9 @@ def with_emptied_folders(workspace: Workspace, wish: RestoreTarget) -> RestoreTa
     return wish._replace(exact_tree=None, main=dict(wish.main) | emptied)
 
 
-def _out_of_scope(workspace: Workspace, paths: set[bytes]) -> set[bytes]:
+def _out_of_scope(project: OpenProject, paths: set[bytes]) -> set[bytes]:
     """The folders above these paths that are in view only because of files asked for by name."""
-    known = workspace.cache().root or Node()
+    known = project.cache().root or Node()
     above = {folder for path in paths for folder in parents(path)} - paths
     return {folder for folder in above if (node := known.find(folder)) is not None and node.partial}
 

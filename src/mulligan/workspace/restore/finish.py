@@ -30,11 +30,11 @@ from mulligan.worktree.restore.displaced import CHANGED_CONCURRENTLY
 from mulligan.worktree.scan.stat_cache import Node
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 def finish_operation(
-    workspace: Workspace,
+    project: OpenProject,
     operation: OperationRow,
     *,
     safety: CheckpointRow,
@@ -46,8 +46,8 @@ def finish_operation(
     done = [change for change in applied.done if change.path not in wrong]
     spared = dict(move.skipped or {}) | applied.skipped | dict.fromkeys(wrong, CHANGED_CONCURRENTLY)
     new, kept = move.tree, move.guarded
-    with Writer(workspace.store) as writer:
-        trees = Trees(workspace, writer)
+    with Writer(project.store) as writer:
+        trees = Trees(project, writer)
         if len(done) < len(move.changes):
             paths = {change.path for change in done}
             arrived = moved(
@@ -57,12 +57,12 @@ def finish_operation(
                 {each.path: each.after for each in move.guarded_changes if each.path in paths},
             )
             new, kept = arrived.tree, arrived.guarded
-        new = _without_emptied(workspace, trees, new, done)
-        stand = _standing_after(workspace, trees, operation, safety.tree, new)
+        new = _without_emptied(project, trees, new, done)
+        stand = _standing_after(project, trees, operation, safety.tree, new)
         writer.commit()
-    covered = coverage(workspace, safety)
+    covered = coverage(project, safety)
     arrived_at = Snapshot(
-        new, kept, covered, *workspace.load(new).totals, safety.coverage, safety.max_file_size
+        new, kept, covered, *project.load(new).totals, safety.coverage, safety.max_file_size
     )
     skipped = tuple(Skip(decode_path(path), reason) for path, reason in sorted(spared.items()))
     result = RestoreResult(
@@ -81,8 +81,8 @@ def finish_operation(
     )
     # While the disk was still busy with the files, all else was made ready: now they must be there.
     applied.wait_durable()
-    with workspace.journal.writing() as db:
-        latest = checkpoints.latest(workspace.journal)
+    with project.journal.writing() as db:
+        latest = checkpoints.latest(project.journal)
         row = add(
             db, latest, arrived_at, kind="restored", message=_words(operation),
             session=operation.session,
@@ -92,15 +92,15 @@ def finish_operation(
         summary = {name: content[name] for name in names} | operation.intent.get("summary", {})
         means_more = "round" in operation.intent or "leaf" in operation.intent
         changed = bool(done) or operation.undoes is not None or means_more
-        head = workspace.head() if stand else None
+        head = project.head() if stand else None
         operations.finish(
             db, operation.number, after=row.id, changed=changed, summary=summary, head=head
         )
         for session, view in stand.items():
             views.insert(db, operation.number, session, view)
         _stand_elsewhere(db, operation)
-    workspace.save_cache()
-    return named(workspace, result._replace(new_checkpoint=row.id))
+    project.save_cache()
+    return named(project, result._replace(new_checkpoint=row.id))
 
 
 def is_obstructed(move: RestorePlan, covered: Coverage) -> bool:
@@ -109,18 +109,18 @@ def is_obstructed(move: RestorePlan, covered: Coverage) -> bool:
     return any(covered.reason_for(path) == reason for path, reason in spared)
 
 
-def named(workspace: Workspace, result: RestoreResult) -> RestoreResult:
+def named(project: OpenProject, result: RestoreResult) -> RestoreResult:
     """The result with what people call the thing that is taken back, or done again."""
     if result.undoes is None:
         return result
-    root = root_of(workspace, result.undoes)
+    root = root_of(project, result.undoes)
     return result._replace(undoes_kind=root.kind, undoes_at=root.created_at)
 
 
-def root_of(workspace: Workspace, number: int) -> OperationRow:
+def root_of(project: OpenProject, number: int) -> OperationRow:
     """What an undo or a redo is about in the end: the operation that is neither."""
     while True:
-        found = operations.by_number(workspace.journal, number)
+        found = operations.by_number(project.journal, number)
         assert found is not None
         if found.undoes is None:
             return found
@@ -136,11 +136,11 @@ def _words(operation: OperationRow) -> str:
 
 
 def _without_emptied(
-    workspace: Workspace, trees: Trees, root: bytes, done: Sequence[Change]
+    project: OpenProject, trees: Trees, root: bytes, done: Sequence[Change]
 ) -> bytes:
     """Without folders out of scope that held what was asked for, and hold nothing of it any more:
     the next look does not name them either."""
-    known = workspace.cache().root or Node()
+    known = project.cache().root or Node()
     emptied: dict[bytes, None] = {}
     for change in done:
         for above in sorted(parents(change.path)) if change.after is None else ():
@@ -153,22 +153,22 @@ def _without_emptied(
 
 
 def _standing_after(
-    workspace: Workspace, trees: Trees, operation: OperationRow, before: bytes, after: bytes
+    project: OpenProject, trees: Trees, operation: OperationRow, before: bytes, after: bytes
 ) -> dict[int, View]:
     """The views once the disk is where the operation has brought it."""
-    known = views.live(workspace.journal)
-    row = sessions.by_id(workspace.journal, operation.session) if operation.session else None
+    known = views.live(project.journal)
+    row = sessions.by_id(project.journal, operation.session) if operation.session else None
     owner = row.number if row is not None else None
     if owner is not None and owner not in known:
         # Whatever this brings is the session's work, to be approved or not.
-        view = views.of_session(workspace.journal, owner) or View()
+        view = views.of_session(project.journal, owner) or View()
         known[owner] = view._replace(approved=before, written=before)
     stand = carried_on(trees, known, before, after, lambda path: owner, by_us=True)
-    stand = brought_back(workspace, trees, stand, owner, before, after, operation.undoes)
+    stand = brought_back(project, trees, stand, owner, before, after, operation.undoes)
     if operation.undoes is not None:
-        stand = taken_back(workspace, trees, stand, operation.undoes, after)
+        stand = taken_back(project, trees, stand, operation.undoes, after)
     if owner is not None and "round" in operation.intent:
-        view = stand.get(owner) or views.of_session(workspace.journal, owner) or View()
+        view = stand.get(owner) or views.of_session(project.journal, owner) or View()
         stand[owner] = view._replace(round=operation.intent["round"])
     return stand
 

@@ -24,32 +24,32 @@ from mulligan.worktree.ignore.scope import Reason, Scope, project_scope
 from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, without_excludes
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 class ScopeAtCheckpoint:
     """The time at which a checkpoint was taken."""
 
-    def __init__(self, workspace: Workspace, target: CheckpointRow, now: Snapshot) -> None:
-        self._workspace = workspace
+    def __init__(self, project: OpenProject, target: CheckpointRow, now: Snapshot) -> None:
+        self._project = project
         self._target = target
         self._now = now
-        self._covered = coverage(workspace, target)
+        self._covered = coverage(project, target)
         self._passed_over = {each.path: each.broken for each in self._covered.passed_over}
-        self.guarded = workspace.finder(target.guarded)
+        self.guarded = project.finder(target.guarded)
         self._rules_in = cache(self._find_rules)
         self._first_view = cache(self._find_first_view)
 
     @cached_property
     def _place(self) -> int:
         """Its position among all checkpoints: times may be a wrong clock's."""
-        return checkpoints.position(self._workspace.journal, self._target.id)
+        return checkpoints.position(self._project.journal, self._target.id)
 
     @cached_property
     def _forced(self) -> list[tuple[bytes, int | None]]:
         """The paths that are asked for by name today, and since which position."""
         sql = "SELECT path, since FROM forced ORDER BY since"
-        rows: list[tuple[bytes, int | None]] = self._workspace.journal.rows(sql)
+        rows: list[tuple[bytes, int | None]] = self._project.journal.rows(sql)
         return rows
 
     @cached_property
@@ -82,15 +82,15 @@ class ScopeAtCheckpoint:
         if kept is not None and not kept.is_directory:
             return kept
         view = self._view_of(path)
-        entry = self._workspace.finder(view[0])(path) if view is not None else None
+        entry = self._project.finder(view[0])(path) if view is not None else None
         return entry if entry is not None and self._was_ignored(path, entry.is_directory) else None
 
     def first_views(self) -> Iterator[tuple[bytes, Entry]]:
         """The files that were asked for later than this, as they came into view."""
         for folder, since in self._later:
-            top = self._workspace.finder(self._first_view(since)[0])(folder)
+            top = self._project.finder(self._first_view(since)[0])(folder)
             if top is not None and top.is_directory:
-                below = tree.walk(top.id, self._workspace.load, folder)
+                below = tree.walk(top.id, self._project.load, folder)
                 yield from ((path, entry) for path, entry in below if not entry.is_directory)
             elif top is not None:
                 yield folder, top
@@ -104,10 +104,10 @@ class ScopeAtCheckpoint:
         return self._first_view(min(since for since in above if since is not None))
 
     def _find_first_view(self, place: int) -> tuple[bytes, Coverage]:
-        row = checkpoints.first_after(self._workspace.journal, place)
+        row = checkpoints.first_after(self._project.journal, place)
         if row is None:
             return self._now.tree, self._now.coverage
-        return row.tree, coverage(self._workspace, row)
+        return row.tree, coverage(self._project, row)
 
     def _was_ignored(self, path: bytes, is_directory: bool) -> bool:
         # Rules that lie outside of the project may have been others: what a checkpoint left out
@@ -124,7 +124,7 @@ class ScopeAtCheckpoint:
     def _find_rules(self, directory: bytes) -> Scope | None:
         """What counted in a folder; `None` if it was ignored itself."""
         if not directory:
-            sources = git_repo.git_sources(self._workspace.project.root)
+            sources = git_repo.git_sources(self._project.location.root)
             return project_scope(sources, *self._ignore_files(b""))
         above, _slash, name = directory.rpartition(b"/")
         rules = self._rules_in(above)
@@ -135,7 +135,7 @@ class ScopeAtCheckpoint:
 
     def _ignore_files(self, directory: bytes) -> tuple[bytes | None, bytes | None]:
         folders = [
-            self._workspace.load(folder)
+            self._project.load(folder)
             for root in (self._target.tree, self._target.guarded)
             if (folder := self._folder(root, directory)) is not None
         ]
@@ -148,12 +148,12 @@ class ScopeAtCheckpoint:
     def _folder(self, root: bytes, directory: bytes) -> bytes | None:
         if not directory:
             return root
-        entry = self._workspace.finder(root)(directory)
+        entry = self._project.finder(root)(directory)
         return entry.id if entry is not None and entry.is_directory else None
 
     def _content(self, folders: Iterable[Tree], name: bytes) -> bytes | None:
         for folder in folders:
             entry = folder.get(name)
             if entry is not None and entry.kind == tree.FILE:
-                return self._workspace.store.get(entry.id)
+                return self._project.store.get(entry.id)
         return None

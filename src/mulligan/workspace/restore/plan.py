@@ -15,7 +15,7 @@ from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan.overrides import directories_above
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 
@@ -45,7 +45,7 @@ class RestorePlan(NamedTuple):
 
 
 def plan_restore(
-    workspace: Workspace, trees: Trees, seen: Snapshot, wish: RestoreTarget, *, keep_dirty: bool
+    project: OpenProject, trees: Trees, seen: Snapshot, wish: RestoreTarget, *, keep_dirty: bool
 ) -> RestorePlan:
     """The move that fulfils a wish, from what the disk holds; the caller commits what is made."""
     before = (seen.tree, seen.guarded)
@@ -54,20 +54,20 @@ def plan_restore(
     else:
         goal, changes = wish.exact_tree
         move = moved(trees, before, {}, wish.guarded)._replace(tree=goal, main_changes=changes)
-    dirty = find_dirty(workspace, before, move.changes, deliberate_only=keep_dirty)
+    dirty = find_dirty(project, before, move.changes, deliberate_only=keep_dirty)
     if keep_dirty and dirty:
         reason = "it is in no checkpoint yet, and was to be kept"
-        wish = drop_blocked_paths(workspace, seen, wish.without(dict.fromkeys(dirty, reason)))
+        wish = drop_blocked_paths(project, seen, wish.without(dict.fromkeys(dirty, reason)))
         move = moved(trees, before, wish.main, wish.guarded)
     return RestorePlan(
         move.tree, move.guarded, move.main_changes, move.guarded_changes, tuple(dirty), wish.skipped
     )
 
 
-def plan_between(workspace: Workspace, before: tuple[Id, Id], after: tuple[Id, Id]) -> RestorePlan:
+def plan_between(project: OpenProject, before: tuple[Id, Id], after: tuple[Id, Id]) -> RestorePlan:
     """The move from one state to another, as recovery finds it in the journal."""
-    main = workspace.differences(before[0], after[0])
-    guarded = workspace.differences(before[1], after[1])
+    main = project.differences(before[0], after[0])
+    guarded = project.differences(before[1], after[1])
     return RestorePlan(*after, tuple(main), _files(guarded))
 
 
@@ -83,7 +83,7 @@ def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) ->
 
 
 def find_dirty(
-    workspace: Workspace, before: tuple[Id, Id], changes: Iterable[Change], *, deliberate_only: bool
+    project: OpenProject, before: tuple[Id, Id], changes: Iterable[Change], *, deliberate_only: bool
 ) -> list[bytes]:
     """The paths about to lose a content that no checkpoint has had at that path until now.
 
@@ -98,7 +98,7 @@ def find_dirty(
         and not change.before.same_content(change.after)
     }
     visited: set[tuple[bytes, bytes]] = set()
-    for row in checkpoints.each_newest_first(workspace.journal) if wanted else ():
+    for row in checkpoints.each_newest_first(project.journal) if wanted else ():
         if deliberate_only and row.kind in checkpoints.MADE_BY_RESTORE:
             continue
         if not visited:
@@ -106,12 +106,12 @@ def find_dirty(
             since = {
                 change.path
                 for old, new in zip((row.tree, row.guarded), before, strict=True)
-                for change in workspace.differences(old, new)
+                for change in project.differences(old, new)
             }
             wanted = {path: entry for path, entry in wanted.items() if path in since}
         below = directories_above(wanted)
         for root in (row.tree, row.guarded):
-            _strike_out(workspace, root, b"", wanted, below, visited)
+            _strike_out(project, root, b"", wanted, below, visited)
         if not wanted:
             break
     return sorted(wanted)
@@ -134,7 +134,7 @@ def listed(changes: Iterable[Change], *, deleted: bool) -> list[str]:
 
 
 def _strike_out(
-    workspace: Workspace,
+    project: OpenProject,
     id: bytes,
     directory: bytes,
     wanted: dict[bytes, Entry],
@@ -149,11 +149,11 @@ def _strike_out(
         path = tree.join(directory, name)
         if path not in wanted and path not in below:
             continue
-        entry = workspace.load(id).get(name)
+        entry = project.load(id).get(name)
         if entry is None:
             continue
         if entry.is_directory:
-            _strike_out(workspace, entry.id, path, wanted, below, visited)
+            _strike_out(project, entry.id, path, wanted, below, visited)
         elif path in wanted and wanted[path].same_content(entry):
             del wanted[path]
 

@@ -33,75 +33,75 @@ from mulligan.worktree.restore import apply, staging_recovery
 from mulligan.worktree.scan.read_path import entry_at
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 UNREADABLE = "what it was about cannot be read any more"
 
 
-def if_needed(workspace: Workspace) -> tuple[Operation, ...]:
+def if_needed(project: OpenProject) -> tuple[Operation, ...]:
     """On opening: finishes what was interrupted; leaves alone what another is working on.
 
     What cannot be finished now keeps nobody from reading: the first verb that would change
     something says why.
     """
-    if not operations.unfinished(workspace.journal):
+    if not operations.unfinished(project.journal):
         return ()
     try:
-        with workspace.locked(wait=0, recovering=True):
-            return unfinished(workspace)
+        with project.locked(wait=0, recovering=True):
+            return unfinished(project)
     except MulliganError:
         return ()
 
 
-def unfinished(workspace: Workspace) -> tuple[Operation, ...]:
+def unfinished(project: OpenProject) -> tuple[Operation, ...]:
     """Finishes or abandons every planned operation. The caller holds the lock."""
     ended = []
-    for row in operations.unfinished(workspace.journal):
+    for row in operations.unfinished(project.journal):
         try:
-            _end(workspace, row)
+            _end(project, row)
         except OSError as problem:
             raise MulliganError(
                 f"A {row.kind} was interrupted, and cannot be finished: {problem}. See to that and "
                 "try again; until then, what is stored can be read, and nothing is changed."
             ) from problem
-        now = operations.by_number(workspace.journal, row.number)
+        now = operations.by_number(project.journal, row.number)
         if now is not None:
             ended.append(operation(now))
     return tuple(ended)
 
 
-def _end(workspace: Workspace, row: OperationRow) -> None:
-    safety = checkpoints.by_id(workspace.journal, row.before) if row.before else None
+def _end(project: OpenProject, row: OperationRow) -> None:
+    safety = checkpoints.by_id(project.journal, row.before) if row.before else None
     if safety is None or row.plan_tree is None or row.plan_guarded is None:
-        _abandon(workspace, row, "what it was about is not in the journal any more")
+        _abandon(project, row, "what it was about is not in the journal any more")
         return
     before = (safety.tree, safety.guarded)
     try:
-        move = plan_between(workspace, before, (row.plan_tree, row.plan_guarded))
+        move = plan_between(project, before, (row.plan_tree, row.plan_guarded))
     except Corrupt as problem:
         # Nothing can be done about it, and nothing else must be kept waiting for it.
-        _abandon(workspace, row, f"{UNREADABLE}: {problem}")
+        _abandon(project, row, f"{UNREADABLE}: {problem}")
         return
-    root, tag, changes = workspace.project.root, staging_tag(row), move.changes
-    rescued = staging_recovery.rescue(root, tag, changes, workspace.store.stream)
+    root, tag, changes = project.location.root, staging_tag(row), move.changes
+    rescued = staging_recovery.rescue(root, tag, changes, project.store.stream)
     if not rescued and not _has_begun(root, changes):
-        _abandon(workspace, row, NOTHING_YET)
+        _abandon(project, row, NOTHING_YET)
         return
-    _keep_safe(workspace, changes)
-    applied = apply.apply(root, tag, changes, workspace.store.stream)
+    _keep_safe(project, changes)
+    applied = apply.apply(root, tag, changes, project.store.stream)
     applied.rescued += rescued
     try:
-        finish_operation(workspace, row, safety=safety, move=move, applied=applied)
+        finish_operation(project, row, safety=safety, move=move, applied=applied)
     finally:
         applied.wait_durable()
 
 
-def _keep_safe(workspace: Workspace, changes: list[Change]) -> None:
+def _keep_safe(project: OpenProject, changes: list[Change]) -> None:
     """Has what is still to go readable in the store, from the disk if need be.
 
     Whoever was interrupted may not have got as far as reading it back.
     """
-    root, store = workspace.project.root, workspace.store
+    root, store = project.location.root, project.store
     store.clear_cache()
     damaged = {
         change: found
@@ -125,8 +125,8 @@ def _keep_safe(workspace: Workspace, changes: list[Change]) -> None:
             raise Corrupt(NOT_SAFE)
 
 
-def _abandon(workspace: Workspace, row: OperationRow, reason: str) -> None:
-    with workspace.journal.writing() as db:
+def _abandon(project: OpenProject, row: OperationRow, reason: str) -> None:
+    with project.journal.writing() as db:
         operations.abandon(db, row.number, reason)
 
 

@@ -27,6 +27,7 @@ from mulligan.errors import (
     Corrupt,
     MulliganError,
     OutOfSpace,
+    UsageError,
 )
 from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.operations import OperationRow
@@ -49,7 +50,7 @@ from mulligan.workspace.restore.target import (
     to_checkpoint,
 )
 from mulligan.workspace.restore.unrevert import append_unrevert_point
-from mulligan.workspace.results.files import RestorePreview, RestoreResult, Skip
+from mulligan.workspace.results.files import RestoreResult, Skip
 from mulligan.workspace.snapshot.take import take_snapshot, with_large_files
 from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
 from mulligan.worktree.fs.leases import open_for_writing
@@ -57,7 +58,7 @@ from mulligan.worktree.restore import apply
 from mulligan.worktree.scan.overrides import directories_above
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 NOT_SAFE = (
@@ -68,17 +69,8 @@ NOTHING_YET = "it was interrupted before it changed anything"
 Planned = Callable[[apsw.Connection, Observation, RestorePlan], dict[str, Any]]
 
 
-def plan(
-    workspace: Workspace, name: str, paths: tuple[bytes, ...], *, keep_dirty: bool, force: bool
-) -> RestorePreview:
-    done = restore(workspace, name, paths, keep_dirty=keep_dirty, force=force, preview=True)
-    return RestorePreview(
-        done.target, done.restored, done.deleted, done.skipped, done.dirty, done.root
-    )
-
-
 def restore(
-    workspace: Workspace,
+    project: OpenProject,
     name: str,
     paths: tuple[bytes, ...],
     *,
@@ -88,24 +80,25 @@ def restore(
     session: str | None = None,
 ) -> RestoreResult:
     """Restore a checkpoint. A `session` that asks for it gets an unrevert-point, and stays."""
-    with workspace.locked():
-        target = checkpoints.resolve(workspace.journal, name)
-        owner = sessions.resolve(workspace.journal, session) if session is not None else None
+    check_options(keep_dirty=keep_dirty, force=force)
+    with project.locked():
+        target = checkpoints.resolve(project.journal, name)
+        owner = sessions.resolve(project.journal, session) if session is not None else None
         if owner is not None:
             target = target._replace(session=owner.id)
-        check_preview(workspace, target, paths, force=force, preview=preview)
+        check_preview(project, target, paths, force=force, preview=preview)
         if not preview:
-            record_open_turns(workspace)
+            record_open_turns(project)
 
         def planned(db: apsw.Connection, now: Observation, move: RestorePlan) -> dict[str, Any]:
             if owner is not None:
-                leaf = sessions.resolve(workspace.journal, owner.id).leaf_id
+                leaf = sessions.resolve(project.journal, owner.id).leaf_id
                 append_unrevert_point(db, owner.number, now.seen.tree, move, leaf)
             return {}
 
         return perform(
-            workspace,
-            lambda now: to_checkpoint(workspace, now.seen, target, paths),
+            project,
+            lambda now: to_checkpoint(project, now.seen, target, paths),
             keep_dirty=keep_dirty,
             force=force,
             replace_open=force,
@@ -115,7 +108,7 @@ def restore(
 
 
 def perform(
-    workspace: Workspace,
+    project: OpenProject,
     wishing: Callable[[Observation], RestoreTarget],
     *,
     keep_dirty: bool = False,
@@ -133,38 +126,36 @@ def perform(
     done even if no file has to change. `planned` writes what belongs to the plan, in its
     transaction, and gives what more the operation means for the session.
     """
-    with Writer(workspace.store) as writer:
-        now = observed(workspace, writer, take_snapshot(workspace, writer))
+    with Writer(project.store) as writer:
+        now = observed(project, writer, take_snapshot(project, writer))
         # What the disk holds is stored for good before anything is decided about it.
         now.commit()
         wish = wishing(now)
-        hidden = out_of_view(workspace, now.seen, wish)
+        hidden = out_of_view(project, now.seen, wish)
         if hidden:
             # Left out by today's rules: what they hold must be in the store first.
-            seen = with_large_files(
-                workspace, writer, take_snapshot(workspace, writer, hidden), hidden
-            )
-            now = observed(workspace, writer, seen)
+            seen = with_large_files(project, writer, take_snapshot(project, writer, hidden), hidden)
+            now = observed(project, writer, seen)
             now.commit()
             wish = wishing(now)
         if not force:
-            wish = without_the_users(workspace, now.seen, wish)
-        wish = with_emptied_folders(workspace, wish)
-        move = plan_restore(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
-        in_use = {} if replace_open else _in_use(workspace, move.changes)
+            wish = without_the_users(project, now.seen, wish)
+        wish = with_emptied_folders(project, wish)
+        move = plan_restore(project, now.trees, now.seen, wish, keep_dirty=keep_dirty)
+        in_use = {} if replace_open else _in_use(project, move.changes)
         if in_use:
             # Before the plan is written down: what recovery finds there, it carries out.
-            wish = drop_blocked_paths(workspace, now.seen, wish.without(in_use))
-            move = plan_restore(workspace, now.trees, now.seen, wish, keep_dirty=keep_dirty)
+            wish = drop_blocked_paths(project, now.seen, wish.without(in_use))
+            move = plan_restore(project, now.trees, now.seen, wish, keep_dirty=keep_dirty)
         changes = move.changes
         # An undo counts as done even if somebody has put everything back already.
         counts = always(move) if always else wish.undoes and not _refused(wish, move)
         if preview or not (changes or counts):
-            workspace.save_cache()
+            project.save_cache()
             done = _not_done(wish, move, now.seen.coverage, preview=preview)
-            return named(workspace, done._replace(root=workspace.root if preview else None))
+            return named(project, done._replace(root=project.root if preview else None))
         now.commit()
-        with workspace.journal.writing() as db:
+        with project.journal.writing() as db:
             safety = now.safety(db, f"Before {wish.kind} to {wish.target or 'an earlier state'}")
             now.note(db, safety)
             intent = dict(wish.session_effects) | (planned(db, now, move) if planned else {})
@@ -182,25 +173,25 @@ def perform(
             )
     contents = {each.id for change in changes for each in change[1:] if each}
     roots = (*now.seen[:2], move.tree, move.guarded)
-    records = workspace.store.prefetch(contents)
-    operation = operations.by_number(workspace.journal, number)
+    records = project.store.prefetch(contents)
+    operation = operations.by_number(project.journal, number)
     assert operation is not None
 
     def given_up(problem: BaseException) -> None:
         # If even that cannot be written down, the next who opens the project finds nothing begun.
-        with suppress(MulliganError), workspace.journal.writing() as db:
+        with suppress(MulliganError), project.journal.writing() as db:
             operations.abandon(db, number, str(problem) or NOTHING_YET)
 
     with DeferredUnlink() as freeing:
         try:
             applied = apply.apply(
-                workspace.project.root,
+                project.location.root,
                 staging_tag(operation),
                 changes,
-                workspace.store.stream,
-                lambda done, total: workspace.progress("restoring", done, total),
+                project.store.stream,
+                lambda done, total: project.progress("restoring", done, total),
                 freeing,
-                check=lambda: _read_back(workspace, changes, roots, records),
+                check=lambda: _read_back(project, changes, roots, records),
                 given_up=given_up,
                 replace_open=replace_open,
             )
@@ -209,15 +200,15 @@ def perform(
                 raise Corrupt(NOT_SAFE) from problem
             # The disk has the only good copies: the look that now follows stores them anew.
             return perform(
-                workspace, wishing, keep_dirty=keep_dirty, force=force, replace_open=replace_open,
+                project, wishing, keep_dirty=keep_dirty, force=force, replace_open=replace_open,
                 preview=preview, always=always, planned=planned, mended=True,
             )  # fmt: skip
         try:
-            return finish_operation(workspace, operation, safety=safety, move=move, applied=applied)
+            return finish_operation(project, operation, safety=safety, move=move, applied=applied)
         except OutOfSpace as problem:
             raise OutOfSpace(
                 "The files are changed, and no space is left to write that down, in "
-                f"{workspace.project.directory}. Free some space; the next command then does."
+                f"{project.location.directory}. Free some space; the next command then does."
             ) from problem
         except OSError as problem:
             raise MulliganError(
@@ -228,20 +219,25 @@ def perform(
             applied.wait_durable()
 
 
+def check_options(*, keep_dirty: bool, force: bool) -> None:
+    if force and keep_dirty:
+        raise UsageError("keep_dirty and force are mutually exclusive; nothing was changed.")
+
+
 def staging_tag(operation: OperationRow) -> str:
     """What the folder is named after in which its new contents wait: nobody else's operation, be it
     one that has the same number in another home, may take it for its own."""
     return f"{operation.number}-{operation.before}"
 
 
-def _in_use(workspace: Workspace, changes: Sequence[Change]) -> dict[bytes, str]:
+def _in_use(project: OpenProject, changes: Sequence[Change]) -> dict[bytes, str]:
     """The files to be replaced or deleted that are open for writing, with the reason to skip."""
     files = [
         each.path
         for each in changes
         if loses_content(each) and each.before and each.before.kind == FILE
     ]
-    return open_for_writing(workspace.project.root, files)
+    return open_for_writing(project.location.root, files)
 
 
 def loses_content(change: Change) -> bool:
@@ -256,18 +252,18 @@ class _Damaged(Exception):
     """What was about to go cannot be had back from the store."""
 
 
-def _trees_about(workspace: Workspace, changes: list[Change], roots: Sequence[bytes]) -> set[bytes]:
+def _trees_about(project: OpenProject, changes: list[Change], roots: Sequence[bytes]) -> set[bytes]:
     """The trees that say what was where, and what will be."""
     above = [path for path in directories_above(change.path for change in changes) if path]
     trees = set(roots)
     for root in roots:
-        found = map(workspace.finder(root), above)
+        found = map(project.finder(root), above)
         trees |= {entry.id for entry in found if entry is not None and entry.is_directory}
     return trees
 
 
 def _read_back(
-    workspace: Workspace,
+    project: OpenProject,
     changes: list[Change],
     roots: Sequence[bytes],
     contents: Mapping[bytes, Record],
@@ -277,8 +273,8 @@ def _read_back(
     So for the trees, under these roots, that say what was where and what will be; those that are
     still in memory are stored anew.
     """
-    store = workspace.store
-    trees = _trees_about(workspace, changes, roots)
+    store = project.store
+    trees = _trees_about(project, changes, roots)
     records = {**contents, **store.prefetch(trees)}
     going = {each.before.id for each in changes if each.before and loses_content(each)}
     damaged = store.damaged_among(going | trees, records)
@@ -287,7 +283,7 @@ def _read_back(
     if not trees.issuperset(damaged):
         store.index.drop(damaged)
         raise _Damaged("what it was to overwrite was damaged in the store")
-    known = [workspace.load(id).data for id in damaged]
+    known = [project.load(id).data for id in damaged]
     store.index.drop(damaged)
     with Writer(store) as writer:
         for data in known:

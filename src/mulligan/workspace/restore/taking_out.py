@@ -16,8 +16,8 @@ from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.fs.leases import OPEN_FOR_WRITING
 
 if TYPE_CHECKING:
+    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.snapshot.take import Snapshot
-    from mulligan.workspace.workspace import Workspace
 
 Id = bytes
 THE_USERS = "you changed it since the last turn; --force overwrites it"
@@ -36,7 +36,7 @@ def would_be_forced(reason: str) -> bool:
 
 
 def revert_session_work(
-    workspace: Workspace,
+    project: OpenProject,
     now: Observation,
     kind: str,
     operation: OperationRow,
@@ -48,7 +48,7 @@ def revert_session_work(
 
     With `force` their work goes too; it is in the safety checkpoint.
     """
-    wish = taken_out(workspace, now, between, force=force)
+    wish = taken_out(project, now, between, force=force)
     intent = {}
     if "leaf" in operation.intent:
         # It moved the session along with the files: both return.
@@ -60,7 +60,7 @@ def revert_session_work(
 
 
 def taken_out(
-    workspace: Workspace, now: Observation, between: tuple[Id, Id], *, force: bool
+    project: OpenProject, now: Observation, between: tuple[Id, Id], *, force: bool
 ) -> RestoreTarget:
     """To have what led to the first tree as in the second, but for what others did since."""
     main: dict[bytes, Entry | None] = {}
@@ -76,7 +76,7 @@ def taken_out(
         main[change.path] = change.after if force else wanted
         if reason is not None and not force:
             spared[change.path] = reason
-    return drop_blocked_paths(workspace, now.seen, RestoreTarget("undo", None, main, {}, spared))
+    return drop_blocked_paths(project, now.seen, RestoreTarget("undo", None, main, {}, spared))
 
 
 def revert_change(
@@ -100,62 +100,62 @@ def revert_change(
     return entry, SOME_LINES if folded.unplaced else None
 
 
-def without_the_users(workspace: Workspace, seen: Snapshot, wish: RestoreTarget) -> RestoreTarget:
+def without_the_users(project: OpenProject, seen: Snapshot, wish: RestoreTarget) -> RestoreTarget:
     """The wish, but for files that the user has changed since the last turn.
 
     Where nobody can tell the user's bytes from an agent's, it stays as it is.
     """
-    if any(view.base is not None for view in views.live(workspace.journal).values()):
+    if any(view.base is not None for view in views.live(project.journal).values()):
         return wish
     # What they deleted is not there to be overwritten: to bring it back loses nothing.
     theirs = {
         path: THE_USERS
-        for path in _changed_by_the_user(workspace, seen) & wish.main.keys()
-        if tree.find(seen.tree, path, workspace.load) is not None
+        for path in _changed_by_the_user(project, seen) & wish.main.keys()
+        if tree.find(seen.tree, path, project.load) is not None
     }
-    return drop_blocked_paths(workspace, seen, wish.without(theirs)) if theirs else wish
+    return drop_blocked_paths(project, seen, wish.without(theirs)) if theirs else wish
 
 
-def _changed_by_the_user(workspace: Workspace, seen: Snapshot) -> set[bytes]:
+def _changed_by_the_user(project: OpenProject, seen: Snapshot) -> set[bytes]:
     """The files that nobody but the user has changed since an agent was last at work.
 
     Between two operations it is the user who works. What a restore writes is its own, whoever had
     it before, until it is undone; other operations leave the user's lines in a file as they are.
     """
-    since = operations.since(workspace.journal, BOUNDARIES)
+    since = operations.since(project.journal, BOUNDARIES)
     if not since or since[0].session is None or since[0].kind == "checkpoint":
         return set()
     trees: list[tuple[Id | None, Id | None]] = [
-        (_tree(workspace, each.before), _tree(workspace, each.after)) for each in since
+        (_tree(project, each.before), _tree(project, each.after)) for each in since
     ]
     at = trees[0][1]
     found: set[bytes] = set()
     found_before: dict[int, set[bytes]] = {}
     for operation, (before, after) in zip(since[1:], trees[1:], strict=True):
         if operation.kind == "observed":
-            found |= _files(workspace, at, after)
+            found |= _files(project, at, after)
         else:
-            found |= _files(workspace, at, before)
+            found |= _files(project, at, before)
             found_before[operation.number] = found
-            wrote = _files(workspace, before, after)
+            wrote = _files(project, before, after)
             if operation.kind in ("restore", "goto"):
                 found = found - wrote
             elif operation.undoes in found_before:
                 found = (found - wrote) | (found_before[operation.undoes] & wrote)
         at = after or at
-    return found | _files(workspace, at, seen.tree)
+    return found | _files(project, at, seen.tree)
 
 
-def _files(workspace: Workspace, before: Id | None, after: Id | None) -> set[bytes]:
+def _files(project: OpenProject, before: Id | None, after: Id | None) -> set[bytes]:
     if before is None or after is None:
         return set()
     return {
         path
-        for path, was, now in workspace.differences(before, after)
+        for path, was, now in project.differences(before, after)
         if not any(each is not None and each.is_directory for each in (was, now))
     }
 
 
-def _tree(workspace: Workspace, checkpoint: str | None) -> Id | None:
-    row = checkpoints.by_id(workspace.journal, checkpoint) if checkpoint else None
+def _tree(project: OpenProject, checkpoint: str | None) -> Id | None:
+    row = checkpoints.by_id(project.journal, checkpoint) if checkpoint else None
     return row.tree if row is not None else None

@@ -22,7 +22,7 @@ from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.worktree.fs.safe_paths import Directories, is_file
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 Wanted = Mapping[bytes, Entry | None]
 Find = Callable[[bytes], Entry | None]
@@ -56,7 +56,7 @@ class RestoreTarget(NamedTuple):
 
 
 def to_checkpoint(
-    workspace: Workspace, seen: Snapshot, target: CheckpointRow, paths: tuple[bytes, ...]
+    project: OpenProject, seen: Snapshot, target: CheckpointRow, paths: tuple[bytes, ...]
 ) -> RestoreTarget:
     """To have the project, or some paths of it, as in a checkpoint.
 
@@ -65,10 +65,10 @@ def to_checkpoint(
     """
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
-    then = ScopeAtCheckpoint(workspace, target, seen)
-    differences = workspace.differences(seen.tree, target.tree)
-    workspace.finder(seen.tree).learn((path, was) for path, was, _now in differences)
-    partial = is_partial(workspace, target)
+    then = ScopeAtCheckpoint(project, target, seen)
+    differences = project.differences(seen.tree, target.tree)
+    project.finder(seen.tree).learn((path, was) for path, was, _now in differences)
+    partial = is_partial(project, target)
     for change in differences:
         is_asked_for = bool(paths) and change.after is None
         if partial and not is_held(change.after, change.before) and not is_asked_for:
@@ -89,9 +89,9 @@ def to_checkpoint(
         elif change.before is None or not change.before.is_directory:
             spared[change.path] = reason
     whole = not partial and [*main.values()] == [change.after for change in differences]
-    in_tree, in_guarded = _finders(workspace, seen)
+    in_tree, in_guarded = _finders(project, seen)
     guarded: dict[bytes, Entry | None] = {}
-    for path, entry in tree.walk(target.guarded, workspace.load):
+    for path, entry in tree.walk(target.guarded, project.load):
         if entry.is_directory or path in main or in_tree(path) is not None:
             continue
         if paths and not any(within(path, each) for each in paths):
@@ -114,7 +114,7 @@ def to_checkpoint(
             main[path], whole = entry, False
     for path in paths:
         if path not in main:
-            _check_named(workspace, seen, target, path)
+            _check_named(project, seen, target, path)
         kept = then.guarded(path) if path else None
         if kept is not None and not kept.is_directory and in_tree(path) is not None:
             # It is not ignored any more, and so one of the project's own files now.
@@ -124,11 +124,11 @@ def to_checkpoint(
         "restore", target.id, main, guarded, spared, session=target.session,
         exact_tree=(target.tree, tuple(differences)) if whole else None,
     )  # fmt: skip
-    return drop_blocked_paths(workspace, seen, wish)
+    return drop_blocked_paths(project, seen, wish)
 
 
 def revert_operation(
-    workspace: Workspace,
+    project: OpenProject,
     seen: Snapshot,
     kind: str,
     number: int,
@@ -141,7 +141,7 @@ def revert_operation(
     """
     main: dict[bytes, Entry | None] = {}
     spared: dict[bytes, str] = {}
-    differences = workspace.differences(after.tree, before.tree)
+    differences = project.differences(after.tree, before.tree)
     for change in differences:
         reason = seen.coverage.reason_for(change.path)
         if reason is None:
@@ -150,7 +150,7 @@ def revert_operation(
             spared[change.path] = reason
     guarded: dict[bytes, Entry | None] = {
         change.path: change.after
-        for change in workspace.differences(after.guarded, before.guarded)
+        for change in project.differences(after.guarded, before.guarded)
         if change.after is not None and not change.after.is_directory
     }
     whole = seen.tree == after.tree and not spared
@@ -158,17 +158,17 @@ def revert_operation(
         kind, before.id, main, guarded, spared, undoes=number,
         exact_tree=(before.tree, tuple(differences)) if whole else None,
     )  # fmt: skip
-    return drop_blocked_paths(workspace, seen, wish)
+    return drop_blocked_paths(project, seen, wish)
 
 
-def out_of_view(workspace: Workspace, seen: Snapshot, wish: RestoreTarget) -> list[bytes]:
+def out_of_view(project: OpenProject, seen: Snapshot, wish: RestoreTarget) -> list[bytes]:
     """Files on the disk that the wish is about and that the look did not cover.
 
     What a checkpoint covered stays in scope for a move: today's rules leave out none of it.
     """
-    in_tree, in_guarded = _finders(workspace, seen)
-    had_larger = checkpoints.largest_size_limit(workspace.journal) > seen.max_file_size
-    with Directories(workspace.project.root) as disk:
+    in_tree, in_guarded = _finders(project, seen)
+    had_larger = checkpoints.largest_size_limit(project.journal) > seen.max_file_size
+    with Directories(project.location.root) as disk:
         return [
             path
             for path in dict.fromkeys((*wish.main, *wish.skipped))
@@ -179,14 +179,14 @@ def out_of_view(workspace: Workspace, seen: Snapshot, wish: RestoreTarget) -> li
         ]
 
 
-def drop_blocked_paths(workspace: Workspace, seen: Snapshot, wish: RestoreTarget) -> RestoreTarget:
+def drop_blocked_paths(project: OpenProject, seen: Snapshot, wish: RestoreTarget) -> RestoreTarget:
     """The wish without what could only come true at the cost of something that is to stay.
 
     A file cannot take the place of a folder in which something stays, nor can anything be put
     below a file that stays. What is guarded now, and belongs to the project by this wish, leaves
     the guarded files for it.
     """
-    in_tree, in_guarded = _finders(workspace, seen)
+    in_tree, in_guarded = _finders(project, seen)
     leaving = {
         path: None
         for path, entry in wish.main.items()
@@ -199,7 +199,7 @@ def drop_blocked_paths(workspace: Workspace, seen: Snapshot, wish: RestoreTarget
             continue
         present = in_tree(path)
         if present is not None and present.is_directory and not entry.is_directory:
-            below = tree.walk(present.id, workspace.load, path)
+            below = tree.walk(present.id, project.load, path)
             if any(wish.main.get(each, present) is not None for each, _entry in below):
                 in_the_way[path] = "a folder with something to keep is in its place"
         above = path.rpartition(b"/")[0]
@@ -218,12 +218,12 @@ def drop_blocked_paths(workspace: Workspace, seen: Snapshot, wish: RestoreTarget
         for path in wish.main
         if any(within(path, folder) for folder in folders)
     }
-    return drop_blocked_paths(workspace, seen, wish.without(spared))
+    return drop_blocked_paths(project, seen, wish.without(spared))
 
 
-def _finders(workspace: Workspace, seen: Snapshot) -> tuple[Find, Find]:
+def _finders(project: OpenProject, seen: Snapshot) -> tuple[Find, Find]:
     """Looks paths up in what was seen: the project's tree, and the guarded files."""
-    return workspace.finder(seen.tree), workspace.finder(seen.guarded)
+    return project.finder(seen.tree), project.finder(seen.guarded)
 
 
 def _concerns(change: Change, paths: tuple[bytes, ...]) -> bool:
@@ -238,12 +238,12 @@ def _concerns(change: Change, paths: tuple[bytes, ...]) -> bool:
     return makes_folder and any(within(path, change.path) for path in paths)
 
 
-def _check_named(workspace: Workspace, seen: Snapshot, target: CheckpointRow, path: bytes) -> None:
+def _check_named(project: OpenProject, seen: Snapshot, target: CheckpointRow, path: bytes) -> None:
     """A name that is known to neither side is a mistake, and silence would hide it."""
     if not path:
         return
     for root in (target.tree, target.guarded, seen.tree, seen.guarded):
-        if tree.find(root, path, workspace.load) is not None:
+        if tree.find(root, path, project.load) is not None:
             return
     raise NotFound(
         f"{decode_path(path)} is not in checkpoint {target.id}, and not among what is covered on "

@@ -1,1 +1,1 @@
-"""What the operations of a workspace return: frozen values."""
+"""What the operations of a project return: frozen values."""

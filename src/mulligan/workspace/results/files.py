@@ -143,21 +143,6 @@ class Skip(NamedTuple):
     reason: str
 
 
-class RestorePreview(NamedTuple):
-    """What a restore would do. Folders are listed, with a slash, only where they are empty."""
-
-    target: str | None
-    restored: tuple[str, ...] = ()
-    deleted: tuple[str, ...] = ()
-    skipped: tuple[Skip, ...] = ()
-    dirty: tuple[str, ...] = ()
-    root: str | None = None
-    """The folder that it would write to."""
-
-    def as_json(self) -> dict[str, Any]:
-        return plain(self) | {"preview": True}
-
-
 class RestoreResult(NamedTuple):
     """What a restore, an undo or a redo did. Without an operation it had nothing to do.
 

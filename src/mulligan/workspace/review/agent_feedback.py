@@ -14,7 +14,7 @@ from mulligan.journal import checkpoints, operations
 
 if TYPE_CHECKING:
     from mulligan.journal.sessions import SessionRow
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 UNDOING = ("discard", "reset", "undo", "redo")
 MAX_NAMED_FILES = 20
@@ -23,9 +23,9 @@ MAX_DIFF_CHARACTERS = 6_000
 MAX_FILE_BYTES = 1 << 20
 
 
-def rejections(workspace: Workspace, session: SessionRow) -> str | None:
+def rejections(project: OpenProject, session: SessionRow) -> str | None:
     """What to tell the agent at its next prompt; `None` if nothing was undone."""
-    undone = _undone(workspace, session)
+    undone = _undone(project, session)
     if not undone:
         return None
     names = ", ".join(map(decode_path, sorted(undone)[:MAX_NAMED_FILES]))
@@ -37,7 +37,7 @@ def rejections(workspace: Workspace, session: SessionRow) -> str | None:
     )
     shown = ""
     for path, (was, now) in sorted(undone.items()):
-        shown += _difference(workspace, path, now, was)
+        shown += _difference(project, path, now, was)
         if len(shown) > MAX_DIFF_CHARACTERS:
             shown = shown[:MAX_DIFF_CHARACTERS].rpartition("\n")[0] + "\n(and more)\n"
             break
@@ -45,32 +45,32 @@ def rejections(workspace: Workspace, session: SessionRow) -> str | None:
 
 
 def _undone(
-    workspace: Workspace, session: SessionRow
+    project: OpenProject, session: SessionRow
 ) -> dict[bytes, tuple[Entry | None, Entry | None]]:
     """By path, what the agent had made of a file, and what it is since."""
     found: dict[bytes, tuple[Entry | None, Entry | None]] = {}
-    for operation in operations.of_session(workspace.journal, session.id, ("turn", *UNDOING)):
+    for operation in operations.of_session(project.journal, session.id, ("turn", *UNDOING)):
         if operation.kind == "turn":
             found.clear()
             continue
         rows = [
-            checkpoints.by_id(workspace.journal, id or "")
+            checkpoints.by_id(project.journal, id or "")
             for id in (operation.before, operation.after)
         ]
         if rows[0] is None or rows[1] is None:
             continue
-        for path, was, now in differences(rows[0].tree, rows[1].tree, workspace.load):
+        for path, was, now in differences(rows[0].tree, rows[1].tree, project.load):
             if not any(each is not None and each.is_directory for each in (was, now)):
                 found[path] = (found[path][0] if path in found else was, now)
     return {path: (was, now) for path, (was, now) in found.items() if was != now}
 
 
-def _difference(workspace: Workspace, path: bytes, old: Entry | None, new: Entry | None) -> str:
+def _difference(project: OpenProject, path: bytes, old: Entry | None, new: Entry | None) -> str:
     from mulligan.core.diff import compare, is_binary
 
     if any(each is not None and each.size > MAX_FILE_BYTES for each in (old, new)):
         return ""
-    before, after = (b"" if each is None else workspace.store.get(each.id) for each in (old, new))
+    before, after = (b"" if each is None else project.store.get(each.id) for each in (old, new))
     if is_binary(before) or is_binary(after):
         return ""
     shown, _additions, _deletions = compare(before, after, old_name=path, new_name=path)

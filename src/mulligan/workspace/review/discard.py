@@ -26,14 +26,14 @@ from mulligan.workspace.review.selection import Choice, chosen_of, session_of
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 Chosen = list[tuple[File, list[Part]]]
 
 
 def discard(
-    workspace: Workspace, choice: Choice, *, force: bool = False, preview: bool = False
+    project: OpenProject, choice: Choice, *, force: bool = False, preview: bool = False
 ) -> Discarded:
     """Moves the disk by what is chosen, back to the baseline; the baseline stays as it is.
 
@@ -42,17 +42,17 @@ def discard(
     undone: list[str] = []
     left: set[str] = set()
     results: list[RestoreResult] = []
-    with workspace.locked():
+    with project.locked():
         if not preview:
-            record_open_turns(workspace)
+            record_open_turns(project)
         if choice.turn is not None:
-            done, left = _discard_turn(workspace, choice, force=force, preview=preview)
+            done, left = _discard_turn(project, choice, force=force, preview=preview)
             return Discarded(tuple(done[0]), tuple(sorted(left)), (done[1],))
-        waiting = _sessions_with_choice(workspace, choice)
+        waiting = _sessions_with_choice(project, choice)
         # The latest first: what it did on top of another's work is then out of the way.
         for session in waiting:
             names, conflicts, result = _discard(
-                workspace, session, choice, force=force, preview=preview
+                project, session, choice, force=force, preview=preview
             )
             undone += names
             left |= conflicts
@@ -61,7 +61,7 @@ def discard(
 
 
 def undoing(
-    workspace: Workspace, now: Observation, chosen: Chosen, *, force: bool
+    project: OpenProject, now: Observation, chosen: Chosen, *, force: bool
 ) -> tuple[RestoreTarget, list[str], list[str]]:
     """To have these hunks undone; and which are, and which not because others are in them."""
     undone: list[str] = []
@@ -77,12 +77,12 @@ def undoing(
         if acting:
             main[file.path] = _undone_entry(now.trees, file, acting)
             main |= folders(now.trees, file.view.approved, now.seen.tree, file.path, main)
-    wish = drop_blocked_paths(workspace, now.seen, RestoreTarget("discard", None, main, {}, spared))
+    wish = drop_blocked_paths(project, now.seen, RestoreTarget("discard", None, main, {}, spared))
     return wish, undone, conflicts
 
 
 def _discard(
-    workspace: Workspace, session: SessionRow, choice: Choice, *, force: bool, preview: bool
+    project: OpenProject, session: SessionRow, choice: Choice, *, force: bool, preview: bool
 ) -> tuple[list[str], set[str], RestoreResult]:
     undone: list[str] = []
     conflicts: list[str] = []
@@ -94,14 +94,14 @@ def _discard(
         found = files(now, only=session, paths=choice.paths, turns=False)
         mine = choice._replace(session=session.id)
         chosen = chosen_of(found, mine, missing_is_fine=True)
-        wish, undone, conflicts = undoing(workspace, now, chosen, force=force)
+        wish, undone, conflicts = undoing(project, now, chosen, force=force)
         path_of.update(
             (part.shown.id, decode_path(file.path)) for file, parts in chosen for part in parts
         )
         summary = {"hunks": undone, "conflicts": conflicts}
         return wish._replace(session=session.id, session_effects={"summary": summary})
 
-    result = perform(workspace, wishing, replace_open=force, preview=preview)
+    result = perform(project, wishing, replace_open=force, preview=preview)
     stayed = _stayed(result, path_of)
     return [id for id in undone if id not in stayed], {*conflicts, *stayed}, result
 
@@ -113,16 +113,16 @@ def _stayed(result: RestoreResult, path_of: Mapping[str, str]) -> set[str]:
 
 
 def _discard_turn(
-    workspace: Workspace, choice: Choice, *, force: bool, preview: bool
+    project: OpenProject, choice: Choice, *, force: bool, preview: bool
 ) -> tuple[tuple[list[str], RestoreResult], set[str]]:
     """Takes one turn's work out, where it is still pending; what later turns did stays."""
     if choice.hunks:
         raise UsageError("Name hunks, or a turn; a turn is taken out with all its hunks.")
-    session = session_of(workspace, choice)
+    session = session_of(project, choice)
     assert session is not None
     steps = [
         operation
-        for operation in turns_of(workspace, session)
+        for operation in turns_of(project, session)
         if operation.summary.get("turn") == choice.turn
     ]
     if not steps:
@@ -163,9 +163,9 @@ def _discard_turn(
             session=session.id,
             session_effects={"summary": {"turn": choice.turn, "hunks": list(undone)}},
         )
-        return drop_blocked_paths(workspace, now.seen, wish)
+        return drop_blocked_paths(project, now.seen, wish)
 
-    result = perform(workspace, wishing, replace_open=force, preview=preview)
+    result = perform(project, wishing, replace_open=force, preview=preview)
     stayed = _stayed(result, path_of)
     return ([id for id in undone if id not in stayed], result), conflicts | stayed
 
@@ -178,7 +178,7 @@ def _turn_taken_out(
     force: bool,
 ) -> Iterable[tuple[bytes, Entry | None, str | None]]:
     """For each path of a turn with pending work: what should be there without the turn."""
-    journal, trees = now.workspace.journal, now.trees
+    journal, trees = now.project.journal, now.trees
     before, after = (
         checkpoints.by_id(journal, each) if each else None
         for each in (operation.before, operation.after)
@@ -220,10 +220,10 @@ def _undone_entry(trees: Trees, file: File, parts: list[Part]) -> Entry | None:
     return entry
 
 
-def _sessions_with_choice(workspace: Workspace, choice: Choice) -> list[SessionRow]:
+def _sessions_with_choice(project: OpenProject, choice: Choice) -> list[SessionRow]:
     """The sessions that a choice is about, the one that worked last first."""
-    only = session_of(workspace, choice)
-    with observing(workspace) as now:
+    only = session_of(project, choice)
+    with observing(project) as now:
         now.commit()
         found = files(now, only=only, paths=choice.paths, turns=False)
     chosen = chosen_of(found, choice)

@@ -24,33 +24,33 @@ from mulligan.workspace.review.selection import EVERYTHING, Choice, chosen_of, o
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
-def review(workspace: Workspace, choice: Choice = EVERYTHING) -> Review:
+def review(project: OpenProject, choice: Choice = EVERYTHING) -> Review:
     """Everything that waits for a decision, as it is at this moment."""
-    with workspace.locked():
-        only = session_of(workspace, choice)
-        with observing(workspace) as now:
+    with project.locked():
+        only = session_of(project, choice)
+        with observing(project) as now:
             now.commit()
             found = files(now, only=only, paths=choice.paths)
-        workspace.save_cache()
+        project.save_cache()
     if choice.turn is not None:
         found = [of_turn(file, choice.turn) for file in found]
     return Review(tuple(file.shown for file in found if file.parts))
 
 
-def stats(workspace: Workspace) -> dict[str, PendingStats]:
+def stats(project: OpenProject) -> dict[str, PendingStats]:
     """How much each session has pending; those with nothing are not named."""
-    with workspace.locked():
-        with observing(workspace) as now:
+    with project.locked():
+        with observing(project) as now:
             now.commit()
             # Asked for again and again, by lists that show it: it follows from these.
             cause = (now.seen.tree, now.seen.covered, sorted(now.standing.views.items()))
-            if workspace.counted is None or workspace.counted[0] != cause:
-                workspace.counted = (cause, _counted(files(now, turns=False)))
-            found = workspace.counted[1]
-        workspace.save_cache()
+            if project.pending_stats_cache is None or project.pending_stats_cache[0] != cause:
+                project.pending_stats_cache = (cause, _counted(files(now, turns=False)))
+            found = project.pending_stats_cache[1]
+        project.save_cache()
     return dict(found)
 
 
@@ -65,7 +65,7 @@ def _counted(pending: list[File]) -> dict[str, PendingStats]:
 
 
 def position(
-    workspace: Workspace,
+    project: OpenProject,
     current: str | None = None,
     *,
     step: int = 0,
@@ -77,7 +77,7 @@ def position(
     A hunk that is gone is stood in for by the first one of `path`, or after it: the reader's
     place is kept while things change around it.
     """
-    found = review(workspace, choice).hunks
+    found = review(project, choice).hunks
     if not found:
         return Position(0, 0)
     at = next((index for index, hunk in enumerate(found) if hunk.id == current), None)
@@ -92,12 +92,12 @@ def position(
     return Position(at + 1, len(found), found[at].id, found[at].path, found[at].session)
 
 
-def keep(workspace: Workspace, choice: Choice) -> Kept:
+def keep(project: OpenProject, choice: Choice) -> Kept:
     """Moves the baseline by what is chosen; the disk stays as it is."""
-    with workspace.locked():
-        record_open_turns(workspace)
-        only = session_of(workspace, choice)
-        with observing(workspace) as now:
+    with project.locked():
+        record_open_turns(project)
+        only = session_of(project, choice)
+        with observing(project) as now:
             now.commit()
             found = files(now, only=only, paths=choice.paths, turns=choice.turn is not None)
             chosen = chosen_of(found, choice)
@@ -105,7 +105,7 @@ def keep(workspace: Workspace, choice: Choice) -> Kept:
             made = {number: _kept_view(now, work) for number, work in by_session.items()}
             now.commit()
             numbers = []
-            with workspace.journal.writing() as db:
+            with project.journal.writing() as db:
                 after = now.safety(db, "Before keeping") if made else None
                 for number, view in made.items():
                     assert after is not None
@@ -123,7 +123,7 @@ def keep(workspace: Workspace, choice: Choice) -> Kept:
                         )
                     )
                     now.standing = now.standing._replace(moved=False)
-        workspace.save_cache()
+        project.save_cache()
     whole = [file for file, parts in chosen if len(parts) == len(file.parts)]
     return Kept(
         tuple(numbers),

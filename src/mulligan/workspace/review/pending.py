@@ -22,7 +22,7 @@ from mulligan.workspace.snapshot.diff import within
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 LINES, MODE, WHOLE = "lines", "mode", "whole"
@@ -83,7 +83,7 @@ def files(
     for number, view in now.standing.views.items():
         if view.approved is None or (only is not None and only.number != number):
             continue
-        session = sessions.by_number(now.workspace.journal, number)
+        session = sessions.by_number(now.project.journal, number)
         if session is None:
             continue
         mine = list(_of_session(now, session, view, paths))
@@ -92,15 +92,15 @@ def files(
     return found
 
 
-def turns_of(workspace: Workspace, session: SessionRow) -> list[OperationRow]:
+def turns_of(project: OpenProject, session: SessionRow) -> list[OperationRow]:
     """The turns that changed something, on the way to where the session stands, oldest first.
 
     Numbers count along a way, so on a branch that the session has left they mean other turns.
     """
-    found = operations.of_session(workspace.journal, session.id, ("turn",))
+    found = operations.of_session(project.journal, session.id, ("turn",))
     if not found:
         return []
-    way = entries.on_path(workspace.journal, session.number, session.leaf, types=(STEP_SNAPSHOT,))
+    way = entries.on_path(project.journal, session.number, session.leaf, types=(STEP_SNAPSHOT,))
     ids = {entry.id for entry in way}
     return [each for each in found if each.changed and each.summary.get("entry") in ids]
 
@@ -150,7 +150,7 @@ def _pending_for_others(
         if number == session.number or view.approved is None:
             continue
         approved = now.trees.find(view.approved, path)
-        row = sessions.by_number(now.workspace.journal, number)
+        row = sessions.by_number(now.project.journal, number)
         if row is not None and not same(approved, after):
             found[row.id] = approved
     return found
@@ -246,8 +246,8 @@ def _turns(
 ) -> dict[bytes, list[tuple[int, Entry | None, Entry | None]]]:
     """For each path the turns that changed it, with what it was before and after."""
     found: dict[bytes, list[tuple[int, Entry | None, Entry | None]]] = {}
-    journal = now.workspace.journal
-    for operation in turns_of(now.workspace, session) if paths else ():
+    journal = now.project.journal
+    for operation in turns_of(now.project, session) if paths else ():
         before, after = (
             checkpoints.by_id(journal, each) if each else None
             for each in (operation.before, operation.after)

@@ -23,22 +23,22 @@ from mulligan.workspace.review.pending import files
 from mulligan.workspace.snapshot.diff import described
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
-def approve(workspace: Workspace, name: str, message: str = "") -> Approved:
+def approve(project: OpenProject, name: str, message: str = "") -> Approved:
     """What the disk holds is what the user wants. Uncommitted changes are taken in first."""
-    with workspace.locked():
-        record_open_turns(workspace)
-        session = sessions.resolve(workspace.journal, name)
-        with observing(workspace) as now:
+    with project.locked():
+        record_open_turns(project)
+        session = sessions.resolve(project.journal, name)
+        with observing(project) as now:
             view = now.view(session.number)
             now.commit()
-            before = endings(workspace, session).get(view.round - 1)
-            count = _count(workspace, session, None)
-            count -= _count(workspace, session, before) if before is not None else 0
-            listed = checkpoints.listed(workspace.journal, session.id)
-            with workspace.journal.writing() as db:
+            before = endings(project, session).get(view.round - 1)
+            count = _count(project, session, None)
+            count -= _count(project, session, before) if before is not None else 0
+            listed = checkpoints.listed(project.journal, session.id)
+            with project.journal.writing() as db:
                 row = listed[-1] if listed else None
                 if row is None or (row.tree, row.guarded) != (now.seen.tree, now.seen.guarded):
                     row = now.checkpoint(
@@ -52,49 +52,49 @@ def approve(workspace: Workspace, name: str, message: str = "") -> Approved:
                     changed=True, changes={session.number: after},
                     summary={"message": message, "round": view.round, "checkpoints": count},
                 )  # fmt: skip
-        workspace.save_cache()
+        project.save_cache()
     return Approved(session.id, row.id, round_name(after), count, number)
 
 
-def reset(workspace: Workspace, name: str, *, force: bool = False, preview: bool = False) -> Reset:
+def reset(project: OpenProject, name: str, *, force: bool = False, preview: bool = False) -> Reset:
     """The disk goes back to the baseline, what commands created included.
 
     Where others have changed something within the pending work, that stays and is listed, unless
     `force`; if that is all there is, nothing is done and the round goes on. The state before is in
     a safety checkpoint, and `undo` returns to it.
     """
-    with workspace.locked():
+    with project.locked():
         if not preview:
-            record_open_turns(workspace)
-        session = sessions.resolve(workspace.journal, name)
+            record_open_turns(project)
+        session = sessions.resolve(project.journal, name)
 
         def wishing(now: Observation) -> RestoreTarget:
             view = now.view(session.number)
             chosen = [(file, list(file.parts)) for file in files(now, only=session, turns=False)]
-            wish, _undone, _conflicts = undoing(workspace, now, chosen, force=force)
+            wish, _undone, _conflicts = undoing(project, now, chosen, force=force)
             intent = {"round": view.round + 1, "summary": {"round": view.round}}
             return wish._replace(kind="reset", session=session.id, session_effects=intent)
 
         done = perform(
-            workspace, wishing, replace_open=force, preview=preview,
+            project, wishing, replace_open=force, preview=preview,
             always=lambda move: not move.skipped,
         )  # fmt: skip
-    view = views.of_session(workspace.journal, session.number) or View()
+    view = views.of_session(project.journal, session.number) or View()
     return Reset(session.id, done.new_checkpoint, round_name(view), done.safety_checkpoint, done)
 
 
-def status(workspace: Workspace, name: str) -> RoundStatus:
+def status(project: OpenProject, name: str) -> RoundStatus:
     """What is pending: everything that differs from the baseline."""
-    with workspace.locked():
-        session = sessions.resolve(workspace.journal, name)
-        with observing(workspace) as now:
+    with project.locked():
+        session = sessions.resolve(project.journal, name)
+        with observing(project) as now:
             now.commit()
             view = now.view(session.number)
             rows: tuple[FileChange, ...] = ()
             if view.approved is not None:
-                rows = described(workspace, view.approved, now.seen)
-        workspace.save_cache()
-    merged = [each.closed_at for each in rounds(workspace, name) if each.status == "merged"]
+                rows = described(project, view.approved, now.seen)
+        project.save_cache()
+    merged = [each.closed_at for each in rounds(project, name) if each.status == "merged"]
     return RoundStatus(
         session.id,
         round_name(view),
@@ -104,18 +104,18 @@ def status(workspace: Workspace, name: str) -> RoundStatus:
     )
 
 
-def rounds(workspace: Workspace, name: str) -> list[Round]:
+def rounds(project: OpenProject, name: str) -> list[Round]:
     """The session's rounds, oldest first, as the operations tell them."""
-    session = sessions.resolve(workspace.journal, name)
-    view = views.of_session(workspace.journal, session.number) or View()
-    ended = endings(workspace, session)
+    session = sessions.resolve(project.journal, name)
+    view = views.of_session(project.journal, session.number) or View()
+    ended = endings(project, session)
     found = []
     counted = 0
     since = session.created_at
     for number in range(1, view.round + 1):
         end = ended.get(number) if number < view.round else None
         until = end.created_at if end is not None else None
-        total = _count(workspace, session, end)
+        total = _count(project, session, end)
         found.append(
             Round(
                 f"session_{number}",
@@ -131,17 +131,17 @@ def rounds(workspace: Workspace, name: str) -> list[Round]:
     return found
 
 
-def endings(workspace: Workspace, session: SessionRow) -> dict[int, OperationRow]:
+def endings(project: OpenProject, session: SessionRow) -> dict[int, OperationRow]:
     """The operation that ended each round; one that was undone did not."""
     found = {}
-    for operation in operations.of_session(workspace.journal, session.id, ("approve", "reset")):
+    for operation in operations.of_session(project.journal, session.id, ("approve", "reset")):
         ended = operation.summary.get("round")
         if isinstance(ended, int):
             found[ended] = operation
     return found
 
 
-def _count(workspace: Workspace, session: SessionRow, end: OperationRow | None) -> int:
+def _count(project: OpenProject, session: SessionRow, end: OperationRow | None) -> int:
     """Count the checkpoints that the session took until a round's end; all without one."""
-    last = None if end is None else operations.last_checkpoint(workspace.journal, end.number)
-    return checkpoints.count_listed(workspace.journal, session.id, last)
+    last = None if end is None else operations.last_checkpoint(project.journal, end.number)
+    return checkpoints.count_listed(project.journal, session.id, last)

@@ -12,7 +12,7 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.review.pending import File, Part
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 class Choice(NamedTuple):
@@ -25,6 +25,13 @@ class Choice(NamedTuple):
 
 
 EVERYTHING = Choice()
+
+
+def decided(choice: Choice, *, everything: bool) -> Choice:
+    """Return a choice to act on; raise `UsageError` if it names nothing, or too much."""
+    if (choice != EVERYTHING) == everything:
+        raise UsageError("Choose hunks, paths, a session or a turn; or say all, and nothing else.")
+    return choice
 
 
 def chosen_of(
@@ -68,12 +75,12 @@ def _check_found(wanted: set[str], chosen: list[tuple[File, list[Part]]]) -> Non
             raise UsageError(f"Hunk {name} could be {' or '.join(fitting[:3])}; give more of it.")
 
 
-def session_of(workspace: Workspace, choice: Choice) -> SessionRow | None:
+def session_of(project: OpenProject, choice: Choice) -> SessionRow | None:
     if choice.session is None:
         if choice.turn is not None:
             raise UsageError("Say whose turn: a turn is one of a session.")
         return None
-    return sessions.resolve(workspace.journal, choice.session)
+    return sessions.resolve(project.journal, choice.session)
 
 
 def of_turn(file: File, turn: int) -> File:

@@ -20,22 +20,22 @@ from mulligan.workspace.review.pending import names_now
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 PENDING, KEPT, UNDONE, PARTIAL = "pending", "kept", "undone", "partial"
 Id = bytes
 
 
-def turn_statuses(workspace: Workspace, name: str) -> list[TurnStatus]:
+def turn_statuses(project: OpenProject, name: str) -> list[TurnStatus]:
     found = []
-    with workspace.locked():
-        session = sessions.resolve(workspace.journal, name)
-        with observing(workspace) as now:
+    with project.locked():
+        session = sessions.resolve(project.journal, name)
+        with observing(project) as now:
             now.commit()
             view = now.view(session.number)
-            for operation in operations.of_session(workspace.journal, session.id, ("turn",)):
+            for operation in operations.of_session(project.journal, session.id, ("turn",)):
                 before, after = (
-                    checkpoints.by_id(workspace.journal, each) if each else None
+                    checkpoints.by_id(project.journal, each) if each else None
                     for each in (operation.before, operation.after)
                 )
                 if before is None or after is None:

@@ -26,11 +26,11 @@ from mulligan.journal.search.index import MAX_RANKED_ENTRIES, Index
 from mulligan.journal.search.query import Pieces, Reader, all_of, marked, of_types
 from mulligan.journal.search.texts import columns_of, paths_of
 from mulligan.workspace.lock import locked
-from mulligan.workspace.project import Project, known_projects
+from mulligan.workspace.project import ProjectLocation, known_projects
 from mulligan.workspace.results.files import Progress
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 DEFAULT_SESSION_HITS = 20
 DEFAULT_HITS = 50
@@ -108,7 +108,7 @@ class RankedHit(NamedTuple):
 
 
 def search(
-    workspace: Workspace,
+    project: OpenProject,
     text: str,
     *,
     session: str | None = None,
@@ -122,11 +122,11 @@ def search(
     for nothing else that anyone may type.
     """
     start, end = _page(offset, limit, DEFAULT_SESSION_HITS if session else DEFAULT_HITS)
-    project, journal = workspace.project, workspace.journal
-    with _tools_of(workspace) as tools:
-        asked = _Search(tools.reader, text, filters, workspace.progress)
-        found, total = asked.rank(project, journal, tools.index, end, session=session)
-        hits = asked.hits(project, journal, found[start:end])
+    location, journal = project.location, project.journal
+    with _tools_of(project) as tools:
+        asked = _Search(tools.reader, text, filters, project.progress)
+        found, total = asked.rank(location, journal, tools.index, end, session=session)
+        hits = asked.hits(location, journal, found[start:end])
     return SearchResult(text, tuple(hits.values()), total)
 
 
@@ -144,19 +144,19 @@ def search_everywhere(
     A project that cannot be searched is named in `problems`; the others are answered.
     """
     start, end = _page(offset, limit, DEFAULT_HITS)
-    ranked: list[tuple[RankedHit, Project]] = []
+    ranked: list[tuple[RankedHit, ProjectLocation]] = []
     totals: list[int | None] = []
-    hits: dict[tuple[Project, int], Hit] = {}
+    hits: dict[tuple[ProjectLocation, int], Hit] = {}
     with closing(Reader()) as reader:
         asked = _Search(reader, text, filters, progress or _silent)
 
-        def rank(project: Project, journal: Database) -> None:
+        def rank(project: ProjectLocation, journal: Database) -> None:
             with closing(_readable_index_of(project)) as index:
                 found, total = asked.rank(project, journal, index, end)
             ranked.extend((each, project) for each in found)
             totals.append(total)
 
-        def show(project: Project, journal: Database) -> None:
+        def show(project: ProjectLocation, journal: Database) -> None:
             mine = [each for each, where in chosen if where == project]
             for number, hit in asked.hits(project, journal, mine).items():
                 hits[project, number] = hit
@@ -173,21 +173,23 @@ def search_everywhere(
     )
 
 
-def rebuild(workspace: Workspace) -> None:
+def rebuild(project: OpenProject) -> None:
     """Makes the search index anew."""
-    _rebuild(workspace.project, workspace.journal, workspace.progress)
+    _rebuild(project.location, project.journal, project.progress)
 
 
 def rebuild_everywhere(home: str, *, progress: Progress | None = None) -> tuple[str, ...]:
     """Makes the index of every project anew; gives the problems with some, if any."""
 
-    def work(project: Project, journal: Database) -> None:
+    def work(project: ProjectLocation, journal: Database) -> None:
         _rebuild(project, journal, progress or _silent)
 
     return tuple(in_each(known_projects(home), work))
 
 
-def in_each(projects: Sequence[Project], work: Callable[[Project, Database], None]) -> list[str]:
+def in_each(
+    projects: Sequence[ProjectLocation], work: Callable[[ProjectLocation, Database], None]
+) -> list[str]:
     """Does some work with the journal of each project; gives a line for each that failed."""
     problems = []
     for project in projects:
@@ -220,7 +222,7 @@ def moment(given: str | None) -> str | None:
 class Tools:
     """What searches of a project use one after the other: a reader, and the index, open."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: ProjectLocation) -> None:
         self.reader = Reader()
         self.index = _readable_index_of(project)
 
@@ -249,7 +251,7 @@ class _Search:
 
     def rank(
         self,
-        project: Project,
+        project: ProjectLocation,
         journal: Database,
         index: Index,
         count: int,
@@ -284,7 +286,7 @@ class _Search:
         return self._sifted(project, journal, path, found, count)
 
     def hits(
-        self, project: Project, journal: Database, chosen: Sequence[RankedHit]
+        self, project: ProjectLocation, journal: Database, chosen: Sequence[RankedHit]
     ) -> dict[int, Hit]:
         """The entries with all that is to be said of them, by number, in the order given."""
         sql = (
@@ -331,7 +333,7 @@ class _Search:
 
     def _sifted(
         self,
-        project: Project,
+        project: ProjectLocation,
         journal: Database,
         path: str | None,
         found: list[tuple[int, float]],
@@ -353,7 +355,11 @@ class _Search:
         return sorted(kept, reverse=True)[:count], len(kept) if every else None
 
     def _kept(
-        self, project: Project, journal: Database, path: str | None, scores: dict[int, float]
+        self,
+        project: ProjectLocation,
+        journal: Database,
+        path: str | None,
+        scores: dict[int, float],
     ) -> Iterator[RankedHit]:
         literal = self._query.literal
         needed = "e.content, e.data" if literal or path is not None else "'', NULL"
@@ -377,27 +383,27 @@ class _Search:
 
 
 @contextmanager
-def _tools_of(workspace: Workspace) -> Iterator[Tools]:
+def _tools_of(project: OpenProject) -> Iterator[Tools]:
     """Tools that lie ready from the last search, or new ones."""
     try:
-        tools = workspace.search_tools.pop()
+        tools = project.search_tools.pop()
         if not tools.index.is_current:
             tools.close()
-            tools = Tools(workspace.project)
+            tools = Tools(project.location)
     except IndexError:
-        tools = Tools(workspace.project)
+        tools = Tools(project.location)
     try:
         yield tools
     except BaseException:
         tools.close()
         raise
-    if len(workspace.search_tools) < MAX_IDLE_TOOLS:
-        workspace.search_tools.append(tools)
+    if len(project.search_tools) < MAX_IDLE_TOOLS:
+        project.search_tools.append(tools)
     else:
         tools.close()
 
 
-def _readable_index_of(project: Project) -> Index:
+def _readable_index_of(project: ProjectLocation) -> Index:
     """The index, or an empty one in memory where it cannot be opened."""
     try:
         return _index_of(project)
@@ -409,7 +415,7 @@ def _index_in_memory() -> Index:
     return Index(MEMORY, nullcontext)
 
 
-def _index_of(project: Project) -> Index:
+def _index_of(project: ProjectLocation) -> Index:
     return Index(project.path("search.sqlite"), lambda: locked(project.path("search.lock")))
 
 
@@ -429,7 +435,7 @@ def _first(journal: Database, found: list[tuple[int, float]], count: int) -> lis
     ]
 
 
-def _rebuild(project: Project, journal: Database, progress: Progress) -> None:
+def _rebuild(project: ProjectLocation, journal: Database, progress: Progress) -> None:
     def work(index: Index) -> None:
         index.clear()
         index.catch_up(journal, progress)
@@ -443,7 +449,7 @@ def _page(offset: int, limit: int | None, usual: int) -> tuple[int, int]:
     return start, start + max(0, usual if limit is None else limit)
 
 
-def _inside(project: Project, path: str) -> str:
+def _inside(project: ProjectLocation, path: str) -> str:
     """A path as it counts from the project's top; one that lies elsewhere stays as it is."""
     path = os.path.normpath(path) if path else "."
     root = shown_path(project.root)
@@ -452,7 +458,7 @@ def _inside(project: Project, path: str) -> str:
     return path.removeprefix(root.rstrip("/") + "/")
 
 
-def _is_about(project: Project, wanted: str, data: dict[str, Any] | None) -> bool:
+def _is_about(project: ProjectLocation, wanted: str, data: dict[str, Any] | None) -> bool:
     for each in paths_of(data):
         path = _inside(project, each)
         if not wanted or path == wanted or path.startswith(wanted + "/"):

@@ -12,11 +12,11 @@ from mulligan.errors import UsageError
 from mulligan.journal import analytics, sessions
 from mulligan.journal.analytics import KEYS, TIMES, Call, Chosen, Part
 from mulligan.journal.db import Database
-from mulligan.workspace.project import Project, known_projects
+from mulligan.workspace.project import ProjectLocation, known_projects
 from mulligan.workspace.search.search import in_each, moment
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 PERCENTILE = 0.95
 
@@ -91,7 +91,7 @@ class Which(TypedDict, total=False):
 
 
 def stats(
-    workspace: Workspace,
+    project: OpenProject,
     by: Sequence[str] = ("tool",),
     *,
     session: str | None = None,
@@ -100,8 +100,8 @@ def stats(
     """The calls counted by tool, agent, session, hour, day or month, or by several of these."""
     names, chosen = _names(by), _chosen(which)
     if session:
-        chosen = chosen._replace(session=sessions.resolve(workspace.journal, session).number)
-    return _counted(names, analytics.parts(workspace.journal, names, chosen))
+        chosen = chosen._replace(session=sessions.resolve(project.journal, session).number)
+    return _counted(names, analytics.parts(project.journal, names, chosen))
 
 
 def stats_everywhere(home: str, by: Sequence[str] = ("tool",), **which: Unpack[Which]) -> Stats:
@@ -109,19 +109,19 @@ def stats_everywhere(home: str, by: Sequence[str] = ("tool",), **which: Unpack[W
     names, chosen = _names(by), _chosen(which)
     parts: list[Part] = []
 
-    def work(project: Project, journal: Database) -> None:
+    def work(project: ProjectLocation, journal: Database) -> None:
         parts.extend(analytics.parts(journal, names, chosen))
 
     problems = in_each(known_projects(home), work)
     return _counted(names, parts)._replace(problems=tuple(problems))
 
 
-def calls(workspace: Workspace, *, session: str | None = None, **which: Unpack[Which]) -> Calls:
+def calls(project: OpenProject, *, session: str | None = None, **which: Unpack[Which]) -> Calls:
     """Every call by itself, to be exported."""
     chosen = _chosen(which)
     if session:
-        chosen = chosen._replace(session=sessions.resolve(workspace.journal, session).number)
-    return Calls(tuple(analytics.calls(workspace.journal, chosen)))
+        chosen = chosen._replace(session=sessions.resolve(project.journal, session).number)
+    return Calls(tuple(analytics.calls(project.journal, chosen)))
 
 
 def calls_everywhere(home: str, **which: Unpack[Which]) -> Calls:
@@ -129,7 +129,7 @@ def calls_everywhere(home: str, **which: Unpack[Which]) -> Calls:
     chosen = _chosen(which)
     found: list[Call] = []
 
-    def work(project: Project, journal: Database) -> None:
+    def work(project: ProjectLocation, journal: Database) -> None:
         found.extend(analytics.calls(journal, chosen))
 
     problems = in_each(known_projects(home), work)
@@ -137,9 +137,9 @@ def calls_everywhere(home: str, **which: Unpack[Which]) -> Calls:
     return Calls(tuple(found), tuple(problems))
 
 
-def delete_stats(workspace: Workspace) -> int:
+def delete_stats(project: OpenProject) -> int:
     """Forgets every call of the project; gives how many. Sessions and entries stay."""
-    with workspace.journal.writing() as db:
+    with project.journal.writing() as db:
         return analytics.delete_all(db)
 
 
@@ -147,7 +147,7 @@ def delete_stats_everywhere(home: str) -> tuple[int, tuple[str, ...]]:
     """The same in every project; gives how many, and the problems with some, if any."""
     deleted = 0
 
-    def work(project: Project, journal: Database) -> None:
+    def work(project: ProjectLocation, journal: Database) -> None:
         nonlocal deleted
         with journal.writing() as db:
             deleted += analytics.delete_all(db)

@@ -17,7 +17,7 @@ from mulligan.workspace.search.search import rebuild
 from mulligan.workspace.sessions.sessions import delete_all
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 CONFIRM_LENGTH = 12
 
@@ -34,12 +34,12 @@ class Cleared(NamedTuple):
         return plain(self)
 
 
-def clear(workspace: Workspace, confirm: str | None) -> Cleared:
+def clear(project: OpenProject, confirm: str | None) -> Cleared:
     """Delete all sessions if `confirm` is the word of an earlier call; else give that word."""
-    with workspace.locked():
-        ids = sorted(row.id for row in sessions.newest_first(workspace.journal))
+    with project.locked():
+        ids = sorted(row.id for row in sessions.newest_first(project.journal))
         word = sha256("\n".join(ids).encode()).hexdigest()[:CONFIRM_LENGTH]
-        entries = int(workspace.journal.row("SELECT count(*) FROM entries")[0])
+        entries = int(project.journal.row("SELECT count(*) FROM entries")[0])
         if confirm is None:
             return Cleared(False, len(ids), entries, word)
         if confirm != word:
@@ -47,8 +47,8 @@ def clear(workspace: Workspace, confirm: str | None) -> Cleared:
                 "There are other sessions now than when that was confirmed; nothing was deleted. "
                 "Ask again what would be deleted."
             )
-        delete_all(workspace)
+        delete_all(project)
     # The index would follow at the next search anyway; until then it still holds their words.
     with suppress(MulliganError):
-        rebuild(workspace)
+        rebuild(project)
     return Cleared(True, len(ids), entries, None)

@@ -37,117 +37,115 @@ from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.worktree.scan.read_path import entry_at
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 TOO_LARGE = 1 << 20
 Held = tuple[str, str, str] | None
 
 
-def start(workspace: Workspace, name: str, paths: tuple[bytes, ...]) -> Edit:
+def start(project: OpenProject, name: str, paths: tuple[bytes, ...]) -> Edit:
     """Keeps what the files hold. Raises `OSError` for one that is there and cannot be read."""
-    session = sessions.resolve(workspace.journal, name)
+    session = sessions.resolve(project.journal, name)
     if not all(paths):
         raise UsageError("An edit is of files; the project itself is none.")
-    with workspace.locked():
-        if len(open_turns(workspace)) > 1:
+    with project.locked():
+        if len(open_turns(project)) > 1:
             # Another agent is at work too: what it did up to now is not this one's.
-            observe(workspace)
-        unseen = on_disk_not_in_tree(workspace, paths, last_seen(workspace))
-        include_paths(workspace, unseen)
-        if on_disk_not_in_tree(workspace, unseen, last_seen(workspace)):
+            observe(project)
+        unseen = on_disk_not_in_tree(project, paths, last_seen(project))
+        include_paths(project, unseen)
+        if on_disk_not_in_tree(project, unseen, last_seen(project)):
             # Nobody's turn is going on, and what they hold is in no checkpoint.
-            take_safety_checkpoint(workspace, "Before an edit")
-        with Writer(workspace.store) as writer:
-            found = [entry_at(workspace.project.root, path, writer) for path in paths]
+            take_safety_checkpoint(project, "Before an edit")
+        with Writer(project.store) as writer:
+            found = [entry_at(project.location.root, path, writer) for path in paths]
             writer.commit()
-        _enter(workspace, session, list(paths), found, is_open=True)
+        _enter(project, session, list(paths), found, is_open=True)
     return Edit(session.id, tuple(decode_path(path) for path in paths), tuple(map(_held, found)))
 
 
-def finalize(workspace: Workspace, edit: Edit) -> list[Record]:
+def finalize(project: OpenProject, edit: Edit) -> list[Record]:
     """Appends what was edited to the session, and to the ledger."""
-    session = sessions.resolve(workspace.journal, edit.session)
-    paths = [workspace.path(path) for path in edit.paths]
-    with workspace.locked():
-        with Writer(workspace.store) as writer:
-            now = [entry_at(workspace.project.root, path, writer) for path in paths]
+    session = sessions.resolve(project.journal, edit.session)
+    paths = [project.path(path) for path in edit.paths]
+    with project.locked():
+        with Writer(project.store) as writer:
+            now = [entry_at(project.location.root, path, writer) for path in paths]
             writer.commit()
-        then = [
-            _entry(workspace, path, held) for path, held in zip(paths, edit.before, strict=True)
-        ]
+        then = [_entry(project, path, held) for path, held in zip(paths, edit.before, strict=True)]
         records = [
-            _record(workspace, path, before, after)
+            _record(project, path, before, after)
             for path, before, after in zip(paths, then, now, strict=True)
             if before != after
         ]
-        with workspace.journal.writing() as db:
+        with project.journal.writing() as db:
             appender = appending(db, session.number)
             first = appender.seq
             for record in records:
                 appender.append(record)
             appender.finish()
-        _note(workspace, session, paths, now)
-        if len(open_turns(workspace)) > 1:
-            observe(workspace, acting=session.number)
+        _note(project, session, paths, now)
+        if len(open_turns(project)) > 1:
+            observe(project, acting=session.number)
     if not records:
         return []
     page = keeping.transcript(
-        workspace, session.id, types=(FILE_EDIT,), since=first, limit=len(records),
+        project, session.id, types=(FILE_EDIT,), since=first, limit=len(records),
         include_compacted=True,
     )  # fmt: skip
     return list(page.entries)
 
 
-def record_tool_write(workspace: Workspace, session: SessionRow, paths: list[bytes]) -> None:
+def record_tool_write(project: OpenProject, session: SessionRow, paths: list[bytes]) -> None:
     """A tool has written these files: they are kept from now on, and known to be its work."""
-    with workspace.locked():
-        with Writer(workspace.store) as writer:
-            now = [entry_at(workspace.project.root, path, writer) for path in paths]
+    with project.locked():
+        with Writer(project.store) as writer:
+            now = [entry_at(project.location.root, path, writer) for path in paths]
             writer.commit()
-        _note(workspace, session, paths, now)
+        _note(project, session, paths, now)
 
 
-def abort(workspace: Workspace, edit: Edit) -> tuple[str, ...]:
+def abort(project: OpenProject, edit: Edit) -> tuple[str, ...]:
     """Puts everything back; gives the paths that had to change."""
-    session = sessions.resolve(workspace.journal, edit.session)
-    paths = [workspace.path(path) for path in edit.paths]
+    session = sessions.resolve(project.journal, edit.session)
+    paths = [project.path(path) for path in edit.paths]
     wanted = {
-        path: _entry(workspace, path, held) for path, held in zip(paths, edit.before, strict=True)
+        path: _entry(project, path, held) for path, held in zip(paths, edit.before, strict=True)
     }
-    with workspace.locked():
+    with project.locked():
         # What the tool made must be seen to be removed, wherever it lies.
-        always_include(workspace, [path for path, entry in wanted.items() if entry is None])
-        known = last_seen(workspace)
+        always_include(project, [path for path, entry in wanted.items() if entry is None])
+        known = last_seen(project)
         wanted |= {
             above: None
             for path, entry in wanted.items()
             if entry is None and known is not None
             for above in parents(path)
-            if find(known, above, workspace.load) is None
+            if find(known, above, project.load) is None
         }
         done = perform(
-            workspace,
+            project,
             lambda now: RestoreTarget("abort_edit", None, wanted, {}, {}, session=session.id),
         )
-        _enter(workspace, session, paths, [None] * len(paths), is_open=False)
+        _enter(project, session, paths, [None] * len(paths), is_open=False)
     return (*done.restored, *done.deleted)
 
 
 def _note(
-    workspace: Workspace, session: SessionRow, paths: list[bytes], now: list[Entry | None]
+    project: OpenProject, session: SessionRow, paths: list[bytes], now: list[Entry | None]
 ) -> None:
     """The ledger; and what no checkpoint would look at by itself is looked at from now on."""
-    known = last_seen(workspace)
+    known = last_seen(project)
     there = [path for path, entry in zip(paths, now, strict=True) if entry is not None]
     always_include(
-        workspace,
-        [path for path in there if known is None or not find(known, path, workspace.load)],
+        project,
+        [path for path in there if known is None or not find(known, path, project.load)],
     )
-    _enter(workspace, session, paths, now, is_open=False)
+    _enter(project, session, paths, now, is_open=False)
 
 
 def _enter(
-    workspace: Workspace,
+    project: OpenProject,
     session: SessionRow,
     paths: list[bytes],
     now: list[Entry | None],
@@ -155,7 +153,7 @@ def _enter(
     is_open: bool,
 ) -> None:
     moment = rfc3339(now_ns())
-    with workspace.journal.writing() as db:
+    with project.journal.writing() as db:
         db.executemany(
             "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?, ?)",
             [
@@ -166,7 +164,7 @@ def _enter(
 
 
 def _record(
-    workspace: Workspace, path: bytes, before: Entry | None, after: Entry | None
+    project: OpenProject, path: bytes, before: Entry | None, after: Entry | None
 ) -> NewEntry:
     operation = "create" if before is None else "delete" if after is None else "modify"
     data: dict[str, object] = {"path": decode_path(path), "operation": operation}
@@ -176,8 +174,8 @@ def _record(
         data["afterHash"] = after.id.hex()
     sizes = [entry.size for entry in (before, after) if entry is not None]
     if max(sizes, default=0) <= TOO_LARGE:
-        old = workspace.store.get(before.id) if before is not None else b""
-        new = workspace.store.get(after.id) if after is not None else b""
+        old = project.store.get(before.id) if before is not None else b""
+        new = project.store.get(after.id) if after is not None else b""
         if not is_binary(old) and not is_binary(new):
             shown, additions, deletions = compare(
                 old, new, old_name=b"a/" + path if before else b"/dev/null",
@@ -191,13 +189,13 @@ def _held(entry: Entry | None) -> Held:
     return None if entry is None else (entry.kind.decode(), f"{entry.mode:o}", entry.id.hex())
 
 
-def _entry(workspace: Workspace, path: bytes, held: Held) -> Entry | None:
+def _entry(project: OpenProject, path: bytes, held: Held) -> Entry | None:
     if held is None:
         return None
     kind, mode, id = held
     name = path.rpartition(b"/")[2]
     content = bytes.fromhex(id)
-    size = workspace.store.size(content)
+    size = project.store.size(content)
     if encode_path(kind) == FILE:
         return file_entry(name, int(mode, 8), size, content)
     return link_entry(name, size, content)

@@ -13,27 +13,27 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.appending import appending
 
 if TYPE_CHECKING:
+    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.sessions import Branch, Entry, EntryPage
-    from mulligan.workspace.workspace import Workspace
 
 
 LARGEST_PAGE = 1_000_000
 
 
-def add(workspace: Workspace, name: str, new: Iterable[NewEntry]) -> list[Entry]:
+def add(project: OpenProject, name: str, new: Iterable[NewEntry]) -> list[Entry]:
     """Appends entries at the leaf, or wherever each says."""
-    session = sessions.resolve(workspace.journal, name)
-    first, last = put(workspace, session.number, new)
+    session = sessions.resolve(project.journal, name)
+    first, last = put(project, session.number, new)
     found = entries.page(
-        workspace.journal, session.number, since=first, limit=max(1, last - first),
+        project.journal, session.number, since=first, limit=max(1, last - first),
         include_compacted=True,
     )  # fmt: skip
     return [entry_result(session, row) for row in found if row.seq <= last]
 
 
-def put(workspace: Workspace, session: int, new: Iterable[NewEntry]) -> tuple[int, int]:
+def put(project: OpenProject, session: int, new: Iterable[NewEntry]) -> tuple[int, int]:
     """Appends entries; gives the last `seq` before them, and that of the last of them."""
-    with workspace.journal.writing() as db:
+    with project.journal.writing() as db:
         appender = appending(db, session)
         first = appender.seq
         for entry in new:
@@ -43,7 +43,7 @@ def put(workspace: Workspace, session: int, new: Iterable[NewEntry]) -> tuple[in
 
 
 def end_call(
-    workspace: Workspace,
+    project: OpenProject,
     name: str,
     call: str,
     *,
@@ -52,15 +52,15 @@ def end_call(
     duration: float | None,
 ) -> bool:
     """A running tool call has ended; gives whether there was one to end."""
-    session = sessions.resolve(workspace.journal, name)
-    with workspace.journal.writing() as db:
+    session = sessions.resolve(project.journal, name)
+    with project.journal.writing() as db:
         return append.end_call(
             db, session.number, call, status=status, output=output, duration=duration
         )
 
 
 def transcript(
-    workspace: Workspace,
+    project: OpenProject,
     name: str,
     *,
     types: Sequence[str],
@@ -69,17 +69,17 @@ def transcript(
     include_compacted: bool,
 ) -> EntryPage:
     """A page of all entries in the order in which they were appended, whatever their branch."""
-    session = sessions.resolve(workspace.journal, name)
+    session = sessions.resolve(project.journal, name)
     check_page(types, limit)
     found = entries.page(
-        workspace.journal, session.number, types=types, since=since, limit=limit + 1,
+        project.journal, session.number, types=types, since=since, limit=limit + 1,
         include_compacted=include_compacted,
     )  # fmt: skip
     return _page(session, found[:limit], more=len(found) > limit)
 
 
 def recent(
-    workspace: Workspace,
+    project: OpenProject,
     name: str,
     *,
     limit: int,
@@ -90,10 +90,10 @@ def recent(
     """The last entries, in order; `next_seq` goes on towards the beginning."""
     from mulligan.workspace.results.sessions import EntryPage
 
-    session = sessions.resolve(workspace.journal, name)
+    session = sessions.resolve(project.journal, name)
     check_page(types, limit)
     found = entries.recent(
-        workspace.journal, session.number, types=types, before=before, limit=limit + 1,
+        project.journal, session.number, types=types, before=before, limit=limit + 1,
         include_compacted=include_compacted,
     )  # fmt: skip
     more = len(found) > limit
@@ -104,7 +104,7 @@ def recent(
 
 
 def path(
-    workspace: Workspace,
+    project: OpenProject,
     name: str,
     *,
     types: Sequence[str],
@@ -115,35 +115,35 @@ def path(
     leaf: str | None = None,
 ) -> list[Entry]:
     """The entries from the root to the leaf, or to another entry: the conversation as it stands."""
-    session = sessions.resolve(workspace.journal, name)
+    session = sessions.resolve(project.journal, name)
     check_page(types, LARGEST_PAGE if limit is None else limit)
     at = session.leaf
     if leaf is not None:
-        at = entries.resolve(workspace.journal, leaf, session.number).seq
+        at = entries.resolve(project.journal, leaf, session.number).seq
     found = entries.on_path(
-        workspace.journal, session.number, at, types=types, before=before, since=since,
+        project.journal, session.number, at, types=types, before=before, since=since,
         limit=limit, newest=newest,
     )  # fmt: skip
     return [entry_result(session, row) for row in found]
 
 
-def count(workspace: Workspace, name: str, *, include_compacted: bool) -> int:
-    session = sessions.resolve(workspace.journal, name)
-    return entries.count(workspace.journal, session.number, include_compacted=include_compacted)
+def count(project: OpenProject, name: str, *, include_compacted: bool) -> int:
+    session = sessions.resolve(project.journal, name)
+    return entries.count(project.journal, session.number, include_compacted=include_compacted)
 
 
-def branches(workspace: Workspace, name: str) -> list[Branch]:
+def branches(project: OpenProject, name: str) -> list[Branch]:
     """The session's tree, as its unforked stretches."""
     from mulligan.workspace.results.sessions import Branch
 
-    session = sessions.resolve(workspace.journal, name)
+    session = sessions.resolve(project.journal, name)
     active = {branch for branch, _last in entries.path(
-        workspace.journal, session.number, session.leaf
+        project.journal, session.number, session.leaf
     )}  # fmt: skip
     found = []
-    for first, parent, last, number in entries.branches(workspace.journal, session.number):
-        rows = [entries.by_seq(workspace.journal, session.number, seq) for seq in (first, last)]
-        above = parent and entries.by_seq(workspace.journal, session.number, parent)
+    for first, parent, last, number in entries.branches(project.journal, session.number):
+        rows = [entries.by_seq(project.journal, session.number, seq) for seq in (first, last)]
+        above = parent and entries.by_seq(project.journal, session.number, parent)
         assert rows[0] is not None
         assert rows[1] is not None
         found.append(
@@ -158,44 +158,44 @@ def branches(workspace: Workspace, name: str) -> list[Branch]:
     return found
 
 
-def entry(workspace: Workspace, name: str, session: str | None = None) -> Entry:
+def entry(project: OpenProject, name: str, session: str | None = None) -> Entry:
     """The entry with this id, prefix or label, in one session or in all."""
-    inside = sessions.resolve(workspace.journal, session) if session is not None else None
-    row = entries.resolve(workspace.journal, name, inside.number if inside else None)
-    return entry_result(inside or _owner(workspace, row.session), row)
+    inside = sessions.resolve(project.journal, session) if session is not None else None
+    row = entries.resolve(project.journal, name, inside.number if inside else None)
+    return entry_result(inside or _owner(project, row.session), row)
 
 
-def link(workspace: Workspace, name: str, session: str | None, values: dict[str, Any]) -> bool:
+def link(project: OpenProject, name: str, session: str | None, values: dict[str, Any]) -> bool:
     """Links an entry to a checkpoint or a plan item, or hides it."""
-    found = entry(workspace, name, session)
-    owner = sessions.resolve(workspace.journal, found.session)
+    found = entry(project, name, session)
+    owner = sessions.resolve(project.journal, found.session)
     if values.get("checkpoint") is not None:
-        values["checkpoint"] = checkpoints.resolve(workspace.journal, values["checkpoint"]).id
-    with workspace.journal.writing() as db:
+        values["checkpoint"] = checkpoints.resolve(project.journal, values["checkpoint"]).id
+    with project.journal.writing() as db:
         return append.link(db, owner.number, found.seq, values)
 
 
-def label(workspace: Workspace, name: str, given: str | None, session: str | None) -> Entry:
+def label(project: OpenProject, name: str, given: str | None, session: str | None) -> Entry:
     """Gives an entry a name to return to, or takes it away."""
-    found = entry(workspace, name, session)
-    owner = sessions.resolve(workspace.journal, found.session)
-    with workspace.journal.writing() as db:
+    found = entry(project, name, session)
+    owner = sessions.resolve(project.journal, found.session)
+    with project.journal.writing() as db:
         append.set_label(db, owner.number, found.seq, given)
-    return entry(workspace, found.id, found.session)
+    return entry(project, found.id, found.session)
 
 
 def compact(
-    workspace: Workspace, name: str, before: str | int | None, summary: str | None
+    project: OpenProject, name: str, before: str | int | None, summary: str | None
 ) -> tuple[int, Entry]:
     """Hides what came before an entry (else everything), and leaves a marker that says so.
 
     What is hidden stays searchable and can be returned to.
     """
-    session = sessions.resolve(workspace.journal, name)
+    session = sessions.resolve(project.journal, name)
     limit = before if isinstance(before, int) else None
     if isinstance(before, str):
-        limit = entries.resolve(workspace.journal, before, session.number).seq
-    with workspace.journal.writing() as db:
+        limit = entries.resolve(project.journal, before, session.number).seq
+    with project.journal.writing() as db:
         appender = appending(db, session.number)
         hidden = append.mark_compacted(
             db, session.number, appender.seq + 1 if limit is None else limit
@@ -203,28 +203,28 @@ def compact(
         data = {"compactedCount": hidden} | ({"summary": summary} if summary else {})
         place = appender.append(NewEntry(COMPACT_MARKER, summary or "", data))
         appender.finish()
-    row = entries.by_seq(workspace.journal, session.number, place.seq)
+    row = entries.by_seq(project.journal, session.number, place.seq)
     assert row is not None
     return hidden, entry_result(session, row)
 
 
-def mark_compacted(workspace: Workspace, name: str, before: int) -> int:
-    session = sessions.resolve(workspace.journal, name)
-    with workspace.journal.writing() as db:
+def mark_compacted(project: OpenProject, name: str, before: int) -> int:
+    session = sessions.resolve(project.journal, name)
+    with project.journal.writing() as db:
         return append.mark_compacted(db, session.number, before)
 
 
 def linked_to(
-    workspace: Workspace, *, checkpoint: str | None, plan_item: str | None
+    project: OpenProject, *, checkpoint: str | None, plan_item: str | None
 ) -> list[Entry]:
     """The entries that belong to a checkpoint, or to a plan item."""
     found: list[EntryRow] = []
     if checkpoint is not None:
-        row = checkpoints.resolve(workspace.journal, checkpoint)
-        found += entries.for_checkpoint(workspace.journal, row.id)
+        row = checkpoints.resolve(project.journal, checkpoint)
+        found += entries.for_checkpoint(project.journal, row.id)
     if plan_item is not None:
-        found += entries.for_plan_item(workspace.journal, plan_item)
-    owners = {row.session: _owner(workspace, row.session) for row in found}
+        found += entries.for_plan_item(project.journal, plan_item)
+    owners = {row.session: _owner(project, row.session) for row in found}
     return [entry_result(owners[row.session], row) for row in found]
 
 
@@ -266,8 +266,8 @@ def check_page(types: Sequence[str], limit: int) -> None:
         raise UsageError(f"A page has from one to {LARGEST_PAGE:,} rows.")
 
 
-def _owner(workspace: Workspace, number: int) -> SessionRow:
-    row = sessions.by_number(workspace.journal, number)
+def _owner(project: OpenProject, number: int) -> SessionRow:
+    row = sessions.by_number(project.journal, number)
     if row is None:
         raise NotFound("The session is not there any more.")
     return row

@@ -31,7 +31,7 @@ from mulligan.workspace.results.sessions import FileDifference, ModifiedFile
 from mulligan.workspace.snapshot.checkpoints import result
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 STATE = (
     "seq, checkpoint, coalesce(data ->> 'snapshotTreeHash', data ->> 'preRollbackTreeHash', "
@@ -41,21 +41,21 @@ WORKING = (TOOL_CALL, TOOL_RESULT, FILE_EDIT, USER_INPUT)
 
 
 def modified_files(
-    workspace: Workspace, name: str, start: str | None, end: str | None
+    project: OpenProject, name: str, start: str | None, end: str | None
 ) -> list[ModifiedFile]:
-    session = sessions.resolve(workspace.journal, name)
-    before, after, since, last = _between(workspace, session, start, end)
+    session = sessions.resolve(project.journal, name)
+    before, after, since, last = _between(project, session, start, end)
     if before is None or after is None:
         return []
     first: dict[str, tuple[int | None, str]] = {}
     for step in entries.on_path(
-        workspace.journal, session.number, last, types=(STEP_SNAPSHOT,), since=since
+        project.journal, session.number, last, types=(STEP_SNAPSHOT,), since=since
     ):
         data = step.data or {}
         for paths in (data.get("diff") or {}).values():
             for path in paths:
                 first.setdefault(path, (data.get("turnIndex"), step.id))
-    changes = named(workspace.differences(before.tree, after.tree))
+    changes = named(project.differences(before.tree, after.tree))
     return sorted(
         ModifiedFile(path, status, *first.get(path, (None, None)))
         for status, paths in changes.items()
@@ -64,14 +64,14 @@ def modified_files(
 
 
 def file_diff(
-    workspace: Workspace, name: str, path: bytes, start: str | None, end: str | None
+    project: OpenProject, name: str, path: bytes, start: str | None, end: str | None
 ) -> FileDifference | None:
-    session = sessions.resolve(workspace.journal, name)
-    before, after, _since, _last = _between(workspace, session, start, end)
-    old, new = (_file(workspace, row, path) for row in (before, after))
+    session = sessions.resolve(project.journal, name)
+    before, after, _since, _last = _between(project, session, start, end)
+    old, new = (_file(project, row, path) for row in (before, after))
     if old is None and new is None:
         return None
-    contents = [None if each is None else workspace.store.get(each.id) for each in (old, new)]
+    contents = [None if each is None else project.store.get(each.id) for each in (old, new)]
     shown = b""
     if not any(is_binary(each or b"") for each in contents):
         shown, _additions, _deletions = compare(
@@ -83,58 +83,58 @@ def file_diff(
     )  # fmt: skip
 
 
-def checkpoint_at(workspace: Workspace, name: str, session: str | None) -> Checkpoint | None:
-    owner = sessions.resolve(workspace.journal, session) if session is not None else None
-    entry = entries.resolve(workspace.journal, name, owner.number if owner else None)
-    owner = owner or sessions.by_number(workspace.journal, entry.session)
-    row = state_at(workspace, owner, entry.seq) if owner is not None else None
-    return result(workspace, row) if row is not None else None
+def checkpoint_at(project: OpenProject, name: str, session: str | None) -> Checkpoint | None:
+    owner = sessions.resolve(project.journal, session) if session is not None else None
+    entry = entries.resolve(project.journal, name, owner.number if owner else None)
+    owner = owner or sessions.by_number(project.journal, entry.session)
+    row = state_at(project, owner, entry.seq) if owner is not None else None
+    return result(project, row) if row is not None else None
 
 
-def state_at(workspace: Workspace, session: SessionRow, seq: int | None) -> CheckpointRow | None:
+def state_at(project: OpenProject, session: SessionRow, seq: int | None) -> CheckpointRow | None:
     """The checkpoint with the files as they were at an entry, or at the session's beginning."""
-    return _state(workspace, session, seq)[0]
+    return _state(project, session, seq)[0]
 
 
 def _state(
-    workspace: Workspace, session: SessionRow, seq: int | None
+    project: OpenProject, session: SessionRow, seq: int | None
 ) -> tuple[CheckpointRow | None, int]:
     """The same, and the `seq` of the entry that it belongs to.
 
     Raises `NotFound` for a checkpoint that there was and that has been forgotten: another one's
     files would be the wrong ones.
     """
-    ahead = _end_of_turn(workspace, session, seq) if seq is not None else None
-    places = [ahead] if ahead is not None else _boundaries(workspace, session, seq)
+    ahead = _end_of_turn(project, session, seq) if seq is not None else None
+    places = [ahead] if ahead is not None else _boundaries(project, session, seq)
     for at, linked, tree_id in places:
-        row = checkpoints.by_id(workspace.journal, linked) if linked else None
+        row = checkpoints.by_id(project.journal, linked) if linked else None
         if row is None and tree_id:
-            row = _by_tree(workspace, tree_id)
+            row = _by_tree(project, tree_id)
         if row is None and session.source is None:
             raise NotFound(
                 "How the files were there was forgotten with its checkpoint. Go with --no-files."
             )
         return row, at
-    return beginning(workspace, session), 0
+    return beginning(project, session), 0
 
 
-def _by_tree(workspace: Workspace, hexadecimal: str) -> CheckpointRow | None:
+def _by_tree(project: OpenProject, hexadecimal: str) -> CheckpointRow | None:
     """The checkpoint of a tree; what an imported entry names so may be anything."""
     try:
-        return checkpoints.by_tree(workspace.journal, bytes.fromhex(hexadecimal))
+        return checkpoints.by_tree(project.journal, bytes.fromhex(hexadecimal))
     except (TypeError, ValueError):
         return None
 
 
 def _boundaries(
-    workspace: Workspace, session: SessionRow, seq: int | None
+    project: OpenProject, session: SessionRow, seq: int | None
 ) -> Iterator[tuple[int, str | None, str | None]]:
     """The entries before one on its path that say how the files were, nearest first.
 
     Of another program's session any entry may, for its checkpoints have places of their own.
     """
-    for branch, last in reversed(entries.path(workspace.journal, session.number, seq)):
-        row = workspace.journal.row(
+    for branch, last in reversed(entries.path(project.journal, session.number, seq)):
+        row = project.journal.row(
             f"SELECT {STATE} FROM entries WHERE session = ? AND branch = ? AND number <= ? AND "
             "(checkpoint IS NOT NULL OR data ->> 'tree' IS NOT NULL OR data ->> "
             "'snapshotTreeHash' IS NOT NULL OR data ->> 'preRollbackTreeHash' IS NOT NULL) AND "
@@ -147,41 +147,41 @@ def _boundaries(
 
 
 def _between(
-    workspace: Workspace, session: SessionRow, start: str | None, end: str | None
+    project: OpenProject, session: SessionRow, start: str | None, end: str | None
 ) -> tuple[CheckpointRow | None, CheckpointRow | None, int, int | None]:
     """The checkpoints of two entries, and the `seq`s between which the steps to there lie."""
-    before, since = beginning(workspace, session), 0
+    before, since = beginning(project, session), 0
     if start is not None:
-        first = entries.resolve(workspace.journal, start, session.number)
-        before, since = _state(workspace, session, first.seq)
+        first = entries.resolve(project.journal, start, session.number)
+        before, since = _state(project, session, first.seq)
     last = session.leaf
     if end is not None:
-        last = entries.resolve(workspace.journal, end, session.number).seq
-    after, at = _state(workspace, session, last)
+        last = entries.resolve(project.journal, end, session.number).seq
+    after, at = _state(project, session, last)
     return before, after, since, max(last or 0, at) or None
 
 
-def beginning(workspace: Workspace, session: SessionRow) -> CheckpointRow | None:
+def beginning(project: OpenProject, session: SessionRow) -> CheckpointRow | None:
     """How the files were when the session began, or when the first that is known of it did."""
-    row = workspace.journal.row(
+    row = project.journal.row(
         "SELECT id FROM checkpoints WHERE session = ? AND kind = 'initial' ORDER BY seq LIMIT 1",
         session.id,
-    ) or workspace.journal.row(
+    ) or project.journal.row(
         "SELECT checkpoint FROM entries WHERE session = ? AND type = 'user_input' AND checkpoint "
         "IS NOT NULL ORDER BY number LIMIT 1",
         session.number,
     )
-    return checkpoints.by_id(workspace.journal, row[0]) if row else None
+    return checkpoints.by_id(project.journal, row[0]) if row else None
 
 
 def _end_of_turn(
-    workspace: Workspace, session: SessionRow, seq: int
+    project: OpenProject, session: SessionRow, seq: int
 ) -> tuple[int, str | None, str | None] | None:
     """What a turn arrived at, if nothing but words came after an entry of it."""
-    here = entries.by_seq(workspace.journal, session.number, seq)
+    here = entries.by_seq(project.journal, session.number, seq)
     if here is None or here.type in (USER_INPUT, STEP_SNAPSHOT, UNREVERT_POINT):
         return None
-    row = workspace.journal.row(
+    row = project.journal.row(
         f"SELECT {STATE}, type FROM entries WHERE session = ? AND branch = ? AND number > ? AND "
         f"type IN ({', '.join('?' * (len(WORKING) + 1))}) ORDER BY number LIMIT 1",
         session.number, here.branch, (session.number << 32) | seq, *WORKING, STEP_SNAPSHOT,
@@ -191,6 +191,6 @@ def _end_of_turn(
     return row[0], row[1], row[2]
 
 
-def _file(workspace: Workspace, row: CheckpointRow | None, path: bytes) -> TreeEntry | None:
-    found = tree.find(row.tree, path, workspace.load) if row is not None and path else None
+def _file(project: OpenProject, row: CheckpointRow | None, path: bytes) -> TreeEntry | None:
+    found = tree.find(row.tree, path, project.load) if row is not None and path else None
     return None if found is None or found.is_directory else found

@@ -42,11 +42,11 @@ from mulligan.workspace.snapshot.checkpoints import coverage
 from mulligan.workspace.snapshot.take import Snapshot
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 def goto(
-    workspace: Workspace,
+    project: OpenProject,
     name: str,
     *,
     session: str | None,
@@ -57,14 +57,14 @@ def goto(
     force: bool,
 ) -> Navigation:
     """Moves the leaf to an entry; a message is gone back before, and handed back for editing."""
-    with workspace.locked():
-        owner = sessions.resolve(workspace.journal, session) if session is not None else None
-        target = entries.resolve(workspace.journal, name, owner.number if owner else None)
-        owner = owner or sessions.by_number(workspace.journal, target.session)
+    with project.locked():
+        owner = sessions.resolve(project.journal, session) if session is not None else None
+        target = entries.resolve(project.journal, name, owner.number if owner else None)
+        owner = owner or sessions.by_number(project.journal, target.session)
         assert owner is not None
-        old = _entry(workspace, owner, owner.leaf)
+        old = _entry(project, owner, owner.leaf)
         is_message = target.type == USER_INPUT
-        new = _parent(workspace, owner, target) if is_message else target
+        new = _parent(project, owner, target) if is_message else target
         said = target.content if is_message else None
         done = Navigation(
             owner.id, old.id if old else None, new.id if new else None, said, None, skip_files,
@@ -73,36 +73,36 @@ def goto(
         if target.seq == owner.leaf and not (force and not skip_files):
             return done._replace(new_leaf=target.id, text=None)
         if not preview:
-            record_open_turns(workspace)
-            owner = sessions.resolve(workspace.journal, owner.id)
-            old = _entry(workspace, owner, owner.leaf)
+            record_open_turns(project)
+            owner = sessions.resolve(project.journal, owner.id)
+            old = _entry(project, owner, owner.leaf)
             done = done._replace(old_leaf=old.id if old else None)
-        words = summary or (_summary(workspace, owner, new) if summarize else None)
+        words = summary or (_summary(project, owner, new) if summarize else None)
         if skip_files:
-            return _move_leaf(workspace, owner, done, new, words, preview=preview)
-        return _move_both(workspace, owner, done, target, new, words, preview=preview, force=force)
+            return _move_leaf(project, owner, done, new, words, preview=preview)
+        return _move_both(project, owner, done, target, new, words, preview=preview, force=force)
 
 
-def files_skipped(workspace: Workspace, name: str) -> bool:
+def files_skipped(project: OpenProject, name: str) -> bool:
     """True if the session was last moved to its leaf without the files."""
-    owner = sessions.resolve(workspace.journal, name)
-    moves = operations.of_session(workspace.journal, owner.id, ("goto", "restore"))
+    owner = sessions.resolve(project.journal, name)
+    moves = operations.of_session(project.journal, owner.id, ("goto", "restore"))
     intent = moves[-1].intent if moves else {}
     return bool(intent.get("skip_files")) and intent.get("leaf") == owner.leaf
 
 
-def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | None) -> Session:
+def fork(project: OpenProject, name: str, entry: str | None, *, title: str | None) -> Session:
     """A new session with the entries up to one of another; that one stays as it is.
 
     A message is forked before, as `goto` goes before it.
     """
-    with workspace.locked():
-        source = sessions.resolve(workspace.journal, name)
-        at = _entry(workspace, source, source.leaf)
+    with project.locked():
+        source = sessions.resolve(project.journal, name)
+        at = _entry(project, source, source.leaf)
         if entry is not None:
-            at = entries.resolve(workspace.journal, entry, source.number)
-            at = _parent(workspace, source, at) if at.type == USER_INPUT else at
-        way = entries.path(workspace.journal, source.number, at.seq if at else None)
+            at = entries.resolve(project.journal, entry, source.number)
+            at = _parent(project, source, at) if at.type == USER_INPUT else at
+        way = entries.path(project.journal, source.number, at.seq if at else None)
         values = {
             name: getattr(source, name)
             for name in (
@@ -111,11 +111,11 @@ def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | Non
             )
         }  # fmt: skip
         values |= {"title": title or source.title, "forked_from": source.id}
-        start = beginning(workspace, source)
-        with observing(workspace) as now:
+        start = beginning(project, source)
+        with observing(project) as now:
             now.commit()
             new = new_id()
-            with workspace.journal.writing() as db:
+            with project.journal.writing() as db:
                 number = sessions.insert(db, new, _now(), values)
                 leaf = append.copy(db, source.number, number, way) or None
                 sessions.update(db, number, {"leaf": leaf})
@@ -123,7 +123,7 @@ def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | Non
                 if start is not None and start.kind != IMPORTED:
                     # It began when the other one did, and knows that without it.
                     began = Snapshot(
-                        start.tree, start.guarded, coverage(workspace, start), start.files,
+                        start.tree, start.guarded, coverage(project, start), start.files,
                         start.bytes, start.coverage, start.max_file_size,
                     )  # fmt: skip
                     now.checkpoint(
@@ -133,12 +133,12 @@ def fork(workspace: Workspace, name: str, entry: str | None, *, title: str | Non
                 now.record(
                     db, kind="new_session", after=after, session=new, changes={number: View()}
                 )
-        workspace.save_cache()
-    return keeping.get(workspace, new)
+        project.save_cache()
+    return keeping.get(project, new)
 
 
 def _move_leaf(
-    workspace: Workspace,
+    project: OpenProject,
     owner: SessionRow,
     done: Navigation,
     new: EntryRow | None,
@@ -148,9 +148,9 @@ def _move_leaf(
 ) -> Navigation:
     if preview:
         return done
-    with observing(workspace) as now:
+    with observing(project) as now:
         now.commit()
-        with workspace.journal.writing() as db:
+        with project.journal.writing() as db:
             after = now.safety(db, "Before going elsewhere in a session")
             leaf, summary = _summarized(db, owner, done, new, words)
             number = now.record(
@@ -162,7 +162,7 @@ def _move_leaf(
 
 
 def _move_both(
-    workspace: Workspace,
+    project: OpenProject,
     owner: SessionRow,
     done: Navigation,
     target: EntryRow,
@@ -172,13 +172,13 @@ def _move_both(
     preview: bool,
     force: bool,
 ) -> Navigation:
-    goal = state_at(workspace, owner, target.seq)
+    goal = state_at(project, owner, target.seq)
     if goal is None:
         raise NotFound(
             f"No checkpoint says how the files were at {target.id}: the session was not recorded "
             "here, or they were forgotten. Go with --no-files."
         )
-    check_preview(workspace, goal, force=force, preview=preview, imported=owner.source is not None)
+    check_preview(project, goal, force=force, preview=preview, imported=owner.source is not None)
     made: dict[str, Any] = {}
 
     def planned(db: apsw.Connection, now: Observation, move: RestorePlan) -> dict[str, Any]:
@@ -189,11 +189,11 @@ def _move_both(
         return {"leaf": leaf, "leaf_before": owner.leaf}
 
     def wishing(now: Observation) -> RestoreTarget:
-        wish = to_checkpoint(workspace, now.seen, goal, ())
+        wish = to_checkpoint(project, now.seen, goal, ())
         return wish._replace(kind="goto", session=owner.id)
 
     files = perform(
-        workspace, wishing, force=force, replace_open=force, preview=preview,
+        project, wishing, force=force, replace_open=force, preview=preview,
         always=lambda move: True, planned=planned,
     )  # fmt: skip
     summary = made.get("summary")
@@ -225,11 +225,11 @@ def _summarized(
     return place.seq, row[0]
 
 
-def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> str | None:
+def _summary(project: OpenProject, owner: SessionRow, new: EntryRow | None) -> str | None:
     """What was said and done on the way that is being left, in a few lines, if anything is."""
     kept = 0
     ways = [
-        entries.path(workspace.journal, owner.number, seq)
+        entries.path(project.journal, owner.number, seq)
         for seq in (owner.leaf, new.seq if new else None)
     ]
     for (branch, last), (other, until) in zip(*ways, strict=False):
@@ -238,7 +238,7 @@ def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> s
         kept = min(last, until)
     way = [
         row
-        for row in entries.on_path(workspace.journal, owner.number, owner.leaf, since=kept)
+        for row in entries.on_path(project.journal, owner.number, owner.leaf, since=kept)
         if not row.off_path
     ]
     if not way:
@@ -258,14 +258,14 @@ def _summary(workspace: Workspace, owner: SessionRow, new: EntryRow | None) -> s
     return "\n".join(lines)
 
 
-def _parent(workspace: Workspace, owner: SessionRow, row: EntryRow) -> EntryRow | None:
+def _parent(project: OpenProject, owner: SessionRow, row: EntryRow) -> EntryRow | None:
     if row.parent is None:
         return None
-    return entries.by_id(workspace.journal, owner.number, row.parent)
+    return entries.by_id(project.journal, owner.number, row.parent)
 
 
-def _entry(workspace: Workspace, owner: SessionRow, seq: int | None) -> EntryRow | None:
-    return None if seq is None else entries.by_seq(workspace.journal, owner.number, seq)
+def _entry(project: OpenProject, owner: SessionRow, seq: int | None) -> EntryRow | None:
+    return None if seq is None else entries.by_seq(project.journal, owner.number, seq)
 
 
 def _now() -> str:

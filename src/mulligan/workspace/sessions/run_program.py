@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.errors import MulliganError
 from mulligan.workspace.attribution import turns
+from mulligan.workspace.attribution.checkpoint import take
 from mulligan.workspace.results.turns import Step
 from mulligan.workspace.sessions import sessions
-from mulligan.workspace.snapshot.watch_server import Watching
+from mulligan.workspace.watch_server import Watching
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 QUIET_SECONDS = 2.0
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
@@ -42,7 +43,7 @@ class Ran(NamedTuple):
 
 
 def run(
-    workspace: Workspace,
+    project: OpenProject,
     command: Sequence[str],
     *,
     directory: str,
@@ -55,34 +56,34 @@ def run(
     shown. What goes wrong with the recording once it runs changes nothing for the program.
     """
     session = sessions.create(
-        workspace,
+        project,
         id=None,
         process=os.getpid(),
         values={"agent": os.path.basename(command[0]), "directory": directory},
         checkpoint=False,
     ).id
-    turns.begin(workspace, session, " ".join(command))
+    turns.begin(project, session, " ".join(command))
     starting()
-    shown, workspace.progress = workspace.progress, lambda stage, done, total: None
+    shown, project.progress = project.progress, lambda stage, done, total: None
     code = NOT_FOUND
     try:
-        code = _run(workspace, command, directory, quiet)
+        code = _run(project, command, directory, quiet)
     finally:
-        workspace.progress = shown
+        project.progress = shown
         problem, step = None, None
         try:
-            step = turns.end(workspace, session, status="stopped", interrupted=code > 128)
+            step = turns.end(project, session, status="stopped", interrupted=code > 128)
         except (MulliganError, OSError) as failure:
             problem = str(failure)
     return Ran(code, session, step, problem)
 
 
-def _run(workspace: Workspace, command: Sequence[str], directory: str, quiet: float) -> int:
+def _run(project: OpenProject, command: Sequence[str], directory: str, quiet: float) -> int:
     # Watched before it starts: nothing that it does first may be missed.
-    watching = _watching(workspace)
+    watching = _watching(project)
     over = threading.Event()
     work = threading.Thread(
-        target=_watch, args=(workspace, watching, over, quiet), name="watching", daemon=True
+        target=_watch, args=(project, watching, over, quiet), name="watching", daemon=True
     )
     try:
         with _passing_signals() as passing:
@@ -103,16 +104,16 @@ def _run(workspace: Workspace, command: Sequence[str], directory: str, quiet: fl
     return code if code >= 0 else 128 - code
 
 
-def _watching(workspace: Workspace) -> Watching | None:
+def _watching(project: OpenProject) -> Watching | None:
     """A watcher; without one, the end of the turn still sees everything."""
     try:
-        return Watching(workspace)
+        return Watching(project)
     except (MulliganError, OSError):
         return None
 
 
 def _watch(
-    workspace: Workspace, watching: Watching | None, over: threading.Event, quiet: float
+    project: OpenProject, watching: Watching | None, over: threading.Event, quiet: float
 ) -> None:
     """Takes a checkpoint whenever all is quiet after some changes."""
     changed_at: float | None = None
@@ -122,7 +123,7 @@ def _watch(
                 changed_at = time.monotonic()
             elif changed_at is not None and time.monotonic() - changed_at >= quiet:
                 changed_at = None
-                workspace.checkpoint("All quiet after changes", kind="watch")
+                take(project, "All quiet after changes", kind="watch")
     except (MulliganError, OSError):
         # What is left undone here, the end of the turn does.
         return

@@ -21,8 +21,8 @@ from mulligan.workspace.process import current_status, is_dead, runs
 from mulligan.workspace.sessions.entries import check_page
 
 if TYPE_CHECKING:
+    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.sessions import Session, SessionPage
-    from mulligan.workspace.workspace import Workspace
 
 DEFAULT_PAGE_SESSIONS = 50
 SETTABLE = frozenset({
@@ -32,7 +32,7 @@ SETTABLE = frozenset({
 
 
 def create(
-    workspace: Workspace,
+    project: OpenProject,
     *,
     id: str | None,
     checkpoint: bool,
@@ -44,31 +44,31 @@ def create(
     `process` is who runs it: once that one is gone, the session counts as stopped. 0 is nobody.
     """
     given = _checked(values) | runs(process)
-    given.setdefault("directory", workspace.root)
-    with workspace.locked():
-        if id is not None and sessions.by_id(workspace.journal, id) is not None:
+    given.setdefault("directory", project.root)
+    with project.locked():
+        if id is not None and sessions.by_id(project.journal, id) is not None:
             raise UsageError(f"There is a session {id} already.")
         new = storable(id) if id else new_id()
         if not checkpoint:
-            with workspace.journal.writing() as db:
+            with project.journal.writing() as db:
                 number = _insert(db, new, given)
-            return result(workspace, row_of(workspace, number))
-        with observing(workspace) as now:
+            return result(project, row_of(project, number))
+        with observing(project) as now:
             now.commit()
-            with workspace.journal.writing() as db:
+            with project.journal.writing() as db:
                 number = _insert(db, new, given)
                 row = now.checkpoint(db, kind="initial", message="Session begins", session=new)
                 now.record(db, kind="new_session", after=row, session=new, changes={number: View()})
-        workspace.save_cache()
-    return result(workspace, row_of(workspace, number))
+        project.save_cache()
+    return result(project, row_of(project, number))
 
 
-def get(workspace: Workspace, name: str) -> Session:
-    return result(workspace, sessions.resolve(workspace.journal, name))
+def get(project: OpenProject, name: str) -> Session:
+    return result(project, sessions.resolve(project.journal, name))
 
 
 def listed(
-    workspace: Workspace,
+    project: OpenProject,
     *,
     limit: int,
     offset: int,
@@ -83,12 +83,12 @@ def listed(
     if not 0 <= offset < 1 << 62:
         raise UsageError("An offset is not negative, nor beyond all bounds.")
     found = sessions.newest_first(
-        workspace.journal, limit=limit + 1, offset=offset, after=_cursor(cursor), status=status,
+        project.journal, limit=limit + 1, offset=offset, after=_cursor(cursor), status=status,
         agent=agent,
     )  # fmt: skip
     rows, more = found[:limit], len(found) > limit
     return SessionPage(
-        tuple(result(workspace, row) for row in rows),
+        tuple(result(project, row) for row in rows),
         more,
         f"{rows[-1].updated_at}/{rows[-1].number}" if more else None,
         offset + limit if more else None,
@@ -96,56 +96,56 @@ def listed(
 
 
 def change(
-    workspace: Workspace, name: str, values: Any, *, process: str | int | None = 0
+    project: OpenProject, name: str, values: Any, *, process: str | int | None = 0
 ) -> Session:
     """Changes what can be changed of a session."""
     given = _checked(values) | runs(process)
-    row = sessions.resolve(workspace.journal, name)
-    with workspace.journal.writing() as db:
+    row = sessions.resolve(project.journal, name)
+    with project.journal.writing() as db:
         sessions.update(db, row.number, given | {"updated_at": just_after(None, now_ns())})
-    return result(workspace, row_of(workspace, row.number))
+    return result(project, row_of(project, row.number))
 
 
-def delete(workspace: Workspace, name: str) -> Session:
+def delete(project: OpenProject, name: str) -> Session:
     """Drops a session with all that belongs to it, its checkpoints too. `gc` frees the rest.
 
     Trees that the next undo needs stay, as checkpoints without a session.
     """
-    with workspace.locked():
-        row = sessions.resolve(workspace.journal, name)
-        found = result(workspace, row)
-        _delete(workspace, [row])
+    with project.locked():
+        row = sessions.resolve(project.journal, name)
+        found = result(project, row)
+        _delete(project, [row])
     return found
 
 
-def delete_all(workspace: Workspace) -> int:
+def delete_all(project: OpenProject) -> int:
     """Drops every session of the project; gives how many."""
-    with workspace.locked():
-        rows = sessions.newest_first(workspace.journal)
-        _delete(workspace, rows)
+    with project.locked():
+        rows = sessions.newest_first(project.journal)
+        _delete(project, rows)
     return len(rows)
 
 
-def _delete(workspace: Workspace, rows: list[SessionRow]) -> None:
+def _delete(project: OpenProject, rows: list[SessionRow]) -> None:
     """Delete sessions in one transaction. The caller holds the lock."""
-    with workspace.journal.writing() as db:
+    with project.journal.writing() as db:
         for row in rows:
             # A fork shares the checkpoints on its path.
             checkpoints.hand_over(db, row.id, row.number)
             sessions.delete(db, row.number)
-            drop(workspace, db, checkpoints.of_session(workspace.journal, row.id))
+            drop(project, db, checkpoints.of_session(project.journal, row.id))
 
 
-def stop_the_dead(workspace: Workspace) -> None:
+def stop_the_dead(project: OpenProject) -> None:
     """Sessions whose process is gone are stopped: no crash leaves one running for ever."""
-    gone = [row for row in sessions.with_process(workspace.journal, STATUSES[:-1]) if is_dead(row)]
+    gone = [row for row in sessions.with_process(project.journal, STATUSES[:-1]) if is_dead(row)]
     if gone:
-        with workspace.journal.writing() as db:
+        with project.journal.writing() as db:
             for row in gone:
                 sessions.stop(db, row)
 
 
-def result(workspace: Workspace, row: SessionRow) -> Session:
+def result(project: OpenProject, row: SessionRow) -> Session:
     from mulligan.workspace.results.sessions import Session
 
     return Session(
@@ -154,7 +154,7 @@ def result(workspace: Workspace, row: SessionRow) -> Session:
         title=row.title,
         model=row.model,
         mode=row.mode,
-        project=workspace.root,
+        project=project.root,
         directory=row.directory,
         status=current_status(row),
         leaf=row.leaf_id,
@@ -169,8 +169,8 @@ def result(workspace: Workspace, row: SessionRow) -> Session:
     )
 
 
-def row_of(workspace: Workspace, number: int) -> SessionRow:
-    row = sessions.by_number(workspace.journal, number)
+def row_of(project: OpenProject, number: int) -> SessionRow:
+    row = sessions.by_number(project.journal, number)
     if row is None:
         raise NotFound("The session is not there any more.")
     return row

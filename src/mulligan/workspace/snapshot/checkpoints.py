@@ -22,8 +22,8 @@ from mulligan.workspace.snapshot.take import Snapshot
 from mulligan.worktree.fs.safe_paths import Directories, read_small
 
 if TYPE_CHECKING:
+    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.files import Changes, Checkpoint, Operation, TreeEntry
-    from mulligan.workspace.workspace import Workspace
 
 KINDS = {tree.FILE: "file", tree.LINK: "link", tree.DIRECTORY: "directory"}
 Id = bytes
@@ -60,7 +60,7 @@ def add(
 
 
 def always_include(
-    workspace: Workspace, include: Iterable[bytes], since: int | None = None
+    project: OpenProject, include: Iterable[bytes], since: int | None = None
 ) -> None:
     """From now on these paths are kept even where an ignore rule leaves them out.
 
@@ -69,27 +69,27 @@ def always_include(
     """
     new = [(path, since) for path in include if path]
     if new:
-        with workspace.journal.writing() as db:
+        with project.journal.writing() as db:
             db.executemany("INSERT OR IGNORE INTO forced (path, since) VALUES (?, ?)", new)
 
 
 def log(
-    workspace: Workspace, limit: int | None = None, before: str | None = None
+    project: OpenProject, limit: int | None = None, before: str | None = None
 ) -> list[Checkpoint]:
-    start = checkpoints.resolve(workspace.journal, before).id if before is not None else None
-    rows = checkpoints.newest_first(workspace.journal, limit, start)
-    return [result(workspace, row) for row in rows]
+    start = checkpoints.resolve(project.journal, before).id if before is not None else None
+    rows = checkpoints.newest_first(project.journal, limit, start)
+    return [result(project, row) for row in rows]
 
 
-def find(workspace: Workspace, name: str) -> Checkpoint:
-    return result(workspace, checkpoints.resolve(workspace.journal, name))
+def find(project: OpenProject, name: str) -> Checkpoint:
+    return result(project, checkpoints.resolve(project.journal, name))
 
 
-def read(workspace: Workspace, name: str, path: bytes) -> bytes:
+def read(project: OpenProject, name: str, path: bytes) -> bytes:
     """The bytes of a file in a checkpoint, guarded ones included."""
-    row = checkpoints.resolve(workspace.journal, name)
+    row = checkpoints.resolve(project.journal, name)
     for root in (row.tree, row.guarded):
-        entry = tree.find(root, path, workspace.load) if path else None
+        entry = tree.find(root, path, project.load) if path else None
         if entry is not None and entry.is_directory:
             raise NotFound(
                 f"{decode_path(path)} is a folder in checkpoint {row.id}; `mulligan show "
@@ -97,42 +97,42 @@ def read(workspace: Workspace, name: str, path: bytes) -> bytes:
                 "lists its files."
             )
         if entry is not None:
-            return workspace.store.get(entry.id)
+            return project.store.get(entry.id)
     raise NotFound(
         f"Checkpoint {row.id} has no file {decode_path(path)}; paths count from the top of the "
         "project."
     )
 
 
-def entries(workspace: Workspace, name: str) -> list[TreeEntry]:
+def entries(project: OpenProject, name: str) -> list[TreeEntry]:
     """Every path of a checkpoint."""
-    row = checkpoints.resolve(workspace.journal, name)
+    row = checkpoints.resolve(project.journal, name)
     return [
         _shown(path, entry, guarded)
         for root, guarded in ((row.tree, False), (row.guarded, True))
-        for path, entry in tree.walk(root, workspace.load)
+        for path, entry in tree.walk(root, project.load)
         if not (guarded and entry.is_directory)
     ]
 
 
-def entry(workspace: Workspace, name: str, path: bytes) -> TreeEntry:
+def entry(project: OpenProject, name: str, path: bytes) -> TreeEntry:
     """One path of a checkpoint."""
-    row = checkpoints.resolve(workspace.journal, name)
+    row = checkpoints.resolve(project.journal, name)
     for root, guarded in ((row.tree, False), (row.guarded, True)):
-        found = tree.find(root, path, workspace.load) if path else None
+        found = tree.find(root, path, project.load) if path else None
         if found is not None and not (guarded and found.is_directory):
             return _shown(path, found, guarded)
     raise NotFound(f"Checkpoint {row.id} has no {decode_path(path)}.")
 
 
-def read_disk(workspace: Workspace, path: bytes) -> bytes:
+def read_disk(project: OpenProject, path: bytes) -> bytes:
     """The bytes of an ordinary file as it is on the disk now, reached without following links."""
-    check_files_allowed(workspace)
+    check_files_allowed(project)
     directory, _slash, name = path.rpartition(b"/")
-    with Directories(workspace.project.root) as directories:
+    with Directories(project.location.root) as directories:
         parent = directories.open_if_there(directory)
         content = (
-            read_small(parent, name, workspace.limits.file_bytes) if parent is not None else None
+            read_small(parent, name, project.limits.file_bytes) if parent is not None else None
         )
     if content is None or b".git" in path.split(b"/"):
         raise NotFound(f"There is no ordinary file {decode_path(path)} on the disk.")
@@ -140,9 +140,9 @@ def read_disk(workspace: Workspace, path: bytes) -> bytes:
 
 
 def operation_log(
-    workspace: Workspace, limit: int | None = None, before: int | None = None
+    project: OpenProject, limit: int | None = None, before: int | None = None
 ) -> list[Operation]:
-    return [operation(row) for row in operations.newest_first(workspace.journal, limit, before)]
+    return [operation(row) for row in operations.newest_first(project.journal, limit, before)]
 
 
 def _shown(path: bytes, entry: tree.Entry, guarded: bool) -> TreeEntry:
@@ -168,7 +168,7 @@ def operation(row: OperationRow) -> Operation:
 
 
 def result(
-    workspace: Workspace,
+    project: OpenProject,
     row: CheckpointRow,
     changes: Changes | None = None,
     covered: Coverage | None = None,
@@ -184,15 +184,15 @@ def result(
         created_at=row.created_at,
         files=row.files,
         bytes=row.bytes,
-        coverage=covered or coverage(workspace, row),
+        coverage=covered or coverage(project, row),
         changes=changes,
         session=row.session,
         entry=row.entry,
     )
 
 
-def coverage(workspace: Workspace, row: CheckpointRow) -> Coverage:
-    return Coverage.decode(workspace.store.get(row.coverage))
+def coverage(project: OpenProject, row: CheckpointRow) -> Coverage:
+    return Coverage.decode(project.store.get(row.coverage))
 
 
 def count(changes: Iterable[Change]) -> Changes:

@@ -23,7 +23,7 @@ from mulligan.workspace.snapshot.take import Snapshot, take_snapshot, take_unsto
 from mulligan.worktree.fs.safe_paths import Directories, is_file
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 TOO_LARGE = 1 << 20
 WRITTEN_UP_TO = 16 << 20
@@ -31,13 +31,13 @@ WRITTEN_UP_TO = 16 << 20
 Read = Callable[[bytes], bytes]
 
 
-def status(workspace: Workspace) -> Status:
+def status(project: OpenProject) -> Status:
     """Every change since the last checkpoint, those made by commands included."""
-    row = baseline(workspace)
-    seen, load, read = _present(workspace)
+    row = baseline(project)
+    seen, load, read = _present(project)
     changes = tree.differences(row.tree, seen.tree, load)
-    rows = (_describe(change, read) for change in _files(changes, seen.coverage, workspace))
-    folders = _folders(changes, seen.coverage, workspace)
+    rows = (_describe(change, read) for change in _files(changes, seen.coverage, project))
+    folders = _folders(changes, seen.coverage, project)
     guarded = guarded_changes(row, seen, load)
     return Status(row.id, tuple(rows), seen.coverage, guarded, tuple(folders))
 
@@ -54,14 +54,14 @@ def guarded_changes(before: CheckpointRow, seen: Snapshot, load: Load) -> tuple[
     )
 
 
-def described(workspace: Workspace, before: bytes, seen: Snapshot) -> tuple[FileChange, ...]:
+def described(project: OpenProject, before: bytes, seen: Snapshot) -> tuple[FileChange, ...]:
     """Every file that differs between a tree and what was just seen, as `status` gives it."""
-    found = _files(workspace.differences(before, seen.tree), seen.coverage, workspace)
-    return tuple(_describe(change, workspace.store.get) for change in found)
+    found = _files(project.differences(before, seen.tree), seen.coverage, project)
+    return tuple(_describe(change, project.store.get) for change in found)
 
 
 def compare(
-    workspace: Workspace,
+    project: OpenProject,
     before: str | None,
     after: str | None,
     paths: tuple[bytes, ...],
@@ -73,28 +73,28 @@ def compare(
     With `binary`, the patch of a file that is no text, or a large one, holds its content too.
     """
     if before is not None:
-        old = checkpoints.resolve(workspace.journal, before)
+        old = checkpoints.resolve(project.journal, before)
     else:
-        old = baseline(workspace)
-    new = checkpoints.resolve(workspace.journal, after) if after is not None else None
+        old = baseline(project)
+    new = checkpoints.resolve(project.journal, after) if after is not None else None
     if new is not None:
         new_tree = new.tree
-        load: Load = workspace.load
-        read: Read = workspace.store.get
+        load: Load = project.load
+        read: Read = project.store.get
         covered = Coverage()
     else:
-        seen, load, read = _present(workspace)
+        seen, load, read = _present(project)
         new_tree, covered = seen.tree, seen.coverage
     for path in paths:
-        _check_named(workspace, path, (old.tree, new_tree), load)
-    on_disk = workspace if new is None else None
+        _check_named(project, path, (old.tree, new_tree), load)
+    on_disk = project if new is None else None
     found = [
         change
-        for change in _told(workspace, old, new, workspace.differences(old.tree, new_tree, load))
+        for change in _told(project, old, new, project.differences(old.tree, new_tree, load))
         if not paths or any(within(change.path, path) for path in paths)
     ]
     files = list(_apart(_files(found, covered, on_disk)))
-    workspace.store.prefetch({each.id for change in files for each in change[1:] if each})
+    project.store.prefetch({each.id for change in files for each in change[1:] if each})
     return Differences(
         old.id,
         new.id if new is not None else None,
@@ -103,22 +103,22 @@ def compare(
     )
 
 
-def baseline(workspace: Workspace) -> CheckpointRow:
+def baseline(project: OpenProject) -> CheckpointRow:
     """What the project is compared with: the last checkpoint that was taken, or the one that all
     of it was restored to since."""
-    latest = checkpoints.latest(workspace.journal)
+    latest = checkpoints.latest(project.journal)
     if latest is not None and latest.kind == "restored":
-        operation = operations.newest_first(workspace.journal, 1)[0]
-        target = checkpoints.by_id(workspace.journal, operation.target or "")
+        operation = operations.newest_first(project.journal, 1)[0]
+        target = checkpoints.by_id(project.journal, operation.target or "")
         whole = target is not None and target.tree == latest.tree
         if operation.after == latest.id and operation.kind != "undo" and whole:
             return latest
-    return checkpoints.resolve(workspace.journal, "@")
+    return checkpoints.resolve(project.journal, "@")
 
 
-def is_partial(workspace: Workspace, row: CheckpointRow) -> bool:
+def is_partial(project: OpenProject, row: CheckpointRow) -> bool:
     """Whether a checkpoint holds some files, and says nothing about all others."""
-    return not row.complete and coverage(workspace, row).is_partial
+    return not row.complete and coverage(project, row).is_partial
 
 
 def is_held(entry: Entry | None, other: Entry | None) -> bool:
@@ -136,53 +136,53 @@ def within(path: bytes, folder: bytes) -> bool:
     return not folder or path == folder or path.startswith(folder + b"/")
 
 
-def _present(workspace: Workspace) -> tuple[Snapshot, Load, Read]:
+def _present(project: OpenProject) -> tuple[Snapshot, Load, Read]:
     """A look at the disk. It stores what is new, if it can: the next checkpoint needs it anyway."""
     try:
-        with workspace.locked(wait=0.2):
-            with Writer(workspace.store) as writer:
-                seen = take_snapshot(workspace, writer)
+        with project.locked(wait=0.2):
+            with Writer(project.store) as writer:
+                seen = take_snapshot(project, writer)
                 writer.commit()
-            workspace.save_cache()
-        return seen, workspace.load, workspace.store.get
+            project.save_cache()
+        return seen, project.load, project.store.get
     except (Busy, OutOfSpace, NotWritable):
-        seen, kept = take_unstored(workspace)
+        seen, kept = take_unstored(project)
 
     def read(id: bytes) -> bytes:
-        return kept[id] if id in kept else workspace.store.get(id)
+        return kept[id] if id in kept else project.store.get(id)
 
     def load(id: bytes) -> tree.Tree:
-        return tree.decode(kept[id]) if id in kept else workspace.load(id)
+        return tree.decode(kept[id]) if id in kept else project.load(id)
 
     return seen, load, read
 
 
 def _told(
-    workspace: Workspace, old: CheckpointRow, new: CheckpointRow | None, changes: list[Change]
+    project: OpenProject, old: CheckpointRow, new: CheckpointRow | None, changes: list[Change]
 ) -> list[Change]:
     """The changes where both sides have something to say; two partial ones are taken as they are.
 
     Without `new` the other side is the disk.
     """
-    if is_partial(workspace, old):
-        if new is None or not is_partial(workspace, new):
+    if is_partial(project, old):
+        if new is None or not is_partial(project, new):
             return [each for each in changes if is_held(each.before, each.after)]
-    elif new is not None and is_partial(workspace, new):
+    elif new is not None and is_partial(project, new):
         return [each for each in changes if is_held(each.after, each.before)]
     return changes
 
 
-def _check_named(workspace: Workspace, path: bytes, roots: tuple[bytes, ...], load: Load) -> None:
+def _check_named(project: OpenProject, path: bytes, roots: tuple[bytes, ...], load: Load) -> None:
     """A name that is nowhere is a mistake, and silence would hide it."""
     known = not path or any(tree.find(root, path, load) is not None for root in roots)
-    if not known and not os.path.lexists(os.path.join(workspace.project.root, path)):
+    if not known and not os.path.lexists(os.path.join(project.location.root, path)):
         raise NotFound(
             f"There is no {decode_path(path)}, neither on disk nor in the checkpoints named."
         )
 
 
 def _files(
-    changes: Iterable[Change], covered: Coverage, on_disk: Workspace | None
+    changes: Iterable[Change], covered: Coverage, on_disk: OpenProject | None
 ) -> Iterator[Change]:
     """Changes of files only.
 
@@ -191,7 +191,7 @@ def _files(
     with ExitStack() as stack:
         disk = None
         if on_disk is not None:
-            disk = stack.enter_context(Directories(on_disk.project.root))
+            disk = stack.enter_context(Directories(on_disk.location.root))
         for change in changes:
             before = change.before if change.before and not change.before.is_directory else None
             after = change.after if change.after and not change.after.is_directory else None
@@ -205,7 +205,7 @@ def _files(
 
 
 def _folders(
-    changes: Iterable[Change], covered: Coverage, on_disk: Workspace | None
+    changes: Iterable[Change], covered: Coverage, on_disk: OpenProject | None
 ) -> Iterator[FolderChange]:
     """Changes of folders that no file in them speaks for."""
     for path, before, after in changes:
@@ -219,7 +219,7 @@ def _folders(
         elif now is not None and now.id == tree.EMPTY_ID:
             yield FolderChange(decode_path(path), "added", None, f"{now.mode:04o}")
         elif was is not None and was.id == tree.EMPTY_ID:
-            still = on_disk is not None and os.path.isdir(os.path.join(on_disk.project.root, path))
+            still = on_disk is not None and os.path.isdir(os.path.join(on_disk.location.root, path))
             if not (still and after is None) and not covered.reason_for(path):
                 yield FolderChange(decode_path(path), "deleted", f"{was.mode:04o}")
 

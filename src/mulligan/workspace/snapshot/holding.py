@@ -20,8 +20,8 @@ from mulligan.worktree.ignore.scope import Reason
 
 if TYPE_CHECKING:
     from mulligan.store.writer import Writer
+    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.snapshot.take import Snapshot
-    from mulligan.workspace.workspace import Workspace
     from mulligan.worktree.scan.stat_cache import Node, StatCache
 
 Id = bytes
@@ -35,29 +35,29 @@ class Held(NamedTuple):
     max_file_size: int = 0
 
 
-def what_to_hold(workspace: Workspace, cache: StatCache) -> Held:
+def what_to_hold(project: OpenProject, cache: StatCache) -> Held:
     """What must stay in scope; the cache forgets held paths when other reasons hold than before."""
-    live = views.live(workspace.journal)
+    live = views.live(project.journal)
     open_turns = [number for number, view in live.items() if view.base is not None]
     trees: tuple[Id | None, ...] = ()
     if live:
         trees = (
-            last_seen(workspace),
+            last_seen(project),
             *(each for view in live.values() for each in (view.approved, view.base)),
         )
     found = tuple(dict.fromkeys(each for each in trees if each is not None))
-    accepted = tuple(sorted(workspace.rule_files.accepted))
+    accepted = tuple(sorted(project.rule_files.accepted))
     reasons = (bool(open_turns), accepted) if found else None
     if cache.held_by != reasons:
         cache.held, cache.held_by = frozenset(), reasons
         if cache.root is not None:
             cache.root.unsaved = True
-    limit = checkpoints.size_limit_of_turns(workspace.journal, open_turns)
+    limit = checkpoints.size_limit_of_turns(project.journal, open_turns)
     return Held(found, bool(open_turns), limit)
 
 
 def hold_more(
-    workspace: Workspace, cache: StatCache, writer: Writer, held: Held, seen: Snapshot
+    project: OpenProject, cache: StatCache, writer: Writer, held: Held, seen: Snapshot
 ) -> bool:
     """Adds to the held paths what the rules left out of a scan; `True` if there is more now."""
     missing: set[bytes] = set()
@@ -67,7 +67,7 @@ def hold_more(
         # What the scan made can be read from now on.
         writer.commit()
         try:
-            changes = workspace.differences(tree, seen.tree)
+            changes = project.differences(tree, seen.tree)
         except Corrupt:
             # A damaged tree holds nothing; whatever needs it says so.
             continue
@@ -77,7 +77,7 @@ def hold_more(
             if was is not None and not was.is_directory and now is None
         }
     missing = {path for path in missing if seen.coverage.reason_for(path) is None}
-    found = _on_disk(workspace.project.root, missing)
+    found = _on_disk(project.location.root, missing)
     if not held.has_open_turn and cache.root is not None:
         root = cache.root
         found = {path for path in found if _reason(root, path) != Reason.MULLIGANIGNORE}
@@ -87,10 +87,10 @@ def hold_more(
     return True
 
 
-def last_seen(workspace: Workspace) -> Id | None:
+def last_seen(project: OpenProject) -> Id | None:
     """The tree that the disk held when it was last looked at for good."""
-    last = operations.last_applied(workspace.journal)
-    row = checkpoints.by_id(workspace.journal, last.after) if last and last.after else None
+    last = operations.last_applied(project.journal)
+    row = checkpoints.by_id(project.journal, last.after) if last and last.after else None
     return row.tree if row is not None else None
 
 

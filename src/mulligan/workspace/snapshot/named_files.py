@@ -23,8 +23,8 @@ from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan.read_path import entry_at
 
 if TYPE_CHECKING:
+    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.files import Checkpoint
-    from mulligan.workspace.workspace import Workspace
 
 LONGEST_NAME_BYTES = 255
 NOT_NAMED = "was not named"
@@ -39,24 +39,24 @@ class GivenFile(NamedTuple):
 
 
 def take(
-    workspace: Workspace, message: str, files: Sequence[GivenFile], *, session: str | None
+    project: OpenProject, message: str, files: Sequence[GivenFile], *, session: str | None
 ) -> Checkpoint:
     """Take a checkpoint of some files. Files that are to be read and are not there are left out."""
-    _check(workspace, files)
-    with workspace.locked():
-        owner = sessions.resolve(workspace.journal, session).id if session is not None else None
-        with Writer(workspace.store) as writer:
+    _check(project, files)
+    with project.locked():
+        owner = sessions.resolve(project.journal, session).id if session is not None else None
+        with Writer(project.store) as writer:
             held = {}
             for file in files:
-                entry = _entry(workspace, writer, file)
+                entry = _entry(project, writer, file)
                 if entry is not None:
                     held[file.path] = entry
-            row = record(workspace, writer, message, held, session=owner)
-    return result(workspace, row)
+            row = record(project, writer, message, held, session=owner)
+    return result(project, row)
 
 
 def record(
-    workspace: Workspace,
+    project: OpenProject,
     writer: Writer,
     message: str,
     held: Mapping[bytes, Entry],
@@ -64,10 +64,10 @@ def record(
     session: str | None = None,
 ) -> CheckpointRow:
     """Commit the objects, then add a checkpoint of these entries. The caller holds the lock."""
-    trees = Trees(workspace, writer)
+    trees = Trees(project, writer)
     root = trees.edit(EMPTY_ID, held) if held else writer.put(EMPTY)
     covered = coverage.make([(b"", NOT_NAMED)], (), 0)
-    last = checkpoints.last_made(workspace.journal)
+    last = checkpoints.last_made(project.journal)
     row = CheckpointRow(
         new_id(),
         root,
@@ -82,12 +82,12 @@ def record(
         session=session,
     )
     writer.commit()
-    with workspace.journal.writing() as db:
+    with project.journal.writing() as db:
         checkpoints.insert(db, row)
     return row
 
 
-def _check(workspace: Workspace, files: Iterable[GivenFile]) -> None:
+def _check(project: OpenProject, files: Iterable[GivenFile]) -> None:
     """Refuse paths that no project can have, and contents above the limit."""
     paths = set()
     for path, content, _mode in files:
@@ -100,7 +100,7 @@ def _check(workspace: Workspace, files: Iterable[GivenFile]) -> None:
             raise UsageError(f"A name in a path is longer than {LONGEST_NAME_BYTES} bytes.")
         if path in paths:
             raise UsageError(f"{decode_path(path)} is named twice.")
-        if content is not None and len(content) > workspace.limits.file_bytes:
+        if content is not None and len(content) > project.limits.file_bytes:
             raise UsageError(f"{decode_path(path)} is larger than max_file_size allows.")
         paths.add(path)
     for path in paths:
@@ -109,9 +109,9 @@ def _check(workspace: Workspace, files: Iterable[GivenFile]) -> None:
             raise UsageError(f"{decode_path(min(blocking))} cannot be a file and a folder.")
 
 
-def _entry(workspace: Workspace, writer: Writer, file: GivenFile) -> Entry | None:
+def _entry(project: OpenProject, writer: Writer, file: GivenFile) -> Entry | None:
     if file.content is None:
-        return entry_at(workspace.project.root, file.path, writer)
+        return entry_at(project.location.root, file.path, writer)
     id = writer.put(file.content)
     name = file.path.rpartition(b"/")[2]
     return file_entry(name, file.mode & 0o777, len(file.content), id)

@@ -20,7 +20,7 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.snapshot.take import take_snapshot
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
     from mulligan.worktree.watch.inotify import Watcher
 
 QUIET_SECONDS = 0.02  # seconds without events
@@ -30,10 +30,10 @@ MAX_PREFETCHED_BYTES = 8 << 20
 
 
 class Prefetcher:
-    """A thread that looks ahead until it is closed. One for each workspace with a watcher."""
+    """A thread that looks ahead until it is closed. One for each project with a watcher."""
 
-    def __init__(self, workspace: Workspace, watcher: Watcher) -> None:
-        self._workspace = workspace
+    def __init__(self, project: OpenProject, watcher: Watcher) -> None:
+        self._project = project
         self._watcher = watcher
         self._done: set[bytes] = set()
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
@@ -66,15 +66,15 @@ class Prefetcher:
                 return
 
     def _look(self) -> bool:
-        workspace = self._workspace
-        with workspace.locked(wait=0):
-            token = workspace.cache().token
+        project = self._project
+        with project.locked(wait=0):
+            token = project.cache().token
             seen = self._watcher.peek(token)
             if seen.lost or not self._is_little(seen.paths) or self._done & seen.paths:
                 return False
             done = self._done | seen.paths
-            with Writer(workspace.store) as writer:
-                take_snapshot(workspace, writer, ahead=True)
+            with Writer(project.store) as writer:
+                take_snapshot(project, writer, ahead=True)
                 writer.commit()
             self._done = done
             return True
@@ -85,7 +85,7 @@ class Prefetcher:
         size = 0
         for path in paths:
             try:
-                size += os.lstat(os.path.join(self._workspace.project.root, path)).st_size
+                size += os.lstat(os.path.join(self._project.location.root, path)).st_size
             except OSError:
                 continue
         return size <= MAX_PREFETCHED_BYTES

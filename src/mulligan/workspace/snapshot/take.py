@@ -24,8 +24,8 @@ from mulligan.worktree.scan.scanner import Scanner
 from mulligan.worktree.scan.stat_cache import StatCache
 
 if TYPE_CHECKING:
+    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.snapshot.hash_workers import HashWorkers
-    from mulligan.workspace.workspace import Workspace
     from mulligan.worktree.scan.classify import Limits
     from mulligan.worktree.watch.inotify import Changes, Watcher
     from mulligan.worktree.watch.remote import RemoteWatcher
@@ -50,75 +50,75 @@ class Snapshot(NamedTuple):
 
 
 def take_snapshot(
-    workspace: Workspace, writer: Writer, also: Iterable[bytes] = (), *, ahead: bool = False
+    project: OpenProject, writer: Writer, also: Iterable[bytes] = (), *, ahead: bool = False
 ) -> Snapshot:
     """Looks, and stores every content that is new. The caller holds the lock and commits.
 
     `also` are paths to take in this once, wherever they lie. `ahead` of any verb, it takes no
     news from those who wait for some.
     """
-    if not ahead and workspace.ahead is not None:
-        workspace.ahead.restart()
+    if not ahead and project.prefetcher is not None:
+        project.prefetcher.restart()
     # Until it is committed, the cache names contents that may never be stored.
-    writer.on_rollback(workspace.drop_cache)
+    writer.on_rollback(project.drop_cache)
     try:
-        cache = workspace.cache()
-        _check_generation(workspace, cache)
-        held = what_to_hold(workspace, cache)
-        with workspace.watching() as watcher:
-            seen = _scan(workspace, cache, writer, watcher, held, also, ahead=ahead)
-            if not ahead and hold_more(workspace, cache, writer, held, seen):
-                seen = _scan(workspace, cache, writer, watcher, held, also)
+        cache = project.cache()
+        _check_generation(project, cache)
+        held = what_to_hold(project, cache)
+        with project.watching() as watcher:
+            seen = _scan(project, cache, writer, watcher, held, also, ahead=ahead)
+            if not ahead and hold_more(project, cache, writer, held, seen):
+                seen = _scan(project, cache, writer, watcher, held, also)
             if watcher is not None and watcher.broken:
                 # A folder may have been listed without being watched: nothing follows from this.
                 cache.token = None
         return seen
     except BaseException:
         # The cache may now name contents that were never stored.
-        workspace.drop_cache()
+        project.drop_cache()
         raise
 
 
-def take_unstored(workspace: Workspace) -> tuple[Snapshot, dict[bytes, bytes]]:
+def take_unstored(project: OpenProject) -> tuple[Snapshot, dict[bytes, bytes]]:
     """Looks without storing anything, for when another process holds the project.
 
     Gives also the trees and small contents that were seen and may not be in the store.
     """
-    cache = stat_cache.load(workspace.project.path("index"), workspace.project.root)
+    cache = stat_cache.load(project.location.path("index"), project.location.root)
     sink = _Memory()
-    return _scan(workspace, cache, sink, None, what_to_hold(workspace, cache)), sink.kept
+    return _scan(project, cache, sink, None, what_to_hold(project, cache)), sink.kept
 
 
 def with_large_files(
-    workspace: Workspace, writer: Writer, seen: Snapshot, paths: Iterable[bytes]
+    project: OpenProject, writer: Writer, seen: Snapshot, paths: Iterable[bytes]
 ) -> Snapshot:
     """The look, with those of the paths that only today's size limit leaves out.
 
     Up to the largest limit that a checkpoint was taken with.
     """
-    most = checkpoints.largest_size_limit(workspace.journal)
+    most = checkpoints.largest_size_limit(project.journal)
     skipped = [path for path in paths if seen.coverage.reason_for(path) is not None]
     if most <= seen.max_file_size or not skipped:
         return seen
     found: dict[bytes, Entry | None] = {}
     for path in skipped:
         with suppress(OSError):
-            entry = entry_at(workspace.project.root, path, writer, limit=most)
+            entry = entry_at(project.location.root, path, writer, limit=most)
             if entry is not None:
                 found[path] = entry
-    trees = Trees(workspace, writer)
+    trees = Trees(project, writer)
     tree = trees.edit(seen.tree, found)
     covered = seen.coverage.without(found)
     files, size = trees.load(tree).totals
     return Snapshot(tree, seen.guarded, covered, files, size, writer.put(covered.encode()), most)
 
 
-def always_included(workspace: Workspace) -> list[bytes]:
-    return [row[0] for row in workspace.journal.rows("SELECT path FROM forced ORDER BY path")]
+def always_included(project: OpenProject) -> list[bytes]:
+    return [row[0] for row in project.journal.rows("SELECT path FROM forced ORDER BY path")]
 
 
 def _scan(
-    workspace: Workspace,
+    project: OpenProject,
     cache: StatCache,
     sink: Sink,
     watcher: Watcher | RemoteWatcher | None,
@@ -127,9 +127,8 @@ def _scan(
     *,
     ahead: bool = False,
 ) -> Snapshot:
-    check_files_allowed(workspace)
-    project = workspace.project
-    settings, _origins, accepted, passed_over = workspace.rule_files
+    check_files_allowed(project)
+    settings, _origins, accepted, passed_over = project.rule_files
     limits = settings.limits
     limits = limits._replace(file_bytes=max(limits.file_bytes, held.max_file_size))
     if cache.limits != tuple(limits):
@@ -137,20 +136,20 @@ def _scan(
         cache.root = None
         cache.limits = tuple(limits)
     scan = Scanner(
-        project.root,
+        project.location.root,
         cache,
         sink,
         limits=limits,
         accepted=accepted,
-        forced=(*always_included(workspace), *cache.held, *also),
-        hidden=_hidden(workspace),
+        forced=(*always_included(project), *cache.held, *also),
+        hidden=_hidden(project),
         watch=watcher,
-        progress=lambda files, size: workspace.progress("reading", files, None),
-        hands=_hands(workspace, sink, limits) if isinstance(sink, Writer) else None,
+        progress=lambda files, size: project.progress("reading", files, None),
+        hands=_hands(project, sink, limits) if isinstance(sink, Writer) else None,
     )
     asked = watcher.since if watcher is not None else None
-    if ahead and workspace.watcher is not None:
-        asked = workspace.watcher.peek
+    if ahead and project.watcher is not None:
+        asked = project.watcher.peek
     if not _scan_changes(scan, cache, asked):
         token = asked(None).token if asked is not None else None
         if watcher is not None and cache.root is not None:
@@ -165,15 +164,15 @@ def _scan(
     def save(data: bytes, old: bytes | None, made: Tree) -> bytes:
         if old is not None:
             # It will be written as a difference from the old one, which is mostly at hand.
-            workspace.seed_base(old)
+            project.seed_base(old)
         id = sink.put(data, base=old)
         # It is about to be compared with the one that it replaces, and will be replaced itself.
-        workspace.cache_tree(id, made)
-        workspace.store.cache_content(id, data)
+        project.cache_tree(id, made)
+        project.store.cache_content(id, data)
         return id
 
-    workspace.prefetch_trees(tree_builder.replaced(root))
-    made = tree_builder.build(root, workspace.load, save, limits.guard_total)
+    project.prefetch_trees(tree_builder.replaced(root))
+    made = tree_builder.build(root, project.load, save, limits.guard_total)
     if (
         scan.coverage_changed
         or cache.coverage is None
@@ -196,13 +195,13 @@ def _tells_of_settings(coverage: Coverage) -> bool:
     return any(each.path == PROJECT_FILE for each in coverage.passed_over)
 
 
-def _hands(workspace: Workspace, writer: Writer, limits: Limits) -> Callable[[], HashWorkers]:
+def _hands(project: OpenProject, writer: Writer, limits: Limits) -> Callable[[], HashWorkers]:
     """Whom to call when there is much to read."""
 
     def call() -> HashWorkers:
         from mulligan.workspace.snapshot.hash_workers import HashWorkers
 
-        return HashWorkers(writer, workspace.project.root, limit=limits.file_bytes)
+        return HashWorkers(writer, project.location.root, limit=limits.file_bytes)
 
     return call
 
@@ -223,9 +222,9 @@ def _scan_changes(
     return True
 
 
-def _check_generation(workspace: Workspace, cache: StatCache) -> None:
+def _check_generation(project: OpenProject, cache: StatCache) -> None:
     """After a garbage collection the cache may name objects that are gone: it forgets those."""
-    generation = workspace.store.index.summary().generation
+    generation = project.store.index.summary().generation
     if cache.generation == generation:
         return
     if cache.root is not None and cache.generation >= 0:
@@ -234,7 +233,7 @@ def _check_generation(workspace: Workspace, cache: StatCache) -> None:
             node.old = node.old_guards = None
             for known in (node.files, node.guards):
                 for name, seen in known.items():
-                    if not workspace.store.has(seen[6]):
+                    if not project.store.has(seen[6]):
                         known[name] = (*seen[:4], -1, seen[5], b"")
     elif cache.root is not None:
         cache.root = None
@@ -242,9 +241,9 @@ def _check_generation(workspace: Workspace, cache: StatCache) -> None:
     cache.token = cache.covered = None
 
 
-def _hidden(workspace: Workspace) -> tuple[bytes, ...]:
+def _hidden(project: OpenProject) -> tuple[bytes, ...]:
     """Mulligan's own data, should it lie inside the project; and what a sandbox puts there."""
-    return (*_own(workspace), *_mount_points(workspace.project.root))
+    return (*_own(project), *_mount_points(project.location.root))
 
 
 def _mount_points(root: bytes) -> Iterator[bytes]:
@@ -259,11 +258,11 @@ def _mount_points(root: bytes) -> Iterator[bytes]:
             continue
 
 
-def _own(workspace: Workspace) -> tuple[bytes, ...]:
-    home = workspace.home_path
-    if home == workspace.project.root:
+def _own(project: OpenProject) -> tuple[bytes, ...]:
+    home = project.home_path
+    if home == project.location.root:
         return (b"projects", b"config.toml")
-    start = workspace.project.root.rstrip(b"/") + b"/"
+    start = project.location.root.rstrip(b"/") + b"/"
     return (home[len(start) :],) if home.startswith(start) else ()
 
 

@@ -10,7 +10,7 @@ from mulligan.core.tree import Change, Entry, Tree
 from mulligan.store.writer import Writer
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 
@@ -18,8 +18,8 @@ Id = bytes
 class Trees:
     """What the store holds, and what a writer is about to add to it."""
 
-    def __init__(self, workspace: Workspace, writer: Writer) -> None:
-        self._workspace = workspace
+    def __init__(self, project: OpenProject, writer: Writer) -> None:
+        self._project = project
         self._writer = writer
         self._made: dict[Id, Tree] = {}
         self._contents: dict[Id, bytes] = {}
@@ -30,14 +30,14 @@ class Trees:
 
     def load(self, id: Id) -> Tree:
         found = self._made.get(id)
-        return found if found is not None else self._workspace.load(id)
+        return found if found is not None else self._project.load(id)
 
     def find(self, root: Id, path: bytes) -> Entry | None:
         return tree.find(root, path, self.load)
 
     def read(self, entry: Entry) -> bytes:
         found = self._contents.get(entry.id)
-        return found if found is not None else self._workspace.store.get(entry.id)
+        return found if found is not None else self._project.store.get(entry.id)
 
     def with_content(self, entry: Entry, content: bytes) -> Entry:
         """The entry of a file with another content, which is put into the store."""
@@ -49,7 +49,7 @@ class Trees:
         return tree.edit(root, changes, self.load, self._save) if changes else root
 
     def differences(self, before: Id, after: Id) -> list[Change]:
-        return self._workspace.differences(before, after, self.load)
+        return self._project.differences(before, after, self.load)
 
     def _save(self, data: bytes, old: Id | None, entries: Tree) -> Id:
         id = self._writer.put(data, base=old)

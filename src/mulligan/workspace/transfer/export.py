@@ -29,7 +29,7 @@ from mulligan.workspace.sessions.entries import entry_result
 from mulligan.workspace.transfer.git_history import MAIN, git_history
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 FORMATS = ("jsonl", "markdown", "html")
 PAGE_ENTRIES = 1000
@@ -58,19 +58,19 @@ class GitExport(NamedTuple):
         return plain(self)
 
 
-def export(workspace: Workspace, name: str, format: str) -> Iterator[str]:
+def export(project: OpenProject, name: str, format: str) -> Iterator[str]:
     """A session as text, in pieces. Raises at once for a session or a format that is not there."""
     if format not in FORMATS:
         raise UsageError(f"A session is exported as {', '.join(FORMATS)}, or to git.")
-    row = sessions.resolve(workspace.journal, name)
+    row = sessions.resolve(project.journal, name)
     if format == "jsonl":
-        return jsonl.lines(keeping.result(workspace, row), _all(workspace, row))
-    story = _story(workspace, row)
+        return jsonl.lines(keeping.result(project, row), _all(project, row))
+    story = _story(project, row)
     return markdown.document(story) if format == "markdown" else html.page(story)
 
 
 def export_git(
-    workspace: Workspace, name: str, repository: str, prefix: str | None = None
+    project: OpenProject, name: str, repository: str, prefix: str | None = None
 ) -> GitExport:
     """Write the session's checkpoints as commits to a repository, which is made if need be.
 
@@ -78,8 +78,8 @@ def export_git(
     made for this session; in any other one below `prefix`. A branch that is there already is only
     ever added to; one that is checked out is refused.
     """
-    row = sessions.resolve(workspace.journal, name)
-    history = git_history(workspace, row)
+    row = sessions.resolve(project.journal, name)
+    history = git_history(project, row)
     if not history.commits:
         raise NotFound(f"Session {row.id} has no checkpoints here that could be commits.")
     directory = os.path.abspath(usable(repository))
@@ -92,14 +92,12 @@ def export_git(
     active = f"{below}{history.active}"
     if not created:
         _refuse_checked_out(git_dir, branches)
-    stream = git.stream(
-        history.commits, history.heads, below, workspace.load, workspace.store.stream
-    )
+    stream = git.stream(history.commits, history.heads, below, project.load, project.store.stream)
     _feed(git_dir, stream)
     if is_its_own:
         # Nobody works in it, so that a plain `git log` may begin at the newest work.
         _git(git_dir, "symbolic-ref", "HEAD", f"refs/heads/{active}")
-    left_out = git.unkept((each.tree for each in history.commits), workspace.load)
+    left_out = git.unkept((each.tree for each in history.commits), project.load)
     return GitExport(
         row.id,
         directory,
@@ -113,27 +111,27 @@ def export_git(
     )
 
 
-def _story(workspace: Workspace, row: SessionRow) -> Story:
-    way = entries.on_path(workspace.journal, row.number, row.leaf)
+def _story(project: OpenProject, row: SessionRow) -> Story:
+    way = entries.on_path(project.journal, row.number, row.leaf)
     taken = {each.seq for each in way}
     by_branch: dict[int, list[Entry]] = {}
-    for entry in _all(workspace, row):
+    for entry in _all(project, row):
         if entry.seq not in taken:
             by_branch.setdefault(entry.branch, []).append(entry)
     others = [Stretch(each, each[0].off_path) for each in by_branch.values()]
 
     def changes_of(entry: ExportedEntry) -> list[FileChange]:
-        return _changes(workspace, entry)
+        return _changes(project, entry)
 
     shown = [entry_result(row, each) for each in way]
-    return Story(keeping.result(workspace, row), shown, others, changes_of)
+    return Story(keeping.result(project, row), shown, others, changes_of)
 
 
-def _all(workspace: Workspace, row: SessionRow) -> Iterator[Entry]:
+def _all(project: OpenProject, row: SessionRow) -> Iterator[Entry]:
     since = 0
     while True:
         found = entries.page(
-            workspace.journal, row.number, since=since, limit=PAGE_ENTRIES, include_compacted=True
+            project.journal, row.number, since=since, limit=PAGE_ENTRIES, include_compacted=True
         )
         yield from (entry_result(row, each) for each in found)
         if len(found) < PAGE_ENTRIES:
@@ -141,7 +139,7 @@ def _all(workspace: Workspace, row: SessionRow) -> Iterator[Entry]:
         since = found[-1].seq
 
 
-def _changes(workspace: Workspace, entry: ExportedEntry) -> list[FileChange]:
+def _changes(project: OpenProject, entry: ExportedEntry) -> list[FileChange]:
     """What a turn changed, by the trees from before and after it; nothing if they are gone."""
     data = entry.data or {}
     try:
@@ -150,8 +148,8 @@ def _changes(workspace: Workspace, entry: ExportedEntry) -> list[FileChange]:
             for each in ("baselineTreeHash", "snapshotTreeHash")
         )
         return [
-            _described(workspace, *change)
-            for change in workspace.differences(before, after)
+            _described(project, *change)
+            for change in project.differences(before, after)
             if any(each is not None and not each.is_directory for each in change[1:])
         ]
     except (MissingObject, ValueError, TypeError):
@@ -160,13 +158,13 @@ def _changes(workspace: Workspace, entry: ExportedEntry) -> list[FileChange]:
 
 
 def _described(
-    workspace: Workspace, path: bytes, old: tree.Entry | None, new: tree.Entry | None
+    project: OpenProject, path: bytes, old: tree.Entry | None, new: tree.Entry | None
 ) -> FileChange:
     held = [None if each is None or each.is_directory else each for each in (old, new)]
     status = "created" if held[0] is None else "deleted" if held[1] is None else "modified"
     if any(each is not None and each.size > TOO_LARGE for each in held):
         return FileChange(decode_path(path), status)
-    was, now = (b"" if each is None else workspace.store.get(each.id) for each in held)
+    was, now = (b"" if each is None else project.store.get(each.id) for each in held)
     if is_binary(was) or is_binary(now):
         return FileChange(decode_path(path), status)
     diff, additions, deletions = compare(

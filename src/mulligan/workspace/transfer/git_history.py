@@ -20,7 +20,7 @@ from mulligan.workspace.attribution.turns import round_name
 from mulligan.workspace.review.rounds import endings
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 MAIN = "main"
 
@@ -36,9 +36,9 @@ class GitHistory(NamedTuple):
         return list(self.heads)[-1]
 
 
-def git_history(workspace: Workspace, session: SessionRow) -> GitHistory:
+def git_history(project: OpenProject, session: SessionRow) -> GitHistory:
     """Arrange all checkpoints of a session; nothing at all if it has none."""
-    rows = checkpoints.with_shared(workspace.journal, session.id, session.number)
+    rows = checkpoints.with_shared(project.journal, session.id, session.number)
     history = GitHistory([], {})
     if not rows:
         return history
@@ -46,11 +46,11 @@ def git_history(workspace: Workspace, session: SessionRow) -> GitHistory:
     for _seq, row in rows[:start]:
         _commit(history, MAIN, row)
     rest = rows[start:]
-    ended = endings(workspace, session)
-    view = of_session(workspace.journal, session.number) or View()
+    ended = endings(project, session)
+    view = of_session(project.journal, session.number) or View()
     for number in range(1, view.round + 1):
         end = ended.get(number) if number < view.round else None
-        count = len(rest) if end is None else _in_round(workspace, rest, end)
+        count = len(rest) if end is None else _in_round(project, rest, end)
         branch = round_name(View(number))
         history.heads[branch] = history.heads[MAIN]
         for _seq, row in rest[:count]:
@@ -72,10 +72,10 @@ def _leading(rows: list[tuple[int, CheckpointRow]]) -> int:
 
 
 def _in_round(
-    workspace: Workspace, rows: list[tuple[int, CheckpointRow]], end: OperationRow
+    project: OpenProject, rows: list[tuple[int, CheckpointRow]], end: OperationRow
 ) -> int:
     """Count the checkpoints up to a round's end. What a reset arrived at is not among them."""
-    last = operations.last_checkpoint(workspace.journal, end.number)
+    last = operations.last_checkpoint(project.journal, end.number)
     return sum(seq <= last and not _is_reset(row, end) for seq, row in rows)
 
 

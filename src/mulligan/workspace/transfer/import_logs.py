@@ -28,7 +28,7 @@ from mulligan.importers.records import (
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.workspace.lock import locked
-from mulligan.workspace.project import Project, is_imported, register
+from mulligan.workspace.project import ProjectLocation, is_imported, register
 from mulligan.workspace.project_guard import refuse_as_project
 from mulligan.workspace.results.files import Progress, plain
 from mulligan.workspace.transfer.import_claims import Claims
@@ -36,7 +36,7 @@ from mulligan.workspace.transfer.import_session import Target, clean
 from mulligan.workspace.transfer.import_snapshots import Snapshots
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 IMPORTERS = {
     "claude-code": "claude_code.reader",
@@ -147,7 +147,7 @@ def import_logs(
     )
 
 
-def complete(workspace: Workspace, agent: str, path: str, part: str, session: str) -> bool:
+def complete(project: OpenProject, agent: str, path: str, part: str, session: str) -> bool:
     """Adds to a session that is being recorded what the agent's own log says of it.
 
     What was recorded already, the messages and the calls, is not doubled. Gives whether the log
@@ -156,7 +156,7 @@ def complete(workspace: Workspace, agent: str, path: str, part: str, session: st
     if not os.path.exists(path):
         return False
     work = _Work(importer(agent))
-    work.use(workspace.project.id, workspace.journal, workspace.project)
+    work.use(project.location.id, project.journal, project.location)
     work.take(Source(path, part), only=session)
     return True
 
@@ -183,7 +183,7 @@ class _Work:
         self._reader, self._claims = reader, claims
         self._journals: dict[str, Database] = {}
         self._snapshots: dict[str, Snapshots] = {}
-        self._project: Project | None = None
+        self._project: ProjectLocation | None = None
         self.tell: Callable[[], None] = _nobody
         self.entries = 0
         self.checkpoints = 0
@@ -197,7 +197,7 @@ class _Work:
         for journal in self._journals.values():
             journal.close()
 
-    def use(self, id: str, journal: Database, project: Project) -> None:
+    def use(self, id: str, journal: Database, project: ProjectLocation) -> None:
         """Everything goes to one project, whose journal is open already and stays so."""
         self._journals[id] = journal
         self._project = project
@@ -335,7 +335,7 @@ def _files_below(folder: str) -> Iterator[str]:
                 yield os.path.join(above, name)
 
 
-def _open(project: Project) -> Database:
+def _open(project: ProjectLocation) -> Database:
     register(project, imported=True)
     with locked(project.path("lock")):
         return Database(project.path("journal.sqlite"), JOURNAL)

@@ -28,7 +28,7 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.store.objects import Store
 from mulligan.store.writer import Writer
 from mulligan.workspace.lock import locked
-from mulligan.workspace.project import Project
+from mulligan.workspace.project import ProjectLocation
 from mulligan.worktree.scan.overrides import directories_above
 from mulligan.worktree.scan.reader import MIN_STREAMED_BYTES
 
@@ -49,7 +49,7 @@ class Taken(NamedTuple):
 class Snapshots:
     """Takes snapshots into the store and the journal of one project."""
 
-    def __init__(self, journal: Database, project: Project) -> None:
+    def __init__(self, journal: Database, project: ProjectLocation) -> None:
         self._journal, self._project = journal, project
         self._store: Store | None = None
         self._known: dict[str, tuple[Id, int]] = {}

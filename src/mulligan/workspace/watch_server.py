@@ -8,27 +8,29 @@ from typing import TYPE_CHECKING
 from mulligan.core.coverage import decode_path
 from mulligan.errors import UsageError
 from mulligan.journal import checkpoints as journal
+from mulligan.workspace.attribution.checkpoint import take
 from mulligan.workspace.results.files import Checkpoint
+from mulligan.workspace.snapshot.diff import status
 from mulligan.worktree.watch.remote import Server, serve
 
 if TYPE_CHECKING:
-    from mulligan.workspace.workspace import Workspace
+    from mulligan.workspace.open_project import OpenProject
 
 
 class Watching:
-    """Serves a workspace's watcher until it is closed. Takes the first checkpoint if need be."""
+    """Serves a project's watcher until it is closed. Takes the first checkpoint if need be."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        if workspace.watcher is None:
-            raise UsageError("Open the workspace with watch=True to watch it.")
-        self._watcher = workspace.watcher
-        self._server: Server = serve(self._watcher, workspace.project.path("watch.sock"))
+    def __init__(self, project: OpenProject) -> None:
+        if project.watcher is None:
+            raise UsageError("Open the project with watch=True to watch it.")
+        self._watcher = project.watcher
+        self._server: Server = serve(self._watcher, project.location.path("watch.sock"))
         self.first: Checkpoint | None = None
-        if journal.latest(workspace.journal) is None:
-            self.first = workspace.checkpoint("First checkpoint", kind="initial")
+        if journal.latest(project.journal) is None:
+            self.first = take(project, "First checkpoint", kind="initial")
         else:
             # One full look, so that every folder is watched.
-            workspace.status()
+            status(project)
         self._token = self._watcher.peek(None).token
 
     def changes(self, timeout: float) -> list[str]:

@@ -1,0 +1,358 @@
+"""An open project: journal, store, caches and lock, shared by every subsystem."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from threading import RLock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from mulligan.core import tree
+from mulligan.core.coverage import decode_path, encode_path
+from mulligan.core.tree import EMPTY, EMPTY_ID, Change, Finder, Load, Tree
+from mulligan.errors import Busy, Corrupt, NotWritable, OutOfSpace, UsageError
+from mulligan.journal import operations
+from mulligan.journal.db import Database
+from mulligan.journal.migrations import JOURNAL
+from mulligan.store.objects import Store
+from mulligan.workspace.lock import WAIT_SECONDS, locked
+from mulligan.workspace.project import (
+    ProjectLocation,
+    is_imported,
+    register,
+)
+from mulligan.workspace.settings import Effective, InForce, Settings, change_settings
+from mulligan.worktree.fs import deferred_unlink
+from mulligan.worktree.fs.safe_paths import open_root
+from mulligan.worktree.ignore import git_repo
+from mulligan.worktree.scan import stat_cache
+from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, effect_of
+from mulligan.worktree.scan.stat_cache import StatCache
+
+if TYPE_CHECKING:
+    # Only to say which types the fields have: the project hands them from one caller to the next.
+    from mulligan.workspace.results.files import Operation, Progress
+    from mulligan.workspace.results.review import PendingStats
+    from mulligan.workspace.search.search import Tools
+    from mulligan.workspace.snapshot.prefetch import Prefetcher
+    from mulligan.worktree.scan.classify import Limits
+    from mulligan.worktree.watch.inotify import Watcher
+    from mulligan.worktree.watch.remote import RemoteWatcher
+
+MAX_TREE_CACHE_BYTES = 16 << 20
+FINDERS_KEPT = 4
+PAIRS_KEPT, PAIR_KEPT = 8, 5_000
+SAVE_SECONDS = 5.0
+CANNOT_WRITE_NOW = (Busy, NotWritable, OutOfSpace)
+"""Errors that leave the project readable."""
+
+Recover = Callable[["OpenProject"], "tuple[Operation, ...]"]
+
+
+class OpenProject:
+    """One project: its location, journal, store, caches and lock. Threads may share it."""
+
+    def __init__(
+        self,
+        location: ProjectLocation,
+        home: str,
+        *,
+        recover: Recover,
+        wait: float = WAIT_SECONDS,
+        progress: Progress | None = None,
+    ) -> None:
+        """Open the journal and the store, creating both for a new project.
+
+        `recover` finishes interrupted operations; it runs under the lock. A folder that only
+        imported logs name stays marked as imported until it has a checkpoint of its own.
+        """
+        self.location = location
+        self.home = home
+        self.wait = wait
+        self.progress: Progress = progress or _silent
+        self._recover = recover
+        self._settings = InForce(home, location.root, location.directory)
+        self.imported = is_imported(location)
+        register(location, imported=self.imported)
+        self.journal, self.store = _open_files(location, wait)
+        self.recovered: tuple[Operation, ...] = ()
+        self.watcher: Watcher | None = None
+        self.prefetcher: Prefetcher | None = None
+        self.search_tools: list[Tools] = []
+        self.pending_stats_cache: tuple[object, dict[str, PendingStats]] | None = None
+        self._process = os.getpid()
+        self._guard = RLock()
+        self._cache: StatCache | None = None
+        self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
+        self._trees_bytes = 0
+        self._finders: dict[bytes, Finder] = {}
+        self._differences: dict[tuple[bytes, bytes], list[Change]] = {}
+        self._depth = 0
+        self._saved_at = 0.0
+
+    def index_new_packs(self) -> None:
+        """Index pack records that the index lacks, unless another process holds the lock."""
+        if self.store.has_unindexed():
+            with suppress(*CANNOT_WRITE_NOW), self.locked(wait=0, recovering=True):
+                self.store.repair()
+
+    @cached_property
+    def home_path(self) -> bytes:
+        """Where Mulligan's data lies, without links on the way."""
+        return os.path.realpath(os.fsencode(self.home))
+
+    @property
+    def root(self) -> str:
+        """The project's directory."""
+        return os.fsdecode(self.location.root)
+
+    def close(self) -> None:
+        """Saves what was seen, and lets go of everything; nothing goes on in the background."""
+        if self.prefetcher is not None:
+            # First, for it may be about to wait for the guard.
+            self.prefetcher.close()
+            self.prefetcher = None
+        with self._guard:
+            self._save_at_the_end()
+            if self.watcher is not None:
+                self.watcher.close()
+                self.watcher = None
+            while self.search_tools:
+                self.search_tools.pop().close()
+            self.store.close()
+            self.journal.close()
+            deferred_unlink.finish()
+
+    def __enter__(self) -> OpenProject:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def settings(self) -> Settings:
+        """What is in force now, whoever has changed it since the project was opened."""
+        return self._settings.read().settings
+
+    @property
+    def rule_files(self) -> Effective:
+        """The settings in effect, with what the user has accepted and what is passed over."""
+        return self._settings.read()
+
+    def broken_rule_files(self) -> Iterator[tuple[str, str]]:
+        """The rule files at the top of the project that have no effect, and why."""
+        passed_over = self.rule_files.passed_over
+        if passed_over is not None and passed_over.broken:
+            yield decode_path(passed_over.path), passed_over.reason
+        with suppress(OSError), open_root(self.location.root) as fd:
+            effect = effect_of(fd, b"", frozenset())
+            if effect.broken:
+                yield decode_path(MULLIGANIGNORE), effect.passed_over
+
+    @property
+    def limits(self) -> Limits:
+        """How large files may be to be looked after, by the settings in force."""
+        return self.settings.limits
+
+    def change_settings(self, values: Mapping[str, Mapping[str, Any]]) -> Settings:
+        """Sets settings for the project, by section and name; what the user wrote wins still."""
+        change_settings(self.location.directory, values)
+        return self.settings
+
+    def path(self, given: str) -> bytes:
+        """A path as the project knows it; raises `UsageError` for one outside the project."""
+        if not given or "\0" in given:
+            raise UsageError("A path is empty, or holds a NUL; nothing was done.")
+        full = os.path.normpath(os.path.join(self.location.root, encode_path(given)))
+        if full == self.location.root:
+            return b""
+        start = self.location.root.rstrip(b"/") + b"/"
+        if not full.startswith(start):
+            # The part above the last name may reach the project by another way, such as a link.
+            folder, name = os.path.split(full)
+            full = os.path.join(os.path.realpath(folder), name)
+            if full == self.location.root:
+                return b""
+            if not full.startswith(start):
+                raise UsageError(f"{given} is outside of the project {self.root}.")
+        return full[len(start) :]
+
+    def head(self) -> str | None:
+        """The commit that the project's git repository stands at, if there is one."""
+        return git_repo.head(self.location.root)
+
+    def paths(self, given: Sequence[str]) -> tuple[bytes, ...]:
+        """`path` for each of several."""
+        return tuple(self.path(each) for each in given)
+
+    @contextmanager
+    def locked(self, *, wait: float | None = None, recovering: bool = False) -> Iterator[None]:
+        """The project is this caller's alone, and nothing is half done in it."""
+        if self._process != os.getpid():
+            raise UsageError(
+                "This workspace was opened by the process that this one was forked from; what is "
+                "written by way of it could be lost. Open one here."
+            )
+        with self._guard:
+            if self._depth:
+                yield
+                return
+            with locked(
+                self.location.path("lock"),
+                wait=self.wait if wait is None else wait,
+                waiting=lambda holder: self.progress(f"waiting for process {holder}", 0, None),
+            ):
+                self._depth = 1
+                try:
+                    if not recovering and operations.unfinished(self.journal):
+                        self.recovered += self._recover(self)
+                    yield
+                finally:
+                    self._depth = 0
+
+    def load(self, id: bytes) -> Tree:
+        """A tree of the store; the ones read last are kept."""
+        found = self._trees.get(id)
+        if found is None:
+            found = tree.decode(self.store.get(id))
+            self.cache_tree(id, found)
+        return found
+
+    def prefetch_trees(self, ids: Iterable[bytes]) -> None:
+        """These trees are about to be loaded: where they lie is asked for all at once."""
+        wanted = [id for id in ids if id not in self._trees]
+        if len(wanted) > 1:
+            self.store.prefetch(wanted)
+
+    def finder(self, root: bytes) -> Finder:
+        """Looks paths up in a tree; what was found in the ones asked about last is remembered."""
+        found = self._finders.get(root)
+        if found is None:
+            if len(self._finders) >= FINDERS_KEPT:
+                self._finders.clear()
+            found = self._finders[root] = Finder(root, self.load)
+        return found
+
+    def differences(self, before: bytes, after: bytes, load: Load | None = None) -> list[Change]:
+        """What differs between two trees; what was found of the last few pairs is remembered."""
+        if before == after:
+            return []
+        found = self._differences.get((before, after))
+        if found is None:
+            turned = self._differences.get((after, before))
+            if turned is not None:
+                found = [Change(path, now, was) for path, was, now in turned]
+            else:
+                found = tree.differences(before, after, load or self.load)
+            if len(self._differences) >= PAIRS_KEPT:
+                self._differences.clear()
+            if len(found) <= PAIR_KEPT:
+                self._differences[before, after] = found
+        return list(found)
+
+    def cache_tree(self, id: bytes, made: Tree) -> None:
+        """Keeps a tree that will soon be asked for."""
+        if self._trees_bytes > MAX_TREE_CACHE_BYTES:
+            self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
+            self._trees_bytes = 0
+        self._trees[id] = made
+        self._trees_bytes += made.footprint
+
+    def drop_memory(self) -> None:
+        """Free what is only in memory to save reading it again."""
+        self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
+        self._trees_bytes = 0
+        self._finders.clear()
+        self._differences.clear()
+        self.store.clear_cache()
+
+    def seed_base(self, id: bytes) -> None:
+        """Spares the store from reading a tree that is kept here."""
+        known = self._trees.get(id)
+        if known is not None:
+            self.store.cache_content(id, known.data)
+
+    def cache(self) -> StatCache:
+        """The stat cache, read again if another process has saved it since."""
+        path = self.location.path("index")
+        if self._cache is None or (
+            self._cache.stamp is not None and stat_cache.stamp(path) != self._cache.stamp
+        ):
+            self._cache = stat_cache.load(path, self.location.root)
+        return self._cache
+
+    def save_cache(self, *, now: bool = False) -> None:
+        """Saves what the scan saw; not each time, for memory is what counts for whoever stays."""
+        moment = time.monotonic()
+        if self._cache is None:
+            return
+        if now or moment - self._saved_at > SAVE_SECONDS:
+            # It can be lost at any time: a full disk must not make a failure of what is done.
+            with suppress(OSError):
+                stat_cache.save(self.location.path("index"), self.location.root, self._cache)
+            self._saved_at = moment
+
+    def _save_at_the_end(self) -> None:
+        """Saves what is not saved yet, unless somebody else has saved since or is just at work:
+        then theirs is newer."""
+        if self._cache is None or self._depth or self._process != os.getpid():
+            return
+        with suppress(*CANNOT_WRITE_NOW, OSError), self.locked(wait=0, recovering=True):
+            if self._cache.stamp == stat_cache.stamp(self.location.path("index")):
+                self.save_cache(now=True)
+
+    def drop_cache(self) -> None:
+        """Forgets what the scan saw: it may name objects that were never stored."""
+        self._cache = None
+
+    @contextmanager
+    def watching(self) -> Iterator[Watcher | RemoteWatcher | None]:
+        """Our own watcher, or that of a `mulligan watch` on this project, or none."""
+        if self.watcher is not None:
+            yield self.watcher
+            return
+        path = self.location.path("watch.sock")
+        if not os.path.exists(path):
+            yield None
+            return
+        from mulligan.worktree.watch.remote import connect
+
+        remote = connect(path)
+        try:
+            yield remote
+        finally:
+            if remote is not None:
+                remote.close()
+
+
+def _open_files(location: ProjectLocation, wait: float) -> tuple[Database, Store]:
+    """The journal and the store; made under the lock when they are new, for another may be too."""
+    journal, objects = location.path("journal.sqlite"), location.path("objects")
+    if _has_content(journal) and os.path.exists(os.path.join(objects, "index.sqlite")):
+        return Database(journal, JOURNAL), Store(objects)
+    with locked(location.path("lock"), wait=wait):
+        packs = os.listdir(objects) if os.path.isdir(objects) else []
+        if not _has_content(journal) and any(name.endswith(".pack") for name in packs):
+            raise Corrupt(
+                f"{journal} is missing or empty, though there are objects beside it. Nothing was "
+                f"changed: put the journal back from a backup, or move {location.directory} away "
+                "to begin anew."
+            )
+        return Database(journal, JOURNAL), Store(objects)
+
+
+def _has_content(path: str) -> bool:
+    return any(os.path.exists(each) and os.path.getsize(each) for each in (path, path + "-wal"))
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    return
