@@ -20,8 +20,8 @@ from serving import V1
 import mulligan
 from mulligan.journal import sessions as rows
 from mulligan.server import peer, registry
-from mulligan.workspace import process as processes
-from mulligan.workspace.process import client_identity, identity
+from mulligan.workspace.project import process as processes
+from mulligan.workspace.project.process import client_identity, identity
 
 HTTP = """
 import sys, urllib.request

@@ -14,7 +14,7 @@ from serving import Api, Server
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.server.openapi import endpoints
-from mulligan.workspace.project import project_of_log, register
+from mulligan.workspace.project.location import project_of_log, register
 from mulligan.workspace.workspace import open_workspace
 
 

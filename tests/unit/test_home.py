@@ -16,7 +16,12 @@ import pytest
 
 import mulligan
 from mulligan.errors import NotFound, RefusedRoot
-from mulligan.workspace.project import find_project, home_directory, known_projects, register
+from mulligan.workspace.project.location import (
+    find_project,
+    home_directory,
+    known_projects,
+    register,
+)
 
 
 def root_of(path: Path, home: Path, **options: bool) -> Path:

@@ -15,7 +15,7 @@ import pytest
 import mulligan
 from mulligan.core.entries import NewEntry
 from mulligan.errors import Ambiguous, RefusedRoot, WouldLoseWork
-from mulligan.workspace.project import find_project, is_imported, known_projects
+from mulligan.workspace.project.location import find_project, is_imported, known_projects
 from mulligan.workspace.transfer.import_logs import ImportResult, import_logs
 from mulligan.workspace.workspace import Workspace
 

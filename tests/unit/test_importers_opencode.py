@@ -19,7 +19,7 @@ import pytest
 from mulligan.core.entries import NewEntry
 from mulligan.importers.opencode.reader import IMPORTER
 from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
-from mulligan.workspace.project import known_projects
+from mulligan.workspace.project.location import known_projects
 from mulligan.workspace.transfer.import_logs import import_logs
 from mulligan.workspace.workspace import Workspace
 

@@ -26,7 +26,7 @@ from mulligan import Workspace
 from mulligan.core.entries import NewEntry
 from mulligan.errors import NotFound
 from mulligan.importers.records import Problem
-from mulligan.workspace.project import find_project, is_imported, known_projects
+from mulligan.workspace.project.location import find_project, is_imported, known_projects
 from mulligan.workspace.search.search import search, search_everywhere
 from mulligan.workspace.transfer.import_logs import IMPORTERS, ImportResult, follow, import_logs
 

@@ -10,8 +10,8 @@ import pytest
 
 import mulligan
 from mulligan.errors import RefusedRoot, UsageError
-from mulligan.workspace.project import find_project
-from mulligan.workspace.project_guard import refuse_as_project
+from mulligan.workspace.project.location import find_project
+from mulligan.workspace.project.refused_roots import refuse_as_project
 
 SYSTEM = ("/etc", "/etc/ssh", "/proc/1", "/proc/self", "/sys", "/dev", "/usr/bin", "/usr", "/run")
 
@@ -90,7 +90,7 @@ def test_a_marker_in_a_folder_that_all_share_does_not_make_it_the_project(
     (tmp_path / ".mulligan.toml").touch()
     (tmp_path / "mine").mkdir()
     shared = (os.fsencode(tmp_path),)
-    monkeypatch.setattr("mulligan.workspace.project_guard.SHARED", shared)
+    monkeypatch.setattr("mulligan.workspace.project.refused_roots.SHARED", shared)
 
     found = find_project(str(tmp_path / "mine"), str(mulligan_home), automatic=True)
 

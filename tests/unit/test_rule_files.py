@@ -12,7 +12,13 @@ import pytest
 import mulligan
 from mulligan.errors import NotFound
 from mulligan.workspace.excludes import excludes, write_excludes
-from mulligan.workspace.settings import PROTECTS, SECTIONS, Settings, change_settings, read_settings
+from mulligan.workspace.settings.settings import (
+    PROTECTS,
+    SECTIONS,
+    Settings,
+    change_settings,
+    read_settings,
+)
 from mulligan.workspace.trust import accept, revoke, rule_files
 
 BEFORE = {"a.txt": "a\n", "b.txt": "b\n", "d/e": "e\n", "d/f/g": "g\n", "notes.md": "n\n"}

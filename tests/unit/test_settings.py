@@ -10,7 +10,7 @@ import pytest
 
 import mulligan
 from mulligan.errors import UsageError
-from mulligan.workspace.settings import (
+from mulligan.workspace.settings.settings import (
     MAX_FILE_BYTES,
     SECTIONS,
     Retention,

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import mulligan
-from mulligan.workspace.disk_usage import sizes, sizes_of
+from mulligan.workspace.maintenance.disk_usage import sizes, sizes_of
 
 
 def test_every_byte_is_counted_and_put_to_something(project: Path, mulligan_home: Path) -> None:

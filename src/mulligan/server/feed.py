@@ -21,7 +21,7 @@ from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.journal import events
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.workspace.project import ProjectLocation, known_projects
+from mulligan.workspace.project.location import ProjectLocation, known_projects
 
 POLL_SECONDS = 0.08
 PROJECT_POLL_SECONDS = 2.0

@@ -19,7 +19,7 @@ from mulligan.server.registry import Registry
 from mulligan.server.schema import Schemas, Shape
 from mulligan.server.v1.search import StatsRow
 from mulligan.version import __version__
-from mulligan.workspace import disk_usage
+from mulligan.workspace.maintenance import disk_usage
 from mulligan.workspace.results import files, review, sessions
 from mulligan.workspace.search import search, tool_stats
 

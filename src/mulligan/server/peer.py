@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.requests import HTTPConnection
 
-from mulligan.workspace.process import client_identity
+from mulligan.workspace.project.process import client_identity
 
 LOCAL_ADDRESS, REMOTE_ADDRESS, INODE = 1, 2, 9  # columns of /proc/net/tcp
 

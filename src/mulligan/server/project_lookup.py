@@ -15,7 +15,7 @@ from mulligan.journal import checkpoints, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.server.registry import Registry
-from mulligan.workspace.project import ProjectLocation, known_projects
+from mulligan.workspace.project.location import ProjectLocation, known_projects
 
 
 def chosen(hub: Registry, given: str | None, *, create: bool = False) -> str:

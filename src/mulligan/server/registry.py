@@ -30,7 +30,7 @@ from mulligan.server.background import Job, Jobs, Work
 from mulligan.server.feed import Event, Feed, Subscription
 from mulligan.server.memory import return_freed_memory
 from mulligan.workspace.opening import open_location
-from mulligan.workspace.project import (
+from mulligan.workspace.project.location import (
     ProjectLocation,
     find_project,
     is_imported,

@@ -34,7 +34,7 @@ from mulligan.server.server_file import (
     running,
     socket_address,
 )
-from mulligan.workspace.process import identity
+from mulligan.workspace.project.process import identity
 
 LOOPBACK, LOOPBACK_6 = "127.0.0.1", "::1"
 PORT_ATTEMPTS = 20

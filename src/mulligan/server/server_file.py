@@ -21,7 +21,7 @@ import time
 from typing import Any, NamedTuple
 
 from mulligan.errors import MulliganError
-from mulligan.workspace.process import is_gone
+from mulligan.workspace.project.process import is_gone
 
 RECORD, TOKEN, SOCKET = "server.json", "server.token", "server.sock"
 LOCK, LOG = "server.lock", "server.log"

@@ -16,11 +16,11 @@ from mulligan.core.tree import file_entry, find
 from mulligan.errors import NotFound, UsageError, WouldLoseWork
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
-from mulligan.workspace.accepted import accept
 from mulligan.workspace.attribution.observation import Observation
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import RestoreTarget, drop_blocked_paths
 from mulligan.workspace.results.files import RestoreResult, plain
+from mulligan.workspace.settings.accepted import accept
 from mulligan.workspace.snapshot.checkpoints import coverage, read_disk
 from mulligan.worktree.ignore.ruleset import Rules
 from mulligan.worktree.ignore.scope import DEFAULT_EXCLUDES, Reason

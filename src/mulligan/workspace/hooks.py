@@ -40,7 +40,7 @@ from mulligan.journal import append, entries, hook_events, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution import turns
 from mulligan.workspace.attribution.checkpoint import include_paths, observe, on_disk_not_in_tree
-from mulligan.workspace.process import current_status, identity
+from mulligan.workspace.project.process import current_status, identity
 from mulligan.workspace.sessions import entries as recording
 from mulligan.workspace.snapshot.holding import last_seen
 

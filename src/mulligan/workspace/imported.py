@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mulligan.errors import RefusedRoot
-from mulligan.workspace.project import is_imported, register
-from mulligan.workspace.project_guard import refuse_as_project
+from mulligan.workspace.project.location import is_imported, register
+from mulligan.workspace.project.refused_roots import refuse_as_project
 
 if TYPE_CHECKING:
     from mulligan.workspace.open_project import OpenProject

@@ -19,13 +19,9 @@ from mulligan.journal import operations
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.store.objects import Store
-from mulligan.workspace.lock import WAIT_SECONDS, locked
-from mulligan.workspace.project import (
-    ProjectLocation,
-    is_imported,
-    register,
-)
-from mulligan.workspace.settings import Effective, InForce, Settings, change_settings
+from mulligan.workspace.project.location import ProjectLocation, is_imported, register
+from mulligan.workspace.project.lock import WAIT_SECONDS, locked
+from mulligan.workspace.settings.settings import Effective, InForce, Settings, change_settings
 from mulligan.worktree.fs import deferred_unlink
 from mulligan.worktree.fs.safe_paths import open_root
 from mulligan.worktree.ignore import git_repo

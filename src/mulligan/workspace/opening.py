@@ -10,9 +10,14 @@ from mulligan.core.coverage import usable
 from mulligan.core.entries import STATUSES
 from mulligan.errors import NotFound
 from mulligan.journal import operations, sessions
-from mulligan.workspace.lock import WAIT_SECONDS
 from mulligan.workspace.open_project import CANNOT_WRITE_NOW, OpenProject
-from mulligan.workspace.project import ProjectLocation, find_project, home_directory, register
+from mulligan.workspace.project.location import (
+    ProjectLocation,
+    find_project,
+    home_directory,
+    register,
+)
+from mulligan.workspace.project.lock import WAIT_SECONDS
 
 if TYPE_CHECKING:
     from mulligan.workspace.results.files import Operation, Progress

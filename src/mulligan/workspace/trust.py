@@ -15,9 +15,9 @@ from mulligan.core.coverage import decode_lossy, decode_path, encode_path
 from mulligan.core.tree import join
 from mulligan.errors import Corrupt, NotFound, UsageError, WouldLoseWork
 from mulligan.journal import checkpoints
-from mulligan.workspace import accepted as acceptance
 from mulligan.workspace.results.files import plain
-from mulligan.workspace.settings import PROJECT_FILE, read_project_file, weakened_by
+from mulligan.workspace.settings import accepted as acceptance
+from mulligan.workspace.settings.settings import PROJECT_FILE, read_project_file, weakened_by
 from mulligan.workspace.snapshot.checkpoints import coverage
 from mulligan.worktree.fs.safe_paths import OPEN_DIRECTORY, Directories
 from mulligan.worktree.ignore.scope import Scope, root_scope

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from mulligan.workspace.attribution import checkpoint as taking
-from mulligan.workspace.lock import WAIT_SECONDS
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.opening import open_project
+from mulligan.workspace.project.lock import WAIT_SECONDS
 from mulligan.workspace.results.files import (
     Checkpoint,
     Differences,
@@ -22,7 +22,7 @@ from mulligan.workspace.results.files import (
     Status,
     TreeEntry,
 )
-from mulligan.workspace.settings import Settings
+from mulligan.workspace.settings.settings import Settings
 from mulligan.workspace.snapshot import checkpoints, diff, named_files
 from mulligan.workspace.snapshot.named_files import GivenFile
 

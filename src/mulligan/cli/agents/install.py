@@ -49,7 +49,7 @@ def install(
     """
     from mulligan.protocols.agents.installing import install as write
     from mulligan.protocols.agents.installing import our_command
-    from mulligan.workspace.project import home_directory
+    from mulligan.workspace.project.location import home_directory
 
     where = place(out, for_project=for_project, for_user=for_user)
     mulligan = HookCommand(our_command(), strict)
@@ -69,7 +69,7 @@ def place(out: Output, *, for_project: bool, for_user: bool) -> InstallScope:
         raise UsageError("For the user or for this project; one of them.")
     project = None
     if for_project:
-        from mulligan.workspace.project import find_project, home_directory
+        from mulligan.workspace.project.location import find_project, home_directory
 
         found = find_project(out.base, home_directory(), allow_any_root=out.any_root)
         project = os.fsdecode(found.root)

@@ -30,7 +30,7 @@ def uninstall(
 ) -> int:
     """Take back exactly what `mulligan install` wrote. History stays; undo works on."""
     from mulligan.protocols.agents.installing import uninstall as take_back
-    from mulligan.workspace.project import home_directory
+    from mulligan.workspace.project.location import home_directory
 
     where = place(out, for_project=for_project, for_user=for_user)
     already = "it is not installed for this project" if for_project else "it is not installed"

@@ -9,7 +9,7 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, shown
 from mulligan.errors import NotFound
-from mulligan.workspace.project import home_directory
+from mulligan.workspace.project.location import home_directory
 from mulligan.workspace.results.files import Finding
 
 MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "problem": ("✗", "red")}

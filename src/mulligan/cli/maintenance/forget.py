@@ -8,7 +8,7 @@ from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural
 from mulligan.errors import UsageError
-from mulligan.workspace.settings import parse_size
+from mulligan.workspace.settings.settings import parse_size
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 

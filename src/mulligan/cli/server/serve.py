@@ -9,7 +9,7 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output
 from mulligan.server.server_file import Address
-from mulligan.workspace.project import home_directory
+from mulligan.workspace.project.location import home_directory
 
 if TYPE_CHECKING:
     from mulligan.server.running import PageAddress

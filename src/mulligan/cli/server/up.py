@@ -16,7 +16,7 @@ from mulligan.cli.output import Output, plural, shown, uncovered
 from mulligan.errors import MulliganError, UsageError
 from mulligan.server.page_files import write_page_file
 from mulligan.server.server_file import Address, ask, running
-from mulligan.workspace.project import home_directory
+from mulligan.workspace.project.location import home_directory
 
 if TYPE_CHECKING:
     from mulligan.server.running import PageAddress

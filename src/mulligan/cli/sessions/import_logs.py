@@ -9,7 +9,7 @@ import click
 
 from mulligan.cli import output
 from mulligan.cli.group import command
-from mulligan.workspace.project import home_directory
+from mulligan.workspace.project.location import home_directory
 from mulligan.workspace.transfer.import_logs import IMPORTERS, ImportResult, follow, import_logs
 
 MAX_SHOWN_PROBLEMS = 20

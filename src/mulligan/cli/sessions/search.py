@@ -16,7 +16,7 @@ from mulligan.clock import now_ns
 from mulligan.core.entries import TYPES
 from mulligan.core.times import rfc3339
 from mulligan.errors import UsageError
-from mulligan.workspace.project import home_directory
+from mulligan.workspace.project.location import home_directory
 from mulligan.workspace.search import search as searching
 from mulligan.workspace.search.search import Filters, Hit, SearchResult
 

@@ -13,7 +13,7 @@ from mulligan.core.entries import STATUSES
 from mulligan.errors import Busy, MulliganError, NotWritable, OutOfSpace, UsageError
 from mulligan.exporters.reading import title_of
 from mulligan.workspace.opening import open_location
-from mulligan.workspace.project import home_directory, known_projects
+from mulligan.workspace.project.location import home_directory, known_projects
 from mulligan.workspace.results.review import PendingStats
 from mulligan.workspace.results.sessions import Session, SessionPage
 from mulligan.workspace.workspace import Workspace

@@ -14,7 +14,7 @@ from mulligan.cli.output import Output, plural, shown
 from mulligan.cli.sessions.search import moment
 from mulligan.errors import UsageError
 from mulligan.journal.analytics import KEYS
-from mulligan.workspace.project import home_directory
+from mulligan.workspace.project.location import home_directory
 from mulligan.workspace.search.tool_stats import (
     Calls,
     Stats,

@@ -146,7 +146,7 @@ def _left_a_session(home: str) -> bool:
     from mulligan.journal import sessions
     from mulligan.journal.db import Database
     from mulligan.journal.migrations import JOURNAL
-    from mulligan.workspace.project import known_projects
+    from mulligan.workspace.project.location import known_projects
 
     for project in known_projects(home):
         journal = Database(project.path("journal.sqlite"), JOURNAL)

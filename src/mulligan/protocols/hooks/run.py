@@ -16,7 +16,7 @@ import time
 from mulligan.clock import now_s
 from mulligan.core.hook_kinds import PROMPT
 from mulligan.protocols.hooks.translate import AGENTS, PLUGINS, answer, refusal, translated
-from mulligan.workspace.home_path import home_directory
+from mulligan.workspace.project.home import home_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ def _agents_process() -> int | None:
 def _is_strict(happening: Payload) -> bool:
     """Whether the settings say so; what cannot be read says nothing. Never raises."""
     from mulligan.errors import RefusedRoot
-    from mulligan.workspace.project import find_project
-    from mulligan.workspace.settings import read_settings
+    from mulligan.workspace.project.location import find_project
+    from mulligan.workspace.settings.settings import read_settings
 
     try:
         home = home_directory()

@@ -13,7 +13,7 @@ from mulligan.server.api import Router
 from mulligan.server.registry import ProjectRow, Registry
 from mulligan.server.schema import LARGEST, About, With
 from mulligan.version import __version__
-from mulligan.workspace.project import is_imported
+from mulligan.workspace.project.location import is_imported
 from mulligan.workspace.results.files import FileChange, Operation, RestoreResult, Status
 from mulligan.workspace.results.review import PendingStats
 from mulligan.workspace.workspace import Workspace

@@ -10,10 +10,10 @@ from starlette.routing import BaseRoute
 from mulligan.server.api import Router
 from mulligan.server.registry import Registry
 from mulligan.server.schema import LARGEST, About
-from mulligan.workspace.disk_usage import HomeSizes, Sizes, sizes, sizes_of
 from mulligan.workspace.excludes import Excludes, excludes, write_excludes
+from mulligan.workspace.maintenance.disk_usage import HomeSizes, Sizes, sizes, sizes_of
 from mulligan.workspace.results.files import RestoreResult
-from mulligan.workspace.settings import origins, section_of
+from mulligan.workspace.settings.settings import origins, section_of
 from mulligan.workspace.trust import ProjectRuleFile, accept_one, revoke, rule_files
 from mulligan.workspace.workspace import Workspace
 

@@ -24,7 +24,7 @@ from mulligan.server.websocket.payloads import (
     SearchQuery,
     TranscriptQuery,
 )
-from mulligan.workspace.project import ProjectLocation, known_projects
+from mulligan.workspace.project.location import ProjectLocation, known_projects
 from mulligan.workspace.search.search import Hit, search_everywhere
 from mulligan.workspace.sessions.entries import entry_result
 from mulligan.workspace.workspace import Workspace

@@ -16,8 +16,8 @@ from mulligan.core.entries import (
     TYPES,
 )
 from mulligan.journal.sessions import SessionRow
-from mulligan.workspace.process import current_status
-from mulligan.workspace.project import ProjectLocation
+from mulligan.workspace.project.location import ProjectLocation
+from mulligan.workspace.project.process import current_status
 from mulligan.workspace.results.files import Checkpoint, TreeEntry
 from mulligan.workspace.results.sessions import Entry, Session
 

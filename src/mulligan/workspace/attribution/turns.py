@@ -24,7 +24,7 @@ from mulligan.workspace.attribution.checkpoint import include_paths
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.standing import quiet
 from mulligan.workspace.new_id import new_id
-from mulligan.workspace.process import runs
+from mulligan.workspace.project.process import runs
 from mulligan.workspace.results.turns import Step, Turn
 
 if TYPE_CHECKING:

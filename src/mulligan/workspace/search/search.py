@@ -25,8 +25,8 @@ from mulligan.journal.search.entry_filters import Returns, containing, first_at,
 from mulligan.journal.search.index import MAX_RANKED_ENTRIES, Index
 from mulligan.journal.search.query import Pieces, Reader, all_of, marked, of_types
 from mulligan.journal.search.texts import columns_of, paths_of
-from mulligan.workspace.lock import locked
-from mulligan.workspace.project import ProjectLocation, known_projects
+from mulligan.workspace.project.location import ProjectLocation, known_projects
+from mulligan.workspace.project.lock import locked
 from mulligan.workspace.results.files import Progress
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from mulligan.errors import UsageError
 from mulligan.journal import analytics, sessions
 from mulligan.journal.analytics import KEYS, TIMES, Call, Chosen, Part
 from mulligan.journal.db import Database
-from mulligan.workspace.project import ProjectLocation, known_projects
+from mulligan.workspace.project.location import ProjectLocation, known_projects
 from mulligan.workspace.search.search import in_each, moment
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import observing
 from mulligan.workspace.maintenance.retention import drop
 from mulligan.workspace.new_id import new_id
-from mulligan.workspace.process import current_status, is_dead, runs
+from mulligan.workspace.project.process import current_status, is_dead, runs
 from mulligan.workspace.sessions.entries import check_page
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from mulligan.core.tree import Entry, Tree
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
 from mulligan.workspace.imported import check_files_allowed
-from mulligan.workspace.settings import PROJECT_FILE
+from mulligan.workspace.settings.settings import PROJECT_FILE
 from mulligan.workspace.snapshot.holding import Held, hold_more, what_to_hold
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan import stat_cache, tree_builder

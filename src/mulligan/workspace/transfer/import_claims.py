@@ -22,7 +22,7 @@ from mulligan.importers.records import Importer, Session, Source
 from mulligan.journal import sessions
 from mulligan.journal.db import Database
 from mulligan.journal.sessions import SessionRow
-from mulligan.workspace.project import ProjectLocation, holder_of_log, project_of_log
+from mulligan.workspace.project.location import ProjectLocation, holder_of_log, project_of_log
 
 OWN = "mulligan"
 """Exports of our own: their sessions bear the name of the agent that they were had with."""

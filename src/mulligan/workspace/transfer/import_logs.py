@@ -27,9 +27,9 @@ from mulligan.importers.records import (
 )
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.workspace.lock import locked
-from mulligan.workspace.project import ProjectLocation, is_imported, register
-from mulligan.workspace.project_guard import refuse_as_project
+from mulligan.workspace.project.location import ProjectLocation, is_imported, register
+from mulligan.workspace.project.lock import locked
+from mulligan.workspace.project.refused_roots import refuse_as_project
 from mulligan.workspace.results.files import Progress, plain
 from mulligan.workspace.transfer.import_claims import Claims
 from mulligan.workspace.transfer.import_session import Target, clean

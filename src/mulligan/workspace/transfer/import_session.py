@@ -41,7 +41,7 @@ from mulligan.journal.db import Database
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.appending import appending
 from mulligan.workspace.attribution.turns import shortened
-from mulligan.workspace.project import ProjectLocation
+from mulligan.workspace.project.location import ProjectLocation
 from mulligan.workspace.transfer.import_claims import OWN
 from mulligan.workspace.transfer.import_snapshots import Snapshots, Taken
 

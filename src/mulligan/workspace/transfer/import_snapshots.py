@@ -27,8 +27,8 @@ from mulligan.journal.db import Database
 from mulligan.journal.sessions import SessionRow
 from mulligan.store.objects import Store
 from mulligan.store.writer import Writer
-from mulligan.workspace.lock import locked
-from mulligan.workspace.project import ProjectLocation
+from mulligan.workspace.project.location import ProjectLocation
+from mulligan.workspace.project.lock import locked
 from mulligan.worktree.scan.overrides import directories_above
 from mulligan.worktree.scan.reader import MIN_STREAMED_BYTES
 

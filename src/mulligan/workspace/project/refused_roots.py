@@ -13,7 +13,7 @@ Two questions, by who names the folder:
 
 import os
 
-from mulligan.workspace.home_path import home_directory
+from mulligan.workspace.project.home import home_directory
 
 HOME_PARENTS = (b"/home", b"/Users", b"/var/home")
 HOMES = (b"/root", b"/var/root", b"/var/roothome", b"/private/var/root")

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 from mulligan.core.coverage import PassedOver, decode_path
 from mulligan.errors import UsageError
-from mulligan.workspace.accepted import read_accepted
+from mulligan.workspace.settings.accepted import read_accepted
 from mulligan.worktree.fs.safe_paths import open_root
 from mulligan.worktree.ignore.stat_memo import StatMemo, depends_on
 from mulligan.worktree.scan.classify import Limits

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 from mulligan.core.coverage import decode_path, encode_path, usable
 from mulligan.errors import NotFound, RefusedRoot, UsageError
 from mulligan.store.fsync import make_directories, sync_directory
-from mulligan.workspace import home_path
-from mulligan.workspace.project_guard import is_too_wide, refuse_as_project
+from mulligan.workspace.project import home
+from mulligan.workspace.project.refused_roots import is_too_wide, refuse_as_project
 
-home_directory = home_path.home_directory
+home_directory = home.home_directory
 GET_GENERATION = 0x80087601
 
 

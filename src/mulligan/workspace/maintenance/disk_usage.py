@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mulligan.core.coverage import decode_path
-from mulligan.workspace.project import ProjectLocation, known_projects
+from mulligan.workspace.project.location import ProjectLocation, known_projects
 from mulligan.workspace.results.files import plain
 
 CONTENTS, JOURNAL, SEARCH, INDEXES, OTHER = "contents", "journal", "search", "indexes", "other"

@@ -1,0 +1,1 @@
+"""Where projects and their data are, and the lock on one."""

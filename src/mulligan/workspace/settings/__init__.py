@@ -1,0 +1,1 @@
+"""Settings: read, change, and accept those that a repository brings."""
