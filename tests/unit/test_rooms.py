@@ -7,6 +7,9 @@
 A room may import itself and what is to the left of it; rooms between the same arrows do not know
 each other. Every import statement counts, wherever it stands: inside a function, or under
 `if TYPE_CHECKING`. `core` moreover is pure: no disk, no clock, no chance.
+
+Inside a room, the modules and folders of every folder form an order too: none imports another
+that imports it back, directly or by way of others. `INNER_ORDERS` says which, where it matters.
 """
 
 from __future__ import annotations
@@ -40,6 +43,25 @@ IMPURE = {
     *("os", "pathlib", "shutil", "tempfile", "sqlite3", "apsw"),
     *("time", "random", "secrets"),
     *("asyncio", "multiprocessing", "socket", "subprocess", "threading"),
+}
+
+INNER_ORDERS = {
+    "mulligan.worktree": [{"fs"}, {"ignore", "watch"}, {"scan"}, {"restore"}],
+    "mulligan.workspace": [
+        {"project", "results", "new_id", "git_program"},
+        {"settings"},
+        {"open_project"},
+        {"appending", "imported"},
+        {"snapshot"},
+        {"attribution", "trust"},
+        {"watch_server", "import_previews"},
+        {"restore", "search", "maintenance"},
+        {"review", "sessions", "excludes"},
+        {"transfer"},
+        {"hooks"},
+        {"opening", "session_commands", "review_commands", "maintenance_commands"},
+        {"workspace"},
+    ],
 }
 
 
@@ -138,6 +160,81 @@ def test_a_module_with_a_bad_import_is_found_on_disk(tmp_path: Path) -> None:
         for complaint in complaints(name, source, is_package=is_package)
     ]
     assert found == ["mulligan.store, line 1: store must not import journal"]
+
+
+def test_no_folder_has_an_import_cycle() -> None:
+    folders = inner_imports(SOURCES)
+    assert {"mulligan.workspace", "mulligan.worktree.scan"} <= folders.keys()
+    wrong = [f"{folder}: {' -> '.join(cycle)}" for folder, cycle in cycles(folders)]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("folder", INNER_ORDERS)
+def test_a_folder_keeps_its_inner_order(folder: str) -> None:
+    level = {name: number for number, names in enumerate(INNER_ORDERS[folder]) for name in names}
+    present = {path.stem for path in (SOURCES / folder.replace(".", "/")).iterdir()}
+    assert present - {"__init__", "__pycache__"} == level.keys()
+    wrong = [
+        f"{name} must not import {other}"
+        for name, others in inner_imports(SOURCES)[folder].items()
+        for other in others
+        if level[other] >= level[name]
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_a_cycle_inside_a_folder_is_found(tmp_path: Path) -> None:
+    room = tmp_path / "mulligan" / "store"
+    room.mkdir(parents=True)
+    (room / "a.py").write_text("def f():\n    from mulligan.store.b import c\n")
+    (room / "b.py").write_text("from mulligan.store import a\n")
+    (room / "c.py").write_text("from mulligan.store import a\n")
+    assert list(cycles(inner_imports(tmp_path))) == [("mulligan.store", ["a", "b", "a"])]
+
+
+def inner_imports(sources: Path) -> dict[str, dict[str, set[str]]]:
+    """For every folder: which of its modules and folders import which others of it."""
+    modules = list(modules_of(sources))
+    known = {name for name, _is_package, _source in modules}
+    folders: dict[str, dict[str, set[str]]] = {}
+    for name, is_package, source in modules:
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            origin = absolute(name, node, is_package=is_package)
+            for alias in node.names:
+                full = f"{origin}.{alias.name}"
+                add_edge(folders, name, full if full in known else origin)
+    return folders
+
+
+def add_edge(folders: dict[str, dict[str, set[str]]], importer: str, imported: str) -> None:
+    """Note the import in the folder where the two modules' paths part."""
+    here, there = importer.split("."), imported.split(".")
+    common = 0
+    while common < min(len(here), len(there)) and here[common] == there[common]:
+        common += 1
+    if 1 < common < min(len(here), len(there)):
+        folder = folders.setdefault(".".join(here[:common]), {})
+        folder.setdefault(here[common], set()).add(there[common])
+
+
+def cycles(folders: dict[str, dict[str, set[str]]]) -> Iterator[tuple[str, list[str]]]:
+    """One import cycle of each folder that has any."""
+    for folder, imports in folders.items():
+        for start in sorted(imports):
+            if found := path_back(imports, start, [start]):
+                yield folder, found
+                break
+
+
+def path_back(imports: dict[str, set[str]], start: str, path: list[str]) -> list[str] | None:
+    for other in sorted(imports.get(path[-1], ())):
+        if other == start:
+            return [*path, other]
+        if other not in path and (found := path_back(imports, start, [*path, other])):
+            return found
+    return None
 
 
 def modules_of(sources: Path) -> Iterator[tuple[str, bool, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mulligan.core.coverage import decode_path, encode_path
 from mulligan.core.tree import file_entry, find
@@ -17,6 +17,7 @@ from mulligan.errors import NotFound, UsageError, WouldLoseWork
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.observation import Observation
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import RestoreTarget, drop_blocked_paths
 from mulligan.workspace.results.files import RestoreResult, plain
@@ -27,9 +28,6 @@ from mulligan.worktree.ignore.scope import DEFAULT_EXCLUDES, Reason
 from mulligan.worktree.scan import stat_cache
 from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, is_accepted, leaves_out
 from mulligan.worktree.scan.tree_builder import WHY
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 FILE = MULLIGANIGNORE
 NEW_MODE = 0o644

@@ -40,12 +40,12 @@ from mulligan.journal import append, entries, hook_events, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution import turns
 from mulligan.workspace.attribution.checkpoint import include_paths, observe, on_disk_not_in_tree
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.process import current_status, identity
 from mulligan.workspace.sessions import entries as recording
 from mulligan.workspace.snapshot.holding import last_seen
 
 if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.turns import Step
 
 NO_PROMPT = "(no prompt was seen)"

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from mulligan.core.coverage import decode_path
 from mulligan.errors import WouldLoseWork
 from mulligan.journal.checkpoints import IMPORTED, CheckpointRow
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
+from mulligan.workspace.open_project import OpenProject
 
 PREVIEWED = "previewed"
 MAX_REQUESTS = 100

@@ -7,14 +7,10 @@ even looked at, so nothing of a home directory gets into a store because a log s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mulligan.errors import RefusedRoot
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.location import is_imported, register
 from mulligan.workspace.project.refused_roots import refuse_as_project
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def check_files_allowed(project: OpenProject) -> None:

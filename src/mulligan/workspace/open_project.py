@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mulligan.core import tree
 from mulligan.core.coverage import decode_path, encode_path
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     # Only to say which types the fields have: the project hands them from one caller to the next.
     from mulligan.workspace.results.files import Operation, Progress
     from mulligan.workspace.results.review import PendingStats
-    from mulligan.workspace.search.search import Tools
-    from mulligan.workspace.snapshot.prefetch import Prefetcher
     from mulligan.worktree.scan.classify import Limits
     from mulligan.worktree.watch.inotify import Watcher
     from mulligan.worktree.watch.remote import RemoteWatcher
@@ -47,6 +45,13 @@ CANNOT_WRITE_NOW = (Busy, NotWritable, OutOfSpace)
 """Errors that leave the project readable."""
 
 Recover = Callable[["OpenProject"], "tuple[Operation, ...]"]
+
+
+class BackgroundScan(Protocol):
+    """Scans changed files before a command asks for them (`snapshot.prefetch`)."""
+
+    def restart(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class OpenProject:
@@ -77,8 +82,8 @@ class OpenProject:
         self.journal, self.store = _open_files(location, wait)
         self.recovered: tuple[Operation, ...] = ()
         self.watcher: Watcher | None = None
-        self.prefetcher: Prefetcher | None = None
-        self.search_tools: list[Tools] = []
+        self.prefetcher: BackgroundScan | None = None
+        self.search_tools: list[Any] = []
         self.pending_stats_cache: tuple[object, dict[str, PendingStats]] | None = None
         self._process = os.getpid()
         self._guard = RLock()

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mulligan.core.coverage import decode_lossy, decode_path, encode_path
 from mulligan.core.tree import join
 from mulligan.errors import Corrupt, NotFound, UsageError, WouldLoseWork
 from mulligan.journal import checkpoints
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import plain
 from mulligan.workspace.settings import accepted as acceptance
 from mulligan.workspace.settings.settings import PROJECT_FILE, read_project_file, weakened_by
@@ -30,9 +31,6 @@ from mulligan.worktree.scan.rule_files import (
     leaves_out,
     read_rule_file,
 )
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 class ProjectRuleFile(NamedTuple):

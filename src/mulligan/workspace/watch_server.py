@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from mulligan.core.coverage import decode_path
 from mulligan.errors import UsageError
 from mulligan.journal import checkpoints as journal
 from mulligan.workspace.attribution.checkpoint import take
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Checkpoint
 from mulligan.workspace.snapshot.diff import status
 from mulligan.worktree.watch.remote import Server, serve
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 class Watching:

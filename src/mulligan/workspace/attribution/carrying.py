@@ -18,7 +18,7 @@ from mulligan.core.merge import merge_edits, touched
 from mulligan.core.renames import Candidate, exact_renames, similar_renames
 from mulligan.core.tree import FILE, Change, Entry
 from mulligan.journal.views import View
-from mulligan.workspace.attribution.standing import Author, quiet
+from mulligan.workspace.attribution.view import Author, quiet
 from mulligan.workspace.snapshot.trees import Trees
 
 Id = bytes

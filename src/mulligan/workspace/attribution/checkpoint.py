@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from mulligan.core.coverage import storable
 from mulligan.core.tree import find
 from mulligan.journal import checkpoints, sessions, views
 from mulligan.workspace.attribution.observation import observing
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Changes, Checkpoint
 from mulligan.workspace.snapshot.checkpoints import always_include, count, result
 from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.workspace.snapshot.take import always_included
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def take(

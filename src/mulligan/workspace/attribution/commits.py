@@ -16,12 +16,12 @@ from mulligan.core.coverage import decode_path
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import operations
 from mulligan.journal.views import View
-from mulligan.workspace.attribution.standing import quiet
+from mulligan.workspace.attribution.view import quiet
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.snapshot.trees import Trees
 
 if TYPE_CHECKING:
     from mulligan.workspace.git_program import Reader
-    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 TIMEOUT_S = 30

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mulligan.core.coverage import decode_path
 from mulligan.core.tree import Entry
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.carrying import carried_on, renamed, same
-from mulligan.workspace.attribution.standing import quiet
+from mulligan.workspace.attribution.view import quiet
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.snapshot.trees import Trees
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 Came = Mapping[bytes, Entry | None]

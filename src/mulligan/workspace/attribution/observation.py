@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
@@ -18,12 +18,11 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.commits import kept_by_commit
 from mulligan.workspace.attribution.standing import Standing, settle
 from mulligan.workspace.imported import adopt
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.snapshot.checkpoints import add
-from mulligan.workspace.snapshot.take import Snapshot, take_snapshot
+from mulligan.workspace.snapshot.snapshot import Snapshot
+from mulligan.workspace.snapshot.take import take_snapshot
 from mulligan.workspace.snapshot.trees import Trees
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 class Observation:

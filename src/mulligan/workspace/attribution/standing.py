@@ -12,20 +12,18 @@ What is always true: `approved` and the pending hunks together are the disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from mulligan.journal import operations, views
 from mulligan.journal.views import View
+from mulligan.workspace.attribution.view import Author
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.snapshot.holding import last_seen
-from mulligan.workspace.snapshot.take import Snapshot
+from mulligan.workspace.snapshot.snapshot import Snapshot
 from mulligan.workspace.snapshot.trees import Trees
 
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
-
 Id = bytes
-Author = Callable[[bytes], int | None]
 """Gives the session whose work a change of a path is, or `None` for the user's own."""
 
 
@@ -95,10 +93,3 @@ def authors(project: OpenProject, known: Mapping[int, View], acting: int | None 
     if acting in working:
         busiest = acting
     return lambda path: wrote.get(path, busiest)
-
-
-def quiet(view: View, present: Id) -> View:
-    """The view, which names no trees once nothing is pending, nor can be again."""
-    if view.base is None and view.approved == present and view.written in (None, present):
-        return view._replace(approved=None, written=None)
-    return view

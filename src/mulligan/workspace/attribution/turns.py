@@ -22,15 +22,15 @@ from mulligan.journal.views import View
 from mulligan.workspace.appending import appending
 from mulligan.workspace.attribution.checkpoint import include_paths
 from mulligan.workspace.attribution.observation import Observation, observing
-from mulligan.workspace.attribution.standing import quiet
+from mulligan.workspace.attribution.view import quiet
 from mulligan.workspace.new_id import new_id
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.process import runs
 from mulligan.workspace.results.turns import Step, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mulligan.workspace.open_project import OpenProject
 
 MAX_TITLE_CHARACTERS = 50
 Paths = dict[str, tuple[str, ...]]

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from mulligan.errors import Corrupt, MulliganError
 from mulligan.journal import checkpoints
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Finding
 from mulligan.workspace.snapshot.checkpoints import coverage
 from mulligan.workspace.trust import rule_files
 from mulligan.worktree.scan.compare import SPECIAL
 from mulligan.worktree.watch.remote import connect
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def doctor(project: OpenProject) -> list[Finding]:

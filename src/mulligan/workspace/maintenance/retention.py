@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import apsw
 
@@ -15,10 +14,8 @@ from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.reachability import Root, reachable
 from mulligan.workspace.new_id import new_id
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Forgotten
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def forget(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from mulligan.core.times import CLOCK_STEP_NS, nanoseconds
 from mulligan.errors import Corrupt
@@ -13,11 +12,9 @@ from mulligan.store import gc as collector
 from mulligan.store import verify as verifier
 from mulligan.store.reachability import Root
 from mulligan.store.writer import Writer
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Collected, Verified
 from mulligan.workspace.snapshot.take import take_snapshot
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def verify(project: OpenProject, *, repair: bool = False) -> Verified:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mulligan.core import tree
 from mulligan.core.coverage import decode_path, encode_path
@@ -20,6 +20,7 @@ from mulligan.journal import checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.writer import Writer
 from mulligan.workspace.new_id import new_id
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Skip, plain
 from mulligan.workspace.snapshot.diff import within
 from mulligan.workspace.snapshot.named_files import record
@@ -28,9 +29,6 @@ from mulligan.worktree.fs.target_directory import target_directory, what_is_at
 from mulligan.worktree.restore import apply
 from mulligan.worktree.restore.displaced import CHANGED_CONCURRENTLY
 from mulligan.worktree.scan.read_path import entry_at
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 DIFFERS = "something else is there already"
 IN_THE_WAY = "a folder, a link or a special file is in its place or above it"

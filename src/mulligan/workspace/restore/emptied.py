@@ -8,16 +8,13 @@ the last of its files if the checkpoint does not hold it, and if nothing else is
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from mulligan.core.tree import Entry, parents
 from mulligan.journal import checkpoints
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.target import RestoreTarget
 from mulligan.worktree.fs.safe_paths import Directories
 from mulligan.worktree.scan.stat_cache import Node
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def with_emptied_folders(project: OpenProject, wish: RestoreTarget) -> RestoreTarget:

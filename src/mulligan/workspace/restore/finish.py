@@ -7,7 +7,6 @@ completed by a later process.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import apsw
 
@@ -20,17 +19,15 @@ from mulligan.journal.views import View
 from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.carrying import carried_on
 from mulligan.workspace.attribution.looking_back import brought_back, taken_back
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.plan import RestorePlan, listed, moved
 from mulligan.workspace.results.files import RestoreResult, Skip
 from mulligan.workspace.snapshot.checkpoints import add, coverage
-from mulligan.workspace.snapshot.take import Snapshot
+from mulligan.workspace.snapshot.snapshot import Snapshot
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.restore import apply
 from mulligan.worktree.restore.displaced import CHANGED_CONCURRENTLY
 from mulligan.worktree.scan.stat_cache import Node
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def finish_operation(

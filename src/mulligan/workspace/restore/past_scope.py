@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
 
 from mulligan.core import tree
 from mulligan.core.coverage import Coverage
 from mulligan.core.tree import Entry, Tree
 from mulligan.journal import checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.snapshot.checkpoints import coverage
 from mulligan.workspace.snapshot.diff import within
-from mulligan.workspace.snapshot.take import Snapshot
+from mulligan.workspace.snapshot.snapshot import Snapshot
 from mulligan.worktree.ignore import git_repo
 from mulligan.worktree.ignore.scope import Reason, Scope, project_scope
 from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, without_excludes
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 class ScopeAtCheckpoint:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mulligan.core import tree
 from mulligan.core.coverage import decode_path
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import checkpoints
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.target import RestoreTarget, Wanted, drop_blocked_paths
-from mulligan.workspace.snapshot.take import Snapshot
+from mulligan.workspace.snapshot.snapshot import Snapshot
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan.overrides import directories_above
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 

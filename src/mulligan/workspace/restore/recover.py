@@ -10,13 +10,13 @@ can tell any more what it was about, and everything else must go on.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from mulligan.core.tree import LINK, Change, Entry
 from mulligan.errors import Corrupt, MulliganError
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.operations import OperationRow
 from mulligan.store.writer import Writer
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.finish import finish_operation
 from mulligan.workspace.restore.plan import plan_between
 from mulligan.workspace.restore.run import NOT_SAFE, NOTHING_YET, loses_content, staging_tag
@@ -31,9 +31,6 @@ from mulligan.worktree.fs.safe_paths import (
 )
 from mulligan.worktree.restore import apply, staging_recovery
 from mulligan.worktree.scan.read_path import entry_at
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 UNREADABLE = "what it was about cannot be read any more"
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
@@ -36,6 +36,7 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.observation import Observation, observed
 from mulligan.workspace.attribution.turns import record_open_turns
 from mulligan.workspace.import_previews import check_preview
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.emptied import with_emptied_folders
 from mulligan.workspace.restore.finish import finish_operation, is_obstructed, named
 from mulligan.workspace.restore.plan import RestorePlan, listed, plan_restore
@@ -56,10 +57,6 @@ from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
 from mulligan.worktree.fs.leases import open_for_writing
 from mulligan.worktree.restore import apply
 from mulligan.worktree.scan.overrides import directories_above
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
-
 
 NOT_SAFE = (
     "What is on the disk cannot be kept safe: the store gives back something else than was put "

@@ -11,13 +11,13 @@ from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.attribution.carrying import as_lines, same
 from mulligan.workspace.attribution.observation import Observation
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.target import RestoreTarget, drop_blocked_paths
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.fs.leases import OPEN_FOR_WRITING
 
 if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
-    from mulligan.workspace.snapshot.take import Snapshot
+    from mulligan.workspace.snapshot.snapshot import Snapshot
 
 Id = bytes
 THE_USERS = "you changed it since the last turn; --force overwrites it"

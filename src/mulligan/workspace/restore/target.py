@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mulligan.core import tree
 from mulligan.core.coverage import decode_path
@@ -16,13 +16,11 @@ from mulligan.core.tree import Change, Entry
 from mulligan.errors import NotFound
 from mulligan.journal import checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.past_scope import ScopeAtCheckpoint
 from mulligan.workspace.snapshot.diff import is_held, is_partial, within
-from mulligan.workspace.snapshot.take import Snapshot
+from mulligan.workspace.snapshot.snapshot import Snapshot
 from mulligan.worktree.fs.safe_paths import Directories, is_file
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 Wanted = Mapping[bytes, Entry | None]
 Find = Callable[[bytes], Entry | None]

@@ -5,22 +5,18 @@ An open turn counts as an operation: what it has changed so far is recorded firs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mulligan.core.undo_order import Step, next_redo, next_undo
 from mulligan.errors import NotFound, NothingToUndo, WouldLoseWork
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.turns import open_turn_work, record_open_turns
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.finish import root_of
 from mulligan.workspace.restore.run import check_options, perform
 from mulligan.workspace.restore.taking_out import revert_session_work, taken_out
 from mulligan.workspace.restore.target import RestoreTarget, revert_operation
 from mulligan.workspace.results.files import RestoreResult
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def undo(

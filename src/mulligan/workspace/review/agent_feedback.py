@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from mulligan.core.coverage import decode_lossy, decode_path
 from mulligan.core.tree import Entry, differences
 from mulligan.journal import checkpoints, operations
+from mulligan.workspace.open_project import OpenProject
 
 if TYPE_CHECKING:
     from mulligan.journal.sessions import SessionRow
-    from mulligan.workspace.open_project import OpenProject
 
 UNDOING = ("discard", "reset", "undo", "redo")
 MAX_NAMED_FILES = 20

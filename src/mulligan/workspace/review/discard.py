@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from mulligan.core.coverage import decode_path
 from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
@@ -16,6 +15,7 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution.carrying import as_lines, same
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.turns import record_open_turns
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.taking_out import CHANGED_SINCE, SOME_LINES, revert_change
 from mulligan.workspace.restore.target import RestoreTarget, drop_blocked_paths
@@ -24,10 +24,6 @@ from mulligan.workspace.results.review import Discarded
 from mulligan.workspace.review.pending import File, Part, files, folders, names_now, turns_of
 from mulligan.workspace.review.selection import Choice, chosen_of, session_of
 from mulligan.workspace.snapshot.trees import Trees
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
-
 
 Chosen = list[tuple[File, list[Part]]]
 

@@ -7,7 +7,6 @@ moves the disk by it. Each decision is an operation, and `undo` takes it back li
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mulligan.core.coverage import decode_path
 from mulligan.core.hunks import apply_hunks, hunks, revert_hunks
@@ -16,15 +15,13 @@ from mulligan.core.tree import Entry
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.carrying import as_lines, same
 from mulligan.workspace.attribution.observation import Observation, observing
-from mulligan.workspace.attribution.standing import quiet
 from mulligan.workspace.attribution.turns import record_open_turns
+from mulligan.workspace.attribution.view import quiet
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.review import Kept, PendingStats, Position, Review
 from mulligan.workspace.review.pending import File, Part, files, folders
 from mulligan.workspace.review.selection import EVERYTHING, Choice, chosen_of, of_turn, session_of
 from mulligan.workspace.snapshot.trees import Trees
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def review(project: OpenProject, choice: Choice = EVERYTHING) -> Review:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mulligan.core.coverage import decode_path
 from mulligan.core.entries import STEP_SNAPSHOT
@@ -17,12 +17,10 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.carrying import LINES_UP_TO, as_lines, renamed, same
 from mulligan.workspace.attribution.observation import Observation
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.review import PendingFile, PendingHunk
 from mulligan.workspace.snapshot.diff import within
 from mulligan.workspace.snapshot.trees import Trees
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 LINES, MODE, WHOLE = "lines", "mode", "whole"

@@ -6,14 +6,13 @@ Both begin a new round, any number of times, and both can be undone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mulligan.journal import checkpoints, operations, sessions, views
 from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.turns import record_open_turns, round_name
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import RestoreTarget
 from mulligan.workspace.results.files import FileChange
@@ -21,9 +20,6 @@ from mulligan.workspace.results.review import Approved, Reset, Round, RoundStatu
 from mulligan.workspace.review.discard import undoing
 from mulligan.workspace.review.pending import files
 from mulligan.workspace.snapshot.diff import described
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 def approve(project: OpenProject, name: str, message: str = "") -> Approved:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mulligan.core.coverage import decode_path
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import sessions
 from mulligan.journal.sessions import SessionRow
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.review.pending import File, Part
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 
 class Choice(NamedTuple):

@@ -6,8 +6,6 @@ undone if neither has.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mulligan.core.coverage import decode_path
 from mulligan.core.hunks import Hunk, hunks
 from mulligan.core.tree import Change, Entry
@@ -15,12 +13,10 @@ from mulligan.journal import checkpoints, operations, sessions
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.carrying import as_lines, same
 from mulligan.workspace.attribution.observation import observing
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.review import TurnFile, TurnStatus
 from mulligan.workspace.review.pending import names_now
 from mulligan.workspace.snapshot.trees import Trees
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 PENDING, KEPT, UNDONE, PARTIAL = "pending", "kept", "undone", "partial"
 Id = bytes

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from mulligan.core.coverage import decode_path as shown_path
 from mulligan.core.entries import TYPES
@@ -25,12 +25,10 @@ from mulligan.journal.search.entry_filters import Returns, containing, first_at,
 from mulligan.journal.search.index import MAX_RANKED_ENTRIES, Index
 from mulligan.journal.search.query import Pieces, Reader, all_of, marked, of_types
 from mulligan.journal.search.texts import columns_of, paths_of
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.location import ProjectLocation, known_projects
 from mulligan.workspace.project.lock import locked
 from mulligan.workspace.results.files import Progress
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 DEFAULT_SESSION_HITS = 20
 DEFAULT_HITS = 50

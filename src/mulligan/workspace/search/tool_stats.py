@@ -6,17 +6,15 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from mulligan.errors import UsageError
 from mulligan.journal import analytics, sessions
 from mulligan.journal.analytics import KEYS, TIMES, Call, Chosen, Part
 from mulligan.journal.db import Database
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.location import ProjectLocation, known_projects
 from mulligan.workspace.search.search import in_each, moment
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 PERCENTILE = 0.95
 

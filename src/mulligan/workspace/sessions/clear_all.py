@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mulligan.errors import MulliganError, WouldLoseWork
 from mulligan.journal import sessions
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import plain
 from mulligan.workspace.search.search import rebuild
 from mulligan.workspace.sessions.sessions import delete_all
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 CONFIRM_LENGTH = 12
 

@@ -7,8 +7,6 @@ ignore rule would leave it out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mulligan.clock import now_ns
 from mulligan.core.coverage import decode_lossy, decode_path, encode_path
 from mulligan.core.diff import compare, is_binary
@@ -27,6 +25,7 @@ from mulligan.workspace.attribution.checkpoint import (
     take_safety_checkpoint,
 )
 from mulligan.workspace.attribution.turns import open_turns
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import RestoreTarget
 from mulligan.workspace.results.sessions import Edit
@@ -35,9 +34,6 @@ from mulligan.workspace.sessions import entries as keeping
 from mulligan.workspace.snapshot.checkpoints import always_include
 from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.worktree.scan.read_path import entry_at
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 TOO_LARGE = 1 << 20
 Held = tuple[str, str, str] | None

@@ -11,9 +11,9 @@ from mulligan.journal import append, checkpoints, entries, sessions
 from mulligan.journal.entries import EntryRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.appending import appending
+from mulligan.workspace.open_project import OpenProject
 
 if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.sessions import Branch, Entry, EntryPage
 
 

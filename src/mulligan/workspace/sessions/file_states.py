@@ -7,7 +7,6 @@ a message has the one from before it, the end of a turn the one that the turn ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from mulligan.core import tree
 from mulligan.core.coverage import decode_lossy, decode_path
@@ -26,12 +25,10 @@ from mulligan.journal import checkpoints, entries, sessions
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution.turns import named
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Checkpoint
 from mulligan.workspace.results.sessions import FileDifference, ModifiedFile
 from mulligan.workspace.snapshot.checkpoints import result
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 STATE = (
     "seq, checkpoint, coalesce(data ->> 'snapshotTreeHash', data ->> 'preRollbackTreeHash', "

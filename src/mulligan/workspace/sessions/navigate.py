@@ -7,7 +7,7 @@ in a session is rewritten by moving: only its leaf moves, and what was left stay
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
@@ -31,6 +31,7 @@ from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.turns import record_open_turns, shortened
 from mulligan.workspace.import_previews import check_preview
 from mulligan.workspace.new_id import new_id
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.plan import RestorePlan
 from mulligan.workspace.restore.run import perform
 from mulligan.workspace.restore.target import RestoreTarget, to_checkpoint
@@ -39,10 +40,7 @@ from mulligan.workspace.results.sessions import Navigation, Session
 from mulligan.workspace.sessions import sessions as keeping
 from mulligan.workspace.sessions.file_states import beginning, state_at
 from mulligan.workspace.snapshot.checkpoints import coverage
-from mulligan.workspace.snapshot.take import Snapshot
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
+from mulligan.workspace.snapshot.snapshot import Snapshot
 
 
 def goto(

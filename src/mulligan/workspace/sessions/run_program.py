@@ -15,17 +15,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mulligan.errors import MulliganError
 from mulligan.workspace.attribution import turns
 from mulligan.workspace.attribution.checkpoint import take
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.turns import Step
 from mulligan.workspace.sessions import sessions
 from mulligan.workspace.watch_server import Watching
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 QUIET_SECONDS = 2.0
 NOT_FOUND, NOT_EXECUTABLE = 127, 126

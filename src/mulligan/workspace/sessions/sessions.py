@@ -17,11 +17,11 @@ from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import observing
 from mulligan.workspace.maintenance.retention import drop
 from mulligan.workspace.new_id import new_id
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.process import current_status, is_dead, runs
 from mulligan.workspace.sessions.entries import check_page
 
 if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.sessions import Session, SessionPage
 
 DEFAULT_PAGE_SESSIONS = 50

@@ -18,11 +18,11 @@ from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.imported import check_files_allowed
 from mulligan.workspace.new_id import new_id
-from mulligan.workspace.snapshot.take import Snapshot
+from mulligan.workspace.open_project import OpenProject
+from mulligan.workspace.snapshot.snapshot import Snapshot
 from mulligan.worktree.fs.safe_paths import Directories, read_small
 
 if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.files import Changes, Checkpoint, Operation, TreeEntry
 
 KINDS = {tree.FILE: "file", tree.LINK: "link", tree.DIRECTORY: "directory"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from mulligan.core import patches, tree
 from mulligan.core.coverage import Coverage, decode_lossy, decode_path
@@ -17,13 +16,12 @@ from mulligan.errors import Busy, NotFound, NotWritable, OutOfSpace
 from mulligan.journal import checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.writer import Writer
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Differences, FileChange, FolderChange, Status
 from mulligan.workspace.snapshot.checkpoints import coverage
-from mulligan.workspace.snapshot.take import Snapshot, take_snapshot, take_unstored
+from mulligan.workspace.snapshot.snapshot import Snapshot
+from mulligan.workspace.snapshot.take import take_snapshot, take_unstored
 from mulligan.worktree.fs.safe_paths import Directories, is_file
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 TOO_LARGE = 1 << 20
 WRITTEN_UP_TO = 16 << 20

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mulligan.errors import Corrupt
 from mulligan.journal import checkpoints, operations, views
+from mulligan.workspace.open_project import OpenProject
 from mulligan.worktree.fs.safe_paths import Directories, is_file
 from mulligan.worktree.ignore.scope import Reason
 
 if TYPE_CHECKING:
     from mulligan.store.writer import Writer
-    from mulligan.workspace.open_project import OpenProject
-    from mulligan.workspace.snapshot.take import Snapshot
+    from mulligan.workspace.snapshot.snapshot import Snapshot
     from mulligan.worktree.scan.stat_cache import Node, StatCache
 
 Id = bytes

@@ -18,12 +18,12 @@ from mulligan.journal import checkpoints, sessions
 from mulligan.journal.checkpoints import FILES, CheckpointRow
 from mulligan.store.writer import Writer
 from mulligan.workspace.new_id import new_id
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.snapshot.checkpoints import result
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan.read_path import entry_at
 
 if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.results.files import Checkpoint
 
 LONGEST_NAME_BYTES = 255

@@ -17,10 +17,10 @@ import apsw
 
 from mulligan.errors import MulliganError
 from mulligan.store.writer import Writer
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.snapshot.take import take_snapshot
 
 if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
     from mulligan.worktree.watch.inotify import Watcher
 
 QUIET_SECONDS = 0.02  # seconds without events

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mulligan.clock import now_s
 from mulligan.core.coverage import Coverage
@@ -14,8 +14,10 @@ from mulligan.core.tree import Entry, Tree
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
 from mulligan.workspace.imported import check_files_allowed
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.settings.settings import PROJECT_FILE
 from mulligan.workspace.snapshot.holding import Held, hold_more, what_to_hold
+from mulligan.workspace.snapshot.snapshot import Snapshot
 from mulligan.workspace.snapshot.trees import Trees
 from mulligan.worktree.scan import stat_cache, tree_builder
 from mulligan.worktree.scan.read_path import entry_at
@@ -24,7 +26,6 @@ from mulligan.worktree.scan.scanner import Scanner
 from mulligan.worktree.scan.stat_cache import StatCache
 
 if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
     from mulligan.workspace.snapshot.hash_workers import HashWorkers
     from mulligan.worktree.scan.classify import Limits
     from mulligan.worktree.watch.inotify import Changes, Watcher
@@ -34,19 +35,6 @@ FULL_EVERY_SECONDS = 600.0
 MOUNT_POINTS = (b".codex", b".agents", b".aws")
 KEPT_BYTES = 2 << 20
 Id = bytes
-
-
-class Snapshot(NamedTuple):
-    """The project as it is now. `tree` and `guarded` are objects, and `covered` is the one that
-    holds the coverage; `files` and `bytes` are totals."""
-
-    tree: Id
-    guarded: Id
-    coverage: Coverage
-    files: int
-    bytes: int
-    covered: Id
-    max_file_size: int = 0
 
 
 def take_snapshot(

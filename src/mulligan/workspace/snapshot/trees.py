@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from mulligan.core import tree
 from mulligan.core.tree import Change, Entry, Tree
 from mulligan.store.writer import Writer
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
+from mulligan.workspace.open_project import OpenProject
 
 Id = bytes
 

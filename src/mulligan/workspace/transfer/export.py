@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mulligan.core import tree
 from mulligan.core.coverage import decode_lossy, decode_path, usable
@@ -22,14 +22,12 @@ from mulligan.exporters.records import FileChange, Story, Stretch
 from mulligan.journal import entries, sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import git_program
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import plain
 from mulligan.workspace.results.sessions import Entry
 from mulligan.workspace.sessions import sessions as keeping
 from mulligan.workspace.sessions.entries import entry_result
 from mulligan.workspace.transfer.git_history import MAIN, git_history
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 FORMATS = ("jsonl", "markdown", "html")
 PAGE_ENTRIES = 1000

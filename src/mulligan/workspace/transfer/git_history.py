@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mulligan.exporters.git import Commit
 from mulligan.journal import checkpoints, operations
@@ -17,10 +17,8 @@ from mulligan.journal.operations import OperationRow
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View, of_session
 from mulligan.workspace.attribution.turns import round_name
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.review.rounds import endings
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 MAIN = "main"
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mulligan.core.coverage import decode_path, usable
 from mulligan.errors import MulliganError, NotFound
@@ -27,6 +27,7 @@ from mulligan.importers.records import (
 )
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
+from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.location import ProjectLocation, is_imported, register
 from mulligan.workspace.project.lock import locked
 from mulligan.workspace.project.refused_roots import refuse_as_project
@@ -34,9 +35,6 @@ from mulligan.workspace.results.files import Progress, plain
 from mulligan.workspace.transfer.import_claims import Claims
 from mulligan.workspace.transfer.import_session import Target, clean
 from mulligan.workspace.transfer.import_snapshots import Snapshots
-
-if TYPE_CHECKING:
-    from mulligan.workspace.open_project import OpenProject
 
 IMPORTERS = {
     "claude-code": "claude_code.reader",
