@@ -100,7 +100,7 @@ def measure(folder: Path, entries: int, takes: int) -> tuple[Rows, dict[str, int
         find(rows, workspace, plain, takes)
     with mulligan.open(project, home=str(home)) as again:
         # The caches of the process are cold; those of the system are not.
-        rows["search, just opened"] = {OURS: [timed(lambda: search(again, RARE, limit=1))]}
+        rows["search, just opened"] = {OURS: [timed(lambda: search(again.project, RARE, limit=1))]}
     return rows, {OURS: allocated(home), PLAIN: allocated_beside(folder / "plain.sqlite")}
 
 
@@ -224,7 +224,7 @@ def page(
 
 def find(rows: Rows, workspace: Workspace, plain: Plain, takes: int) -> None:
     """The first hit: while the index is made, and once it is there, of a rare and a common word."""
-    first = timed(lambda: search(workspace, RARE, limit=1))
+    first = timed(lambda: search(workspace.project, RARE, limit=1))
     rows["search, making the index"] = {OURS: [first]}
     for what, word in (("rare", RARE), ("common", COMMON)):
         # A plain table is read through: a few takes of that are enough.
@@ -234,7 +234,7 @@ def find(rows: Rows, workspace: Workspace, plain: Plain, takes: int) -> None:
 
 
 def first_hit(workspace: Workspace, word: str) -> tuple[Hit, ...]:
-    return search(workspace, word, limit=1).hits
+    return search(workspace.project, word, limit=1).hits
 
 
 def take_turns(

@@ -213,7 +213,7 @@ def test_7_a_fork_copies_labels_and_no_statistics(story: Story) -> None:
     assert workspace.sessions.entry("good", forked.id).id == one.step
     with pytest.raises(mulligan.NotFound):
         workspace.sessions.entry("better", forked.id)
-    assert stats(workspace).total.calls == 2
+    assert stats(workspace.project).total.calls == 2
 
 
 def test_8_rewind_across_several_compactions(story: Story) -> None:

@@ -81,14 +81,14 @@ def test_oc_1_sessions_messages_and_checkpoints_are_one_file_and_search_is_anoth
 ) -> None:
     session = workspace.sessions.create().id
     workspace.sessions.append(session, NewEntry("user_input", "walrus"))
-    assert len(search(workspace, "walrus").hits) == 1
+    assert len(search(workspace.project, "walrus").hits) == 1
     folder = journal_file(mulligan_home).parent
     with closing(sqlite3.connect(folder / "journal.sqlite")) as db:
         (count,) = db.execute("SELECT count(*) FROM entries WHERE content = 'walrus'").fetchone()
     assert count == 1
     for each in folder.glob("search.sqlite*"):
         each.unlink()
-    assert len(search(workspace, "walrus").hits) == 1
+    assert len(search(workspace.project, "walrus").hits) == 1
 
 
 def test_oc_2_a_session_has_these_defaults(workspace: Workspace) -> None:
@@ -250,7 +250,7 @@ def test_oc_9_a_damaged_search_index_stops_nothing(
 ) -> None:
     session = workspace.sessions.create().id
     workspace.sessions.append(session, NewEntry("user_input", "walrus"))
-    search(workspace, "walrus")
+    search(workspace.project, "walrus")
     index = journal_file(mulligan_home).with_name("search.sqlite")
     for each in index.parent.glob("search.sqlite-*"):
         each.unlink()
@@ -262,10 +262,10 @@ def test_oc_9_a_damaged_search_index_stops_nothing(
         again.sessions.end_turn(session)
         again.sessions.compact(session)
         assert again.sessions.count_entries(session) == 4
-        assert len(search(again, "walrus").hits) == 2
+        assert len(search(again.project, "walrus").hits) == 2
         again.sessions.delete(session)
-        rebuild(again)
-        assert search(again, "walrus").hits == ()
+        rebuild(again.project)
+        assert search(again.project, "walrus").hits == ()
 
 
 def test_oc_9_a_damaged_journal_is_never_replaced(project: Path, mulligan_home: Path) -> None:
@@ -308,16 +308,16 @@ def test_oc_10_deleting_removes_from_both_stores_and_clearing_leaves_nothing(
     ids = [workspace.sessions.create().id for _ in range(3)]
     for id in ids:
         workspace.sessions.append(id, NewEntry("user_input", "walrus"))
-    assert len(search(workspace, "walrus").hits) == 3
+    assert len(search(workspace.project, "walrus").hits) == 3
     workspace.sessions.delete(ids[1])
-    assert {hit.session for hit in search(workspace, "walrus").hits} == {ids[0], ids[2]}
+    assert {hit.session for hit in search(workspace.project, "walrus").hits} == {ids[0], ids[2]}
     assert workspace.sessions.delete_all() == 2
     page = workspace.sessions.list()
     assert (page.sessions, page.has_more, page.next_offset, page.next_cursor) == (
         *((), False, None),
         None,
     )
-    assert search(workspace, "walrus").hits == ()
+    assert search(workspace.project, "walrus").hits == ()
     assert workspace.sessions.delete_all() == 0
 
 
@@ -465,7 +465,7 @@ def test_oc_14_closing_leaves_everything_written(project: Path, mulligan_home: P
     with mulligan.open(project) as workspace:
         session = workspace.sessions.create().id
         workspace.sessions.append(session, NewEntry("user_input", "walrus"))
-        search(workspace, "walrus")
+        search(workspace.project, "walrus")
     assert not list(mulligan_home.glob("projects/*/*-wal"))
     with mulligan.open(project) as workspace:
         assert workspace.sessions.count_entries(session) == 1
@@ -480,12 +480,12 @@ def test_oc_16_a_hit_names_its_message_and_session_with_a_short_snippet_best_fir
         NewEntry("assistant_output", "lorem ipsum " * 200 + "walrus" + " dolor" * 200),
         NewEntry("user_input", "walrus walrus"),
     )
-    hits = search(workspace, "walrus").hits
+    hits = search(workspace.project, "walrus").hits
     assert [hit.seq for hit in hits] == [2, 1]
     assert all(hit.session == session and hit.title == "About animals" for hit in hits)
     assert all("<mark>walrus</mark>" in hit.snippet and len(hit.snippet) < 500 for hit in hits)
     assert hits[0].score > hits[1].score
-    assert len(search(workspace, "walrus", session=session, limit=1).hits) == 1
+    assert len(search(workspace.project, "walrus", session=session, limit=1).hits) == 1
 
 
 def test_oc_43_a_session_whose_process_was_killed_is_stopped_at_the_next_opening(

@@ -426,7 +426,7 @@ def test_ya_5_what_is_compacted_is_hidden_searchable_and_restorable(
     hidden, marker = workspace.sessions.compact(session, summary="They were sharpened")
     assert hidden == 4 and marker.data == {"compactedCount": 4, "summary": "They were sharpened"}
     assert workspace.sessions.transcript(session).entries == (marker,)
-    assert [hit.seq for hit in search(workspace, "pencil", session=session).hits] == [1]
+    assert [hit.seq for hit in search(workspace.project, "pencil", session=session).hits] == [1]
     assert step.entry is not None
     workspace.sessions.goto(step.entry, session=session)
     assert (project / "a").read_text() == "2"
@@ -438,20 +438,20 @@ def test_ya_6_search_stems_ranks_and_marks_in_a_session_and_in_all(workspace: Wo
     workspace.sessions.append(
         other, NewEntry("user_input", "Run it"), NewEntry("user_input", "Walk")
     )
-    assert [hit.session for hit in search(workspace, "run", session=one).hits] == [one]
-    assert {hit.session for hit in search(workspace, "run").hits} == {one, other}
-    (hit,) = search(workspace, "run", session=one).hits
+    assert [hit.session for hit in search(workspace.project, "run", session=one).hits] == [one]
+    assert {hit.session for hit in search(workspace.project, "run").hits} == {one, other}
+    (hit,) = search(workspace.project, "run", session=one).hits
     assert "<mark>running</mark>" in hit.snippet
 
 
 def test_ya_6_the_index_follows_what_is_added_changed_and_deleted(workspace: Workspace) -> None:
     session = workspace.sessions.create().id
     workspace.sessions.append(session, tool_call("sh", "running", call="c1"))
-    assert search(workspace, "walrus").hits == ()
+    assert search(workspace.project, "walrus").hits == ()
     workspace.sessions.end_call(session, "c1", output="a walrus")
-    assert len(search(workspace, "walrus").hits) == 1
+    assert len(search(workspace.project, "walrus").hits) == 1
     workspace.sessions.delete(session)
-    assert search(workspace, "walrus").hits == ()
+    assert search(workspace.project, "walrus").hits == ()
 
 
 def test_ya_7_entries_of_a_checkpoint_of_a_plan_item_and_edits_come_by_seq(
@@ -544,14 +544,14 @@ def test_ya_16_every_tool_call_is_an_event_of_tool_time_and_success(
         tool_call("sh", "pending", call="c"),
         NewEntry("tool_result", "no event"),
     )
-    found = stats(workspace)
+    found = stats(workspace.project)
     told = {row.key: (row.calls, row.success, row.failure, row.unknown) for row in found.rows}
     assert told == {("read",): (2, 1, 1, 0), ("sh",): (2, 1, 0, 1)}
     read = next(row for row in found.rows if row.key == ("read",))
     assert (read.success_rate, read.average_ms) == (0.5, 20)
-    assert {call.error_type for call in calls(workspace).calls} == {None, "tool_error"}
+    assert {call.error_type for call in calls(workspace.project).calls} == {None, "tool_error"}
     workspace.sessions.end_call(session, "c", status="error", duration=5)
-    assert stats(workspace).total.failure == 2
+    assert stats(workspace.project).total.failure == 2
 
 
 def test_ya_17_many_entries_are_appended_in_one_transaction(

@@ -46,7 +46,7 @@ from model import (
 
 import mulligan
 from mulligan.errors import NotFound, NothingToUndo
-from mulligan.workspace.results.files import RestorePreview, RestoreResult
+from mulligan.workspace.results.files import RestoreResult
 
 TOP = (
     b"a", b"b c", b"n\nl", b"\xff", b"d", b"e", b"x.tmp", b".env", b"ign", b"node_modules",
@@ -434,7 +434,7 @@ class Project(RuleBasedStateMachine):
         main: Wish,
         guarded: Wish,
         result: RestoreResult,
-        plan: RestorePreview | RestoreResult,
+        plan: RestoreResult,
         *,
         keep_dirty: bool,
     ) -> None:

@@ -548,7 +548,7 @@ class Reviewed(RuleBasedStateMachine):
     def baseline(self, session: str) -> dict[str, bytes]:
         """What the session's work is measured against, read from the store."""
         workspace = self.workspace
-        with workspace.project.locked(), observing(workspace) as now:
+        with workspace.project.locked(), observing(workspace.project) as now:
             now.commit()
             row = session_rows.by_id(workspace.project.journal, session)
             assert row is not None

@@ -98,7 +98,7 @@ def test_rule_file_edits_inside_a_turn_never_make_its_undo_inexact(
 
         workspace = reopened()
         if accepted:
-            accept(workspace, rule_files(workspace))
+            accept(workspace.project, rule_files(workspace.project))
         session = workspace.sessions.create(agent="one").id
         begun = workspace.sessions.begin_turn(session, "go").checkpoint
         names = covered(workspace, begun)

@@ -66,7 +66,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 def test_no_text_is_refused(
     filled: Workspace, text: str, as_you_type: bool, path: str | None
 ) -> None:
-    found = search(filled, text, as_you_type=as_you_type, path=path)
+    found = search(filled.project, text, as_you_type=as_you_type, path=path)
     assert found.total is None or found.total == len(found.hits)
     assert all(hit.pieces for hit in found.hits)
 
@@ -75,7 +75,7 @@ def test_no_text_is_refused(
 @given(text=TEXT)
 def test_a_raw_query_is_answered_or_refused_in_words(filled: Workspace, text: str) -> None:
     with contextlib.suppress(UsageError):
-        search(filled, text, raw=True)
+        search(filled.project, text, raw=True)
 
 
 def entry_of(type: str, text: str, more: str) -> NewEntry:
@@ -113,7 +113,7 @@ def test_every_word_of_an_entry_finds_it(
             if words:
                 word = data.draw(st.sampled_from(words))
                 for as_you_type in (False, True):
-                    found = search(workspace, word, as_you_type=as_you_type)
+                    found = search(workspace.project, word, as_you_type=as_you_type)
                     assert id in [hit.entry for hit in found.hits], word
 
 
@@ -150,10 +150,10 @@ def test_an_index_that_caught_up_is_the_same_as_one_made_anew(
                 elif act == "delete":
                     sessions.delete(db, known.pop(which % len(known)))
             if act == "search":
-                search(workspace, "word")
-        caught_up = {text: search(workspace, text) for text in ("word", "bash", "done")}
-        rebuild(workspace)
-        assert caught_up == {text: search(workspace, text) for text in caught_up}
+                search(workspace.project, "word")
+        caught_up = {text: search(workspace.project, text) for text in ("word", "bash", "done")}
+        rebuild(workspace.project)
+        assert caught_up == {text: search(workspace.project, text) for text in caught_up}
 
 
 def record(workspace: Workspace, *given: NewEntry) -> list[str]:

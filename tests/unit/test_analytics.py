@@ -67,7 +67,7 @@ def counts(found: Stats) -> dict[tuple[str, ...], int]:
 def test_success_failure_and_unknown_are_told_apart(workspace: Workspace) -> None:
     states = ["success"] * 3 + ["error"] + ["pending", "running"]
     record(workspace, "pi", [call("Bash", state) for state in states])
-    (row,) = stats(workspace).rows
+    (row,) = stats(workspace.project).rows
     assert (row.key, row.calls) == (("Bash",), 6)
     assert (row.success, row.failure, row.unknown) == (3, 1, 2)
     assert row.success_rate == 0.75
@@ -76,10 +76,10 @@ def test_success_failure_and_unknown_are_told_apart(workspace: Workspace) -> Non
 def test_a_running_call_counts_as_soon_as_it_ends(workspace: Workspace) -> None:
     entry = call("Bash", "running")
     number = record(workspace, "pi", [entry._replace(id="e1")])
-    assert stats(workspace).total.success_rate is None
+    assert stats(workspace.project).total.success_rate is None
     with workspace.project.journal.writing() as db:
         append.end_call(db, number, "e1", status="error", duration=70)
-    total = stats(workspace).total
+    total = stats(workspace.project).total
     assert (total.failure, total.unknown, total.success_rate) == (1, 0, 0.0)
     assert total.average_ms == 70
 
@@ -88,14 +88,14 @@ def test_average_and_95th_percentile(workspace: Workspace) -> None:
     durations = [float(each) for each in range(1, 101)]
     record(workspace, "pi", [call("Bash", duration=each) for each in reversed(durations)])
     record(workspace, "pi", [call("Read"), call("Read", duration=2.25), call("Read", duration=2)])
-    bash, read = stats(workspace).rows
+    bash, read = stats(workspace.project).rows
     assert (bash.average_ms, bash.p95_ms) == (50.5, 95)
     assert (read.average_ms, read.p95_ms) == (2.125, 2)
 
 
 def test_the_most_used_is_first_and_the_least_used_if_asked(workspace: Workspace) -> None:
     record(workspace, "pi", [call(tool) for tool in ("a", "b", "b", "c", "c", "c")])
-    found = stats(workspace)
+    found = stats(workspace.project)
     assert [row.key[0] for row in found.rows] == ["c", "b", "a"]
     assert [row.key[0] for row in found.first(2).rows] == ["c", "b"]
     assert [row.key[0] for row in found.first(1, least=True).rows] == ["a"]
@@ -120,7 +120,7 @@ def test_counts_by(
     tools = ["Bash", "Bash", "Read"]
     record(workspace, "pi", [call(tool, at=at) for tool, at in zip(tools, times, strict=True)])
     record(workspace, "codex", [call("Bash", at="2026-02-01T10:00:00Z")])
-    found = stats(workspace, by)
+    found = stats(workspace.project, by)
     assert counts(found) == expected
     assert list(counts(found)) == list(expected)
 
@@ -129,7 +129,7 @@ def test_counts_by_session_name_only_its_id(workspace: Workspace) -> None:
     numbers = [record(workspace, "pi", [call("Bash")] * count) for count in (2, 1)]
     found = [sessions.by_number(workspace.project.journal, number) for number in numbers]
     expected = {(row.id,): count for row, count in zip(found, (2, 1), strict=True) if row}
-    assert counts(stats(workspace, ["session"])) == expected
+    assert counts(stats(workspace.project, ["session"])) == expected
 
 
 def test_filters(workspace: Workspace) -> None:
@@ -137,15 +137,15 @@ def test_filters(workspace: Workspace) -> None:
     record(workspace, "codex", [call("Bash"), call("Bash")])
     session = sessions.by_number(workspace.project.journal, number)
     assert session is not None
-    assert stats(workspace, agent="pi").total.calls == 2
-    assert stats(workspace, tool="Bash").total.calls == 3
-    assert stats(workspace, after="2026-01-02T00:00:00Z").total.calls == 3
-    assert stats(workspace, before="2026-01-02T00:00:00Z").total.calls == 1
-    assert stats(workspace, session=session.id).total.calls == 2
-    assert stats(workspace, agent="nobody").rows == ()
+    assert stats(workspace.project, agent="pi").total.calls == 2
+    assert stats(workspace.project, tool="Bash").total.calls == 3
+    assert stats(workspace.project, after="2026-01-02T00:00:00Z").total.calls == 3
+    assert stats(workspace.project, before="2026-01-02T00:00:00Z").total.calls == 1
+    assert stats(workspace.project, session=session.id).total.calls == 2
+    assert stats(workspace.project, agent="nobody").rows == ()
     for wrong in ([], ["weekday"]):
         with pytest.raises(UsageError):
-            stats(workspace, wrong)
+            stats(workspace.project, wrong)
 
 
 def test_all_projects_are_counted_together_and_a_damaged_one_is_named(
@@ -167,9 +167,9 @@ def test_all_projects_are_counted_together_and_a_damaged_one_is_named(
 def test_no_content_is_in_anything_that_can_be_exported(workspace: Workspace) -> None:
     record(workspace, "pi", [call("Bash", duration=3), call("Bash", "error", 4)])
     for by in ("tool", "agent", "session", "hour", "day", "month"):
-        found = stats(workspace, [by])
+        found = stats(workspace.project, [by])
         assert SECRET not in json.dumps(found.as_json()) + found.as_csv()
-    each = calls(workspace)
+    each = calls(workspace.project)
     assert SECRET not in json.dumps(each.as_json()) + each.as_csv()
     rows = list(csv.DictReader(io.StringIO(each.as_csv())))
     assert [row["success"] for row in rows] == ["True", "False"]
@@ -178,8 +178,8 @@ def test_no_content_is_in_anything_that_can_be_exported(workspace: Workspace) ->
 
 def test_deleting_takes_the_calls_and_leaves_the_entries(workspace: Workspace) -> None:
     number = record(workspace, "pi", [call("Bash"), call("Bash", "running")._replace(id="e2")])
-    assert delete_stats(workspace) == 2
-    assert stats(workspace).rows == ()
+    assert delete_stats(workspace.project) == 2
+    assert stats(workspace.project).rows == ()
     assert workspace.project.journal.row("SELECT count(*) FROM entries")[0] == 2
     with workspace.project.journal.writing() as db:
         assert append.end_call(db, number, "e2", status="success")

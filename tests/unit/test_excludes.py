@@ -30,7 +30,7 @@ def test_each_default_says_how_much_it_leaves_out(project: Path) -> None:
     fill(project)
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        found = excludes(workspace)
+        found = excludes(workspace.project)
     by_pattern = {each.pattern: each for each in found.defaults}
     assert by_pattern["node_modules/"].files == 2
     assert by_pattern["dist/"].files == 1
@@ -47,7 +47,7 @@ def test_without_the_stat_cache_single_files_are_counted_together(project: Path)
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
         os.unlink(workspace.project.location.path("index"))
-        found = excludes(workspace)
+        found = excludes(workspace.project)
     by_pattern = {each.pattern: each.files for each in found.defaults}
     assert by_pattern["node_modules/"] == 2
     assert by_pattern["*.log"] == 0
@@ -58,9 +58,9 @@ def test_a_default_that_is_taken_back_is_in_the_next_checkpoint(project: Path) -
     fill(project)
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        done = write_excludes(workspace, "!node_modules/\n", None)
+        done = write_excludes(workspace.project, "!node_modules/\n", None)
         assert done.restored == (".mulliganignore",)
-        by_pattern = {each.pattern: each.left_out for each in excludes(workspace).defaults}
+        by_pattern = {each.pattern: each.left_out for each in excludes(workspace.project).defaults}
         assert by_pattern["node_modules/"] is False
         assert by_pattern["dist/"] is True
         held = {each.path for each in workspace.entries(workspace.checkpoint().id)}
@@ -75,12 +75,12 @@ def test_what_the_file_held_is_stored_first_and_one_undo_brings_it_back(project:
     file.chmod(0o600)
     before = file.read_bytes()
     with mulligan.open(project) as workspace:
-        found = excludes(workspace)
-        write_excludes(workspace, found.text + "secret/\n", found.version)
+        found = excludes(workspace.project)
+        write_excludes(workspace.project, found.text + "secret/\n", found.version)
         assert file.read_bytes() == before + b"secret/\n"
         assert file.stat().st_mode & 0o777 == 0o600
-        now = excludes(workspace)
-        write_excludes(workspace, "", now.version)
+        now = excludes(workspace.project)
+        write_excludes(workspace.project, "", now.version)
         assert not file.exists()
         workspace.undo()
         workspace.undo()
@@ -92,12 +92,12 @@ def test_a_file_that_was_changed_meanwhile_is_left_alone(project: Path) -> None:
     file = project / ".mulliganignore"
     file.write_text("one/\n")
     with mulligan.open(project) as workspace:
-        version = excludes(workspace).version
+        version = excludes(workspace.project).version
         file.write_text("two/\n")
         with pytest.raises(WouldLoseWork, match="changed meanwhile"):
-            write_excludes(workspace, "three/\n", version)
+            write_excludes(workspace.project, "three/\n", version)
         with pytest.raises(WouldLoseWork, match="changed meanwhile"):
-            write_excludes(workspace, "three/\n", None)
+            write_excludes(workspace.project, "three/\n", None)
     assert file.read_text() == "two/\n"
 
 
@@ -107,7 +107,7 @@ def test_a_file_that_git_ignores_is_written_and_undone_too(project: Path) -> Non
     file.write_text("one/\n")
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        write_excludes(workspace, "two/\n", excludes(workspace).version)
+        write_excludes(workspace.project, "two/\n", excludes(workspace.project).version)
         assert file.read_text() == "two/\n"
         workspace.undo()
         assert file.read_text() == "one/\n"
@@ -120,7 +120,7 @@ def test_a_link_is_not_written_through(project: Path, tmp_path: Path) -> None:
     os.symlink(elsewhere, project / ".mulliganignore")
     with mulligan.open(project) as workspace:
         with pytest.raises(UsageError, match="not an ordinary file"):
-            excludes(workspace)
+            excludes(workspace.project)
         with pytest.raises(UsageError, match="not an ordinary file"):
-            write_excludes(workspace, "mine/\n", None)
+            write_excludes(workspace.project, "mine/\n", None)
     assert elsewhere.read_text() == "theirs/\n"

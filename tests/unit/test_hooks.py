@@ -48,7 +48,7 @@ def workspace(project: Path) -> Iterator[Workspace]:
 
 def tell(workspace: Workspace, kind: str, **more: Any) -> HookReply:
     return happened(
-        workspace, HookEvent(**{"kind": kind, "directory": workspace.root} | MINE | more)
+        workspace.project, HookEvent(**{"kind": kind, "directory": workspace.root} | MINE | more)
     )
 
 

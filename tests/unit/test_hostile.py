@@ -720,7 +720,7 @@ def test_a_project_without_space_changes_nothing_and_goes_on_later(
         (project / "new").write_text("to be deleted")
         (project / "f7").unlink()
         (project / ".mulliganignore").write_text("filling\n")
-        accept(workspace, rule_files(workspace))
+        accept(workspace.project, rule_files(workspace.project))
         workspace.checkpoint()
         filling = fill(project, leaving=900_000)
         expected = picture(project)

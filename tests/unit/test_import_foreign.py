@@ -15,6 +15,7 @@ import pytest
 import mulligan
 from mulligan.core.entries import NewEntry
 from mulligan.errors import Ambiguous, RefusedRoot, WouldLoseWork
+from mulligan.workspace.opening import open_location
 from mulligan.workspace.project.location import find_project, is_imported, known_projects
 from mulligan.workspace.transfer.import_logs import ImportResult, import_logs
 from mulligan.workspace.workspace import Workspace
@@ -118,7 +119,7 @@ def test_files_of_a_refused_folder_are_never_looked_at_for_a_log_s_sake(
     assert take(mulligan_home).sessions == 1
     (project,) = known_projects(str(mulligan_home))
     assert is_imported(project) and os.fsdecode(project.root) == os.path.realpath(directory)
-    with Workspace(project, str(mulligan_home)) as workspace:
+    with Workspace(open_location(project, str(mulligan_home))) as workspace:
         assert workspace.sessions.get("wide").title
         for verb in (
             workspace.checkpoint,

@@ -19,6 +19,7 @@ import pytest
 from mulligan.core.entries import NewEntry
 from mulligan.importers.opencode.reader import IMPORTER
 from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.workspace.opening import open_location
 from mulligan.workspace.project.location import known_projects
 from mulligan.workspace.transfer.import_logs import import_logs
 from mulligan.workspace.workspace import Workspace
@@ -646,7 +647,10 @@ def test_values_of_any_type_cost_no_other_session(
     done = import_logs(home, "opencode", user_home="/nobody", environment={"XDG_DATA_HOME": folder})
     assert not any("cannot be read: " in each.reason for each in done.problems), done.problems
     with ExitStack() as stack:
-        found = [stack.enter_context(Workspace(each, home)) for each in known_projects(home)]
+        found = [
+            stack.enter_context(Workspace(open_location(each, home)))
+            for each in known_projects(home)
+        ]
         said = [
             entry.content
             for each in found

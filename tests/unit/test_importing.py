@@ -226,7 +226,7 @@ def test_a_log_becomes_a_session_of_its_project(
         assert spoken(workspace) == ["Count the pears.", "I look.", "Three.", "Thank you."]
         assert call_of(workspace)["status"] == "success"
         assert done.entries == workspace.sessions.count_entries("@")
-        assert len(search(workspace, "pears").hits) >= 2
+        assert len(search(workspace.project, "pears").hits) >= 2
 
 
 def test_to_import_twice_adds_nothing(logs: Logs, project: Path, mulligan_home: Path) -> None:

@@ -413,7 +413,7 @@ def test_no_room_for_what_can_be_lost_does_not_make_a_failure_of_what_is_done(
             patch.setattr(stat_cache.os, "replace", full)
             workspace.project.drop_cache()
             (directory / "index").unlink()
-            workspace._saved_at = 0.0
+            workspace.project._saved_at = 0.0
             assert workspace.checkpoint().id
             assert workspace.restore(changed).verified
         assert not list(directory.glob("index.*tmp"))

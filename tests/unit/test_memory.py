@@ -13,7 +13,7 @@ from mulligan import Workspace
 from mulligan.server import registry
 from mulligan.server.registry import Registry
 from mulligan.store import objects
-from mulligan.workspace import workspace as workspaces
+from mulligan.workspace import open_project as open_projects
 
 LIMIT = 50_000
 
@@ -27,7 +27,7 @@ def workspace(mulligan_home: Path, project: Path) -> Iterator[Workspace]:
 def test_the_caches_of_a_project_stay_within_their_bounds(
     project: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workspaces, "MAX_TREE_CACHE_BYTES", LIMIT)
+    monkeypatch.setattr(open_projects, "MAX_TREE_CACHE_BYTES", LIMIT)
     monkeypatch.setattr(objects, "MAX_CACHE_BYTES", LIMIT)
     # The trees are so small that their objects weigh more than their bytes.
     for number in range(600):
@@ -37,7 +37,7 @@ def test_the_caches_of_a_project_stay_within_their_bounds(
     for number in range(5):
         (project / f"{number}" / "f").write_text("changed\n")
         workspace.checkpoint(f"{number}")
-        trees, contents = workspace._trees, workspace.project.store._cached
+        trees, contents = workspace.project._trees, workspace.project.store._cached
         held = sum(
             sys.getsizeof(id) + sys.getsizeof(each) + sys.getsizeof(each.data)
             for id, each in trees.items()
@@ -57,10 +57,10 @@ def test_the_memory_of_a_project_is_freed_when_it_is_unused(
     try:
         first = opened.workspace.checkpoint("first")
         opened.check()
-        assert len(opened.workspace._trees) > 1
+        assert len(opened.workspace.project._trees) > 1
         monkeypatch.setattr(registry, "MEMORY_SECONDS", -1.0)
         opened.check()
-        assert len(opened.workspace._trees) == 1
+        assert len(opened.workspace.project._trees) == 1
         assert not opened.workspace.project.store._cached
         # Nothing is lost by it.
         (project / "a" / "f").write_text("two\n")

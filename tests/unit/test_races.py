@@ -234,7 +234,7 @@ def test_what_a_user_saves_during_restores_is_on_disk_or_in_a_checkpoint(
     (project / ".mulliganignore").write_text(".editor\nstop\n")
     met = []
     with mulligan.open(project) as workspace:
-        accept(workspace, rule_files(workspace))
+        accept(workspace.project, rule_files(workspace.project))
         first = workspace.checkpoint()
         saver = Saver(children, project, tmp_path / "rounds")
         for number in range(12):

@@ -61,7 +61,7 @@ with mulligan.open(project) as workspace:
                            if each.content.startswith("Change")]
     found["search"] = [len(workspace.search(word).hits) for word in ("aardvark", "badger")]
     found["everywhere"] = len(search_everywhere(workspace.project.home, "badger").hits)
-    found["export"] = "badger" in "".join(workspace.export(session, "jsonl"))
+    found["export"] = "badger" in "".join(workspace.sessions.export(session, "jsonl"))
     try:
         workspace.checkpoint("cannot be")
     except mulligan.MulliganError as problem:

@@ -107,7 +107,7 @@ def test_rules_that_come_after_a_turn_do_not_weaken_its_undo_either(project: Pat
         workspace.sessions.end_turn(session)
         workspace.review.approve(session)
         write(project, {IGNORE: "*\n"})
-        accept(workspace, rule_files(workspace))
+        accept(workspace.project, rule_files(workspace.project))
         assert not {"a.txt", "new.txt"} & paths_now(workspace)
         workspace.undo()
         done = workspace.undo() if covered(project) != BEFORE else None
@@ -239,11 +239,11 @@ def test_accepted_is_a_content_and_another_one_asks_anew(project: Path, watch: b
     (project / TOML).write_text("[checkpoints]\nmax_file_size = 1000\n")
     with mulligan.open(project, watch=watch) as workspace:
         everything = paths_now(workspace)
-        shown = rule_files(workspace)
+        shown = rule_files(workspace.project)
         assert [(each.path, each.weakens) for each in shown] == [
             (TOML, ("max_file_size",)), (IGNORE, ("data",)),
         ]  # fmt: skip
-        assert accept(workspace, shown) == (TOML, IGNORE)
+        assert accept(workspace.project, shown) == (TOML, IGNORE)
         assert paths_now(workspace) == everything - {"data", "d/data"}
         assert workspace.find("@").coverage.passed_over == ()
         assert workspace.project.limits.file_bytes == 1000
@@ -251,7 +251,7 @@ def test_accepted_is_a_content_and_another_one_asks_anew(project: Path, watch: b
         assert paths_now(workspace) == everything
         (project / IGNORE).write_text("data\n")
         assert paths_now(workspace) == everything - {"data", "d/data"}
-        revoke(workspace)
+        revoke(workspace.project)
         assert paths_now(workspace) == everything
         assert workspace.project.limits.file_bytes > 1000
         assert workspace.maintenance.verify().clean
@@ -260,29 +260,29 @@ def test_accepted_is_a_content_and_another_one_asks_anew(project: Path, watch: b
 def test_what_changed_after_it_was_shown_is_not_accepted(project: Path) -> None:
     (project / IGNORE).write_text("data\n")
     with mulligan.open(project) as workspace:
-        shown = rule_files(workspace)
+        shown = rule_files(workspace.project)
         (project / IGNORE).write_text("*\n")
-        assert accept(workspace, shown) == ()
-        assert not any(each.accepted for each in rule_files(workspace))
+        assert accept(workspace.project, shown) == ()
+        assert not any(each.accepted for each in rule_files(workspace.project))
 
 
 def test_acceptance_is_of_one_path(project: Path) -> None:
     write(project, {IGNORE: "data\n", "d/" + IGNORE: "data\n", "d/data": "d"})
     with mulligan.open(project) as workspace:
-        accept(workspace, rule_files(workspace, [IGNORE.encode()]))
-        found = {each.path: each.accepted for each in rule_files(workspace)}
+        accept(workspace.project, rule_files(workspace.project, [IGNORE.encode()]))
+        found = {each.path: each.accepted for each in rule_files(workspace.project)}
         assert found == {IGNORE: True, "d/" + IGNORE: False}
         with pytest.raises(NotFound):
-            rule_files(workspace, [b"nothing"])
+            rule_files(workspace.project, [b"nothing"])
 
 
 def test_what_the_user_has_mulligan_write_is_accepted_at_once(project: Path) -> None:
     write(project, {"a": "a", "data": "d"})
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        write_excludes(workspace, "data\n", None)
+        write_excludes(workspace.project, "data\n", None)
         assert paths_now(workspace) == {IGNORE, "a"}
-        write_excludes(workspace, "data\na\n", excludes(workspace).version)
+        write_excludes(workspace.project, "data\na\n", excludes(workspace.project).version)
         assert paths_now(workspace) == {IGNORE}
         (project / IGNORE).write_text("data\n")
         assert paths_now(workspace) == {IGNORE, "a"}
@@ -292,9 +292,9 @@ def test_a_line_added_through_mulligan_does_not_accept_the_lines_of_others(proje
     write(project, {"a": "a", "dist/x": "x", IGNORE: "*\n"})
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
-        write_excludes(workspace, "*\n!dist/\n", excludes(workspace).version)
+        write_excludes(workspace.project, "*\n!dist/\n", excludes(workspace.project).version)
         assert paths_now(workspace) == {IGNORE, "a", "dist/x"}
-        write_excludes(workspace, "a\n", excludes(workspace).version)
+        write_excludes(workspace.project, "a\n", excludes(workspace.project).version)
         assert paths_now(workspace) == {IGNORE}
 
 
@@ -305,10 +305,10 @@ def test_a_restore_knows_what_was_passed_over_when_the_checkpoint_was_taken(proj
         write(project, {"new": "1"})
         workspace.restore(not_accepted.id)
         assert not (project / "new").exists()
-        accept(workspace, rule_files(workspace))
+        accept(workspace.project, rule_files(workspace.project))
         accepted = workspace.checkpoint()
         write(project, {"new": "2"})
-        revoke(workspace)
+        revoke(workspace.project)
         done = workspace.restore(accepted.id)
         assert [each.path for each in done.skipped] == ["new"]
         assert (project / "new").read_text() == "2"

@@ -712,7 +712,7 @@ def test_our_own_ignore_file_overrules_what_git_tracks(
     git(project, "init", "-q")
     write(project, "a", "data/huge")
     (project / ".mulliganignore").write_text("data/\n")
-    accept(workspace, rule_files(workspace))
+    accept(workspace.project, rule_files(workspace.project))
     git(project, "add", "-f", "a", "data/huge")
     workspace.checkpoint()
     assert paths(workspace) == {".mulliganignore", "a"}
@@ -790,7 +790,7 @@ def test_our_own_ignore_file_switches_defaults_back_on(
     write(project, "a", "dist/x", "dist/y.log", "build/z", "secret", "d/.env")
     (project / ".gitignore").write_text(".env\n")
     (project / ".mulliganignore").write_text("!dist/\n!*.log\nsecret\n!.env\n")
-    accept(workspace, rule_files(workspace))
+    accept(workspace.project, rule_files(workspace.project))
     taken = workspace.checkpoint()
     assert paths(workspace) == {
         ".gitignore", ".mulliganignore", "a", "d/.env", "dist/x", "dist/y.log",

@@ -97,7 +97,7 @@ def entries(found: SearchResult) -> list[str]:
 )
 def test_any_text_is_searched_for_as_it_is(workspace: Workspace, content: str, text: str) -> None:
     record(workspace, say(content, id="here"), say("nothing of the kind"))
-    assert entries(search(workspace, text)) == ["here"]
+    assert entries(search(workspace.project, text)) == ["here"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_any_text_is_searched_for_as_it_is(workspace: Workspace, content: str, t
 )
 def test_what_is_not_there_is_not_found(workspace: Workspace, text: str) -> None:
     record(workspace, say("here is some text"))
-    assert search(workspace, text).hits == ()
+    assert search(workspace.project, text).hits == ()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_tools_paths_differences_and_summaries_are_searched(
     workspace: Workspace, entry: NewEntry, text: str
 ) -> None:
     record(workspace, say("first"), entry._replace(id="here"))
-    found = search(workspace, text)
+    found = search(workspace.project, text)
     assert entries(found) == ["here"]
     assert "<mark>" in found.hits[0].snippet
 
@@ -136,7 +136,7 @@ def test_tools_paths_differences_and_summaries_are_searched(
 def test_a_snippet_marks_what_matched_and_leaves_out_the_rest(workspace: Workspace) -> None:
     words = " ".join(f"w{number}" for number in range(500))
     record(workspace, say(f"{words} the runner was running home {words}"))
-    snippet = search(workspace, "run home").hits[0].snippet
+    snippet = search(workspace.project, "run home").hits[0].snippet
     assert "the runner was <mark>running</mark> <mark>home</mark>" in snippet
     assert snippet.startswith("...")
     assert snippet.endswith("...")
@@ -152,28 +152,28 @@ def test_a_match_anywhere_in_a_long_text_is_shown(workspace: Workspace, where: s
         "end": f"{filler} filing",
     }[where]
     record(workspace, NewEntry(TOOL_RESULT, text), say("Füße " * 20_000 + "Äpfel"))
-    assert "<mark>filing</mark>" in search(workspace, "filings").hits[0].snippet
-    assert "<mark>Äpfel</mark>" in search(workspace, "apfel").hits[0].snippet
+    assert "<mark>filing</mark>" in search(workspace.project, "filings").hits[0].snippet
+    assert "<mark>Äpfel</mark>" in search(workspace.project, "apfel").hits[0].snippet
 
 
 def test_a_snippet_is_short_even_where_words_are_endless(workspace: Workspace) -> None:
     record(workspace, say("a" * 100_000 + " needle " + "b" * 100_000))
-    assert "<mark>needle</mark>" in search(workspace, "needle").hits[0].snippet
-    assert len(search(workspace, "needle").hits[0].snippet) < 1_000
-    assert len(search(workspace, "a" * 100_000).hits[0].snippet) < 1_000
+    assert "<mark>needle</mark>" in search(workspace.project, "needle").hits[0].snippet
+    assert len(search(workspace.project, "needle").hits[0].snippet) < 1_000
+    assert len(search(workspace.project, "a" * 100_000).hits[0].snippet) < 1_000
 
 
 def test_a_hit_says_where_it_is(workspace: Workspace) -> None:
     number = record(workspace, say("one"), say("two words", id="e2"), agent="pi", title="Counting")
     session = sessions.by_number(workspace.project.journal, number)
     assert session is not None
-    (hit,) = search(workspace, "two").hits
+    (hit,) = search(workspace.project, "two").hits
     assert hit.project == workspace.root
     assert (hit.session, hit.title, hit.agent) == (session.id, "Counting", "pi")
     assert (hit.entry, hit.seq, hit.type) == ("e2", 2, USER_INPUT)
     assert hit.snippet == "<mark>two</mark> words"
     assert hit.score > 0
-    data = json.loads(json.dumps(search(workspace, "two").as_json()))
+    data = json.loads(json.dumps(search(workspace.project, "two").as_json()))
     assert data["total"] == 1
     assert data["hits"][0]["snippet"] == "<mark>two</mark> words"
 
@@ -187,7 +187,7 @@ def test_what_was_said_ranks_before_what_tools_gave(workspace: Workspace) -> Non
         say("zebra zebra", id="often"),
         *filler,
     )
-    found = search(workspace, "zebra")
+    found = search(workspace.project, "zebra")
     assert entries(found) == ["often", "said", "tool"]
     assert sorted((hit.score for hit in found.hits), reverse=True) == [h.score for h in found.hits]
 
@@ -196,8 +196,8 @@ def test_of_equals_the_newest_is_first_whichever_session_it_is_in(workspace: Wor
     first = record(workspace, say("same", created_at="2026-01-01T00:00:00Z", id="a"))
     record(workspace, say("same", created_at="2026-01-02T00:00:00Z", id="b"))
     record(workspace, say("same", created_at="2026-01-03T00:00:00Z", id="c"), session=first)
-    assert entries(search(workspace, "same")) == ["c", "b", "a"]
-    assert entries(search(workspace, "same", limit=1, offset=1)) == ["b"]
+    assert entries(search(workspace.project, "same")) == ["c", "b", "a"]
+    assert entries(search(workspace.project, "same", limit=1, offset=1)) == ["b"]
 
 
 def test_of_very_many_equals_the_newest_are_first_whichever_session_they_are_in(
@@ -207,24 +207,24 @@ def test_of_very_many_equals_the_newest_are_first_whichever_session_they_are_in(
     numbers = [record(workspace, say("word")) for _ in range(6)]
     for turn in range(40):
         record(workspace, say("word"), session=numbers[turn * turn % 6])
-    found = search(workspace, "word", limit=100)
+    found = search(workspace.project, "word", limit=100)
     times = [hit.created_at for hit in found.hits]
     assert found.total == 46 and times == sorted(times, reverse=True)
     for limit, offset in ((1, 0), (7, 0), (20, 0), (5, 12), (45, 0)):
-        some = search(workspace, "word", limit=limit, offset=offset)
+        some = search(workspace.project, "word", limit=limit, offset=offset)
         assert some.hits == found.hits[offset : offset + limit] and some.total == 46
 
 
 def test_an_index_that_was_made_anew_elsewhere_is_noticed(workspace: Workspace) -> None:
     record(workspace, say("one word"))
-    assert search(workspace, "word").total == 1
+    assert search(workspace.project, "word").total == 1
     path = Path(workspace.project.location.path("search.sqlite"))
     for each in path.parent.glob("search.sqlite*"):
         each.unlink()
     with open_workspace(workspace.root) as other:
         record(other, say("another word"))
-        assert search(other, "word").total == 2
-        assert search(workspace, "word").total == 2
+        assert search(other.project, "word").total == 2
+        assert search(workspace.project, "word").total == 2
         held = {os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")}
         assert str(path) in held
         assert not [each for each in held if each.startswith(f"{path} (deleted)")]
@@ -234,20 +234,23 @@ def test_twenty_hits_in_a_session_and_fifty_in_all(workspace: Workspace) -> None
     number = record(workspace, *(say("hello") for _ in range(60)))
     session = sessions.by_number(workspace.project.journal, number)
     assert session is not None
-    inside, everywhere = search(workspace, "hello", session=session.id), search(workspace, "hello")
+    inside, everywhere = (
+        search(workspace.project, "hello", session=session.id),
+        search(workspace.project, "hello"),
+    )
     assert (len(inside.hits), inside.total) == (20, 60)
     assert (len(everywhere.hits), everywhere.total) == (50, 60)
     assert len(search_everywhere(workspace.project.home, "hello").hits) == 50
-    assert len(search(workspace, "hello", limit=7).hits) == 7
-    assert search(workspace, "hello", limit=0).hits == ()
+    assert len(search(workspace.project, "hello", limit=7).hits) == 7
+    assert search(workspace.project, "hello", limit=0).hits == ()
 
 
 def test_pages_together_are_everything_once(workspace: Workspace) -> None:
     record(workspace, *(say("hello " * (number % 7 + 1)) for number in range(60)))
-    pages = [search(workspace, "hello", limit=8, offset=start) for start in range(0, 64, 8)]
+    pages = [search(workspace.project, "hello", limit=8, offset=start) for start in range(0, 64, 8)]
     seen = [entry for page in pages for entry in entries(page)]
     assert len(seen) == len(set(seen)) == 60
-    assert seen == entries(search(workspace, "hello", limit=100))
+    assert seen == entries(search(workspace.project, "hello", limit=100))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +289,7 @@ def test_filters(workspace: Workspace, filters: dict[str, Any], expected: list[s
         NewEntry(FILE_EDIT, "word", edit, id="c2", created_at="2026-01-03T00:00:00Z"),
         agent="codex",
     )
-    assert sorted(entries(search(workspace, "word", **filters))) == sorted(expected)
+    assert sorted(entries(search(workspace.project, "word", **filters))) == sorted(expected)
     found = search_everywhere(workspace.project.home, "word", **filters)
     assert sorted(entries(found)) == sorted(expected)
 
@@ -297,13 +300,13 @@ def test_text_without_a_word_is_found_with_filters_too(workspace: Workspace) -> 
     record(workspace, NewEntry(FILE_EDIT, "", edit, id="p2"), agent="pi")
     record(workspace, say("a => b", id="c1"), agent="codex")
     record(workspace, say('nothing but JSON holds ":"'), agent="pi")
-    assert entries(search(workspace, "=>")) == ["c1", "p2", "p1"]
-    assert entries(search(workspace, "=>", agent="pi")) == ["p2", "p1"]
-    assert entries(search(workspace, "=>", types=[FILE_EDIT])) == ["p2"]
-    assert entries(search(workspace, "=>", path="src")) == ["p2"]
-    assert search(workspace, "=>").hits[0].snippet == "a <mark>=></mark> b"
-    assert search(workspace, '":').hits[0].type == USER_INPUT
-    assert search(workspace, '","').hits == ()
+    assert entries(search(workspace.project, "=>")) == ["c1", "p2", "p1"]
+    assert entries(search(workspace.project, "=>", agent="pi")) == ["p2", "p1"]
+    assert entries(search(workspace.project, "=>", types=[FILE_EDIT])) == ["p2"]
+    assert entries(search(workspace.project, "=>", path="src")) == ["p2"]
+    assert search(workspace.project, "=>").hits[0].snippet == "a <mark>=></mark> b"
+    assert search(workspace.project, '":').hits[0].type == USER_INPUT
+    assert search(workspace.project, '","').hits == ()
 
 
 def test_a_path_finds_what_tools_were_told_about_it_however_they_named_it(
@@ -319,28 +322,32 @@ def test_a_path_finds_what_tools_were_told_about_it_however_they_named_it(
         say("src/app.py is only mentioned here"),
     )
     for path in ("src/app.py", absolute, "src/*.py"):
-        assert sorted(entries(search(workspace, "", path=path))) == ["absolute", "edit", "listed"]
-    assert entries(search(workspace, "read", path="src")) == ["listed", "absolute"]
+        assert sorted(entries(search(workspace.project, "", path=path))) == [
+            "absolute",
+            "edit",
+            "listed",
+        ]
+    assert entries(search(workspace.project, "read", path="src")) == ["listed", "absolute"]
 
 
 def test_a_filter_that_makes_no_sense_is_refused(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="nonsense"):
-        search(workspace, "x", types=["nonsense"])
+        search(workspace.project, "x", types=["nonsense"])
     with pytest.raises(UsageError, match="yesterday"):
-        search(workspace, "x", after="yesterday")
+        search(workspace.project, "x", after="yesterday")
     with pytest.raises(NotFound):
-        search(workspace, "x", session="missing")
+        search(workspace.project, "x", session="missing")
 
 
 def test_raw_queries_have_a_syntax_and_say_what_is_wrong_with_one(workspace: Workspace) -> None:
     record(workspace, say("parse the test", id="a"), say("parser without it", id="b"))
-    assert entries(search(workspace, "pars* NOT test", raw=True)) == ["b"]
-    assert entries(search(workspace, '"parse the"', raw=True)) == ["a"]
-    assert entries(search(workspace, "content : test", raw=True)) == ["a"]
-    assert search(workspace, "  ", raw=True).hits == ()
+    assert entries(search(workspace.project, "pars* NOT test", raw=True)) == ["b"]
+    assert entries(search(workspace.project, '"parse the"', raw=True)) == ["a"]
+    assert entries(search(workspace.project, "content : test", raw=True)) == ["a"]
+    assert search(workspace.project, "  ", raw=True).hits == ()
     for wrong in ("(", "a AND", '"a', "a) OR (b", "*reads", "nothing:a", "kind:a", "a\0"):
         with pytest.raises(UsageError, match=r"raw query|NUL"):
-            search(workspace, wrong, raw=True)
+            search(workspace.project, wrong, raw=True)
 
 
 def test_as_you_type_every_beginning_of_a_word_finds_it(workspace: Workspace) -> None:
@@ -348,37 +355,37 @@ def test_as_you_type_every_beginning_of_a_word_finds_it(workspace: Workspace) ->
     for word in ("running", "configuration"):
         for length in range(3, len(word) + 1):
             text = f"they {word[:length]}"
-            assert entries(search(workspace, text, as_you_type=True)) == ["here"], text
-    assert search(workspace, "they conf").hits == ()
-    assert search(workspace, "they conf ", as_you_type=True).hits == ()
+            assert entries(search(workspace.project, text, as_you_type=True)) == ["here"], text
+    assert search(workspace.project, "they conf").hits == ()
+    assert search(workspace.project, "they conf ", as_you_type=True).hits == ()
 
 
 def test_what_is_appended_is_found_at_the_next_search(workspace: Workspace) -> None:
     number = record(workspace, say("one"))
-    assert len(search(workspace, "two").hits) == 0
+    assert len(search(workspace.project, "two").hits) == 0
     record(workspace, say("two"), session=number)
-    assert len(search(workspace, "two").hits) == 1
-    assert len(search(workspace, "one").hits) == 1
+    assert len(search(workspace.project, "two").hits) == 1
+    assert len(search(workspace.project, "one").hits) == 1
 
 
 def test_the_output_of_a_tool_call_is_found_once_it_is_there(workspace: Workspace) -> None:
     data = {"name": "Bash", "input": {"command": "ls"}, "status": "running", "call": "c1"}
     number = record(workspace, NewEntry(TOOL_CALL, "", data, id="call"))
-    assert search(workspace, "needle").hits == ()
+    assert search(workspace.project, "needle").hits == ()
     with workspace.project.journal.writing() as db:
         append.end_call(db, number, "c1", status="success", output="a needle")
-    assert entries(search(workspace, "needle")) == ["call"]
-    assert entries(search(workspace, "ls")) == ["call"]
-    assert search(workspace, "bash").total == 1
+    assert entries(search(workspace.project, "needle")) == ["call"]
+    assert entries(search(workspace.project, "ls")) == ["call"]
+    assert search(workspace.project, "bash").total == 1
 
 
 def test_what_is_compacted_is_still_found(workspace: Workspace) -> None:
     number = record(workspace, say("one", id="e1"), say("one more"))
-    assert search(workspace, "one").total == 2
+    assert search(workspace.project, "one").total == 2
     with workspace.project.journal.writing() as db:
         append.mark_compacted(db, number, 2)
-    assert search(workspace, "one").total == 2
-    assert "e1" not in entries(search(workspace, "one", include_compacted=False))
+    assert search(workspace.project, "one").total == 2
+    assert "e1" not in entries(search(workspace.project, "one", include_compacted=False))
 
 
 def test_a_deleted_session_is_not_found(workspace: Workspace) -> None:
@@ -386,20 +393,20 @@ def test_a_deleted_session_is_not_found(workspace: Workspace) -> None:
     never_seen = record(workspace, say("one"))
     with workspace.project.journal.writing() as db:
         sessions.delete(db, never_seen)
-    assert search(workspace, "one").total == 2
+    assert search(workspace.project, "one").total == 2
     with workspace.project.journal.writing() as db:
         sessions.delete(db, gone)
-    assert entries(search(workspace, "one")) == ["kept"]
+    assert entries(search(workspace.project, "one")) == ["kept"]
     assert indexed(workspace) == {(kept << 32) | 1}
 
 
 def test_the_index_can_be_made_anew(workspace: Workspace) -> None:
     record(workspace, *(say(f"word {number}") for number in range(30)))
-    before = search(workspace, "word", limit=100)
-    rebuild(workspace)
-    assert search(workspace, "word", limit=100) == before
+    before = search(workspace.project, "word", limit=100)
+    rebuild(workspace.project)
+    assert search(workspace.project, "word", limit=100) == before
     os.unlink(workspace.project.location.path("search.sqlite"))
-    assert search(workspace, "word", limit=100) == before
+    assert search(workspace.project, "word", limit=100) == before
 
 
 def test_many_batches_leave_nothing_out(
@@ -408,9 +415,9 @@ def test_many_batches_leave_nothing_out(
     monkeypatch.setattr("mulligan.journal.search.index.BATCH_ENTRIES", 7)
     monkeypatch.setattr("mulligan.journal.search.index.BATCH_BYTES", 100)
     number = record(workspace, *(say(f"word {'x' * (n % 60)}") for n in range(40)))
-    assert search(workspace, "word").total == 40
+    assert search(workspace.project, "word").total == 40
     record(workspace, *(say(f"word {'x' * (n % 60)}") for n in range(40)), session=number)
-    assert search(workspace, "word").total == 80
+    assert search(workspace.project, "word").total == 80
 
 
 def truncated(path: Path) -> None:
@@ -461,11 +468,11 @@ def empty(path: Path) -> None:
 )  # fmt: skip
 def test_a_damaged_index_is_replaced_and_nothing_is_lost(workspace: Workspace, damage: Any) -> None:
     number = record(workspace, *(say(f"word {'filler ' * 50}{each}") for each in range(300)))
-    before = search(workspace, "word", limit=1000)
+    before = search(workspace.project, "word", limit=1000)
     damage(Path(workspace.project.location.path("search.sqlite")))
-    assert search(workspace, "word", limit=1000) == before
+    assert search(workspace.project, "word", limit=1000) == before
     record(workspace, say("word again"), session=number)
-    assert search(workspace, "word").total == 301
+    assert search(workspace.project, "word").total == 301
 
 
 def test_the_index_of_another_journal_is_replaced(workspace: Workspace) -> None:
@@ -474,22 +481,22 @@ def test_the_index_of_another_journal_is_replaced(workspace: Workspace) -> None:
     record(workspace, say("first", id="first"))
     workspace.project.journal.rows("VACUUM INTO ?", str(backup))
     record(workspace, say("later"), say("later still"))
-    assert search(workspace, "later").total == 2
+    assert search(workspace.project, "later").total == 2
     workspace.close()
     journal = Path(workspace.project.location.path("journal.sqlite"))
     for path in journal.parent.glob("journal.sqlite*"):
         path.unlink()
     backup.rename(journal)
     with open_workspace(workspace.root) as again:
-        assert search(again, "later").hits == ()
-        assert entries(search(again, "first")) == ["first"]
+        assert search(again.project, "later").hits == ()
+        assert entries(search(again.project, "first")) == ["first"]
         record(again, say("different"), say("different too"), say("different as well"))
-        assert search(again, "different").total == 3
+        assert search(again.project, "different").total == 3
 
 
 def test_damage_to_the_journal_is_not_taken_for_damage_to_the_index(workspace: Workspace) -> None:
     record(workspace, *(say(f"word {'filler ' * 50}{each}") for each in range(300)))
-    assert search(workspace, "word").hits
+    assert search(workspace.project, "word").hits
     index = Path(workspace.project.location.path("search.sqlite"))
     inode = index.stat().st_ino
     workspace.close()
@@ -537,7 +544,7 @@ def test_a_hit_names_the_nearest_checkpoint_on_its_own_path(workspace: Workspace
         say("leaf ten", id="e11", parent=None),
     )
     record(workspace, say("leaf elsewhere", id="x1"))
-    found = {hit.entry: hit.checkpoint for hit in search(workspace, "leaf").hits}
+    found = {hit.entry: hit.checkpoint for hit in search(workspace.project, "leaf").hits}
     assert found == {
         "e1": None, "e2": first, "e3": first, "e4": second, "e5": second, "e6": first,
         "e7": first, "e8": None, "e9": third, "e10": first, "e11": None, "x1": None,
@@ -580,10 +587,10 @@ def test_processes_append_and_search_at_once(workspace: Workspace) -> None:
         for code in (appending, looking, appending, looking)
     ]
     assert [process.wait(120) for process in running] == [0, 0, 0, 0]
-    found = search(workspace, "word", limit=1000)
+    found = search(workspace.project, "word", limit=1000)
     assert len(found.hits) == found.total == 122
-    rebuild(workspace)
-    assert search(workspace, "word", limit=1000) == found
+    rebuild(workspace.project)
+    assert search(workspace.project, "word", limit=1000) == found
 
 
 def test_threads_search_while_one_makes_the_index_anew(workspace: Workspace) -> None:
@@ -593,8 +600,8 @@ def test_threads_search_while_one_makes_the_index_anew(workspace: Workspace) -> 
         totals = set()
         for _ in range(15):
             if which == 0:
-                rebuild(workspace)
-            totals.add(search(workspace, "word").total)
+                rebuild(workspace.project)
+            totals.add(search(workspace.project, "word").total)
         return totals
 
     with ThreadPoolExecutor(3) as threads:
@@ -620,7 +627,7 @@ def test_a_process_that_dies_while_it_catches_up_leaves_a_good_index(workspace: 
         assert subprocess.run(command, check=False, timeout=60).returncode == 9
     assert len(indexed(workspace)) == 21
     record(workspace, say("word at last"), session=number)
-    assert search(workspace, "word").total == 51
+    assert search(workspace.project, "word").total == 51
     assert len(indexed(workspace)) == 51
 
 
