@@ -1,7 +1,7 @@
-"""Read the system clock, whatever it says.
+"""Read the system clock without failing.
 
-Python raises `OverflowError` for clocks beyond the year 2262, which 64 bits of nanoseconds do not
-reach. Such a clock is wrong; it reads as the last moment that they do.
+`time.time_ns` raises `OverflowError` after the year 2262, the last that 64 bits of nanoseconds can
+hold. Such a clock is wrong; it reads as that last moment.
 """
 
 # Annotations are not postponed here: hooks import this module at every start.
@@ -12,7 +12,7 @@ LAST_NS = (1 << 63) - 1
 
 
 def now_ns() -> int:
-    """Nanoseconds since the epoch."""
+    """Return nanoseconds since the epoch."""
     try:
         return time.time_ns()
     except OverflowError:
@@ -20,5 +20,5 @@ def now_ns() -> int:
 
 
 def now_s() -> float:
-    """Seconds since the epoch."""
+    """Return seconds since the epoch."""
     return now_ns() / 1e9

@@ -1,22 +1,22 @@
-"""Every error that Mulligan raises on purpose.
+"""Define every error that Mulligan raises on purpose.
 
     MulliganError
-    ├── UsageError            the request itself makes no sense
-    │   └── RefusedRoot       `/` or a home directory, without being told so
+    ├── UsageError            the request is invalid
+    │   └── RefusedRoot       `/` or a home directory as project, without an explicit request
     ├── NotFound              no such project, checkpoint, operation or path
-    │   ├── Ambiguous         a prefix that fits several
-    │   └── NothingToUndo     undo or redo with nothing left to take back
-    ├── WouldLoseWork         going on would lose bytes; nothing was changed
-    ├── Busy                  another process holds the project
-    ├── Corrupt               stored data does not say what it must
-    │   └── MissingObject     an object that something refers to is not in the store
+    │   ├── Ambiguous         a prefix that matches several ids
+    │   └── NothingToUndo     undo or redo with no operation left
+    ├── WouldLoseWork         refused, because bytes would be lost; nothing was changed
+    ├── Busy                  another process holds the project's lock
+    ├── Corrupt               stored data is damaged
+    │   └── MissingObject     a referenced object is not in the store
     ├── NewerFormat           written by a later Mulligan
     ├── OutOfSpace            the disk is full, or a quota is used up; nothing was changed
-    ├── NotWritable           Mulligan's data can be read, but not written here
-    └── Unsupported           this cannot work here
+    ├── NotWritable           Mulligan's data can be read, but not written
+    └── Unsupported           this system lacks something that is needed
 
-Each class carries a `code`, one word that faces translate: the command line into an exit
-status, the server into an HTTP status. A message names the thing and a way forward.
+Each class has a stable `code`. The CLI maps it to an exit status, the server to an HTTP status.
+A message names the thing that failed and what to do next.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import os
 
 
 class MulliganError(Exception):
-    """The root of the tree; `code` is stable, the text is for people."""
+    """Base of all errors; `code` is stable, the text is for people."""
 
     code = "failed"
 
@@ -87,18 +87,18 @@ NO_MEMORY = (
     "There is not enough memory for this. Nothing is lost; free some memory, or raise the limit "
     "of this process (`ulimit -v`), and try again."
 )
-"""What to say of a `MemoryError`, wherever it was raised."""
+"""The message for any `MemoryError`."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says when there is no space: none on the disk, or none left for this user."""
-CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+NOT_WRITABLE_ERRNOS = (errno.EROFS, errno.EACCES, errno.EPERM)
+MIN_FREE_BYTES = 1 << 20
 
 
 def write_failed(path: str, code: int | None, problem: Exception) -> MulliganError:
-    """What to say of a file that could not be written; `code` is the system's, if it is known."""
-    if code in CLOSED or not os.access(os.path.dirname(path), os.W_OK):
+    """Return the error for a failed write; `code` is the errno, if known."""
+    if code in NOT_WRITABLE_ERRNOS or not os.access(os.path.dirname(path), os.W_OK):
         return NotWritable(
             f"{path} cannot be written to ({os.strerror(code) if code else problem}); nothing was "
-            "changed. What is stored can be read."
+            "changed. Stored data can still be read."
         )
     if code in FULL or _is_full(path):
         return OutOfSpace(f"No space left for {path}; nothing was changed. Free some space.")
@@ -110,4 +110,4 @@ def _is_full(path: str) -> bool:
         space = os.statvfs(os.path.dirname(path))
     except (OSError, AttributeError):
         return False
-    return space.f_bavail * space.f_frsize < 1 << 20
+    return space.f_bavail * space.f_frsize < MIN_FREE_BYTES

@@ -1,3 +1,3 @@
-"""The one place that knows which version this is."""
+"""Hold the version of Mulligan; packaging reads it from here."""
 
 __version__ = "0.1.0"

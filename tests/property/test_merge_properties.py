@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mulligan.core.diff import split_lines
 from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
-from mulligan.core.merge import MergedContent, Span, carried, merge_edits, take_back, touched
+from mulligan.core.merge import MergedContent, Span, map_spans, merge_edits, touched
 
 # Few different lines, so that repetitions, moves and equal edits on both sides are common.
 WORDS = [b"a", b"b", b"c", b"d", b"", b"}", b"\xff", b"x\ry"]
@@ -92,7 +92,7 @@ def test_where_two_versions_are_equal_the_third_is_the_answer(one: bytes, other:
     assert merge_edits(one, other, other) == MergedContent(one, ())
     assert merge_edits(one, one, other) == MergedContent(other, ())
     assert merge_edits(one, other, one) == MergedContent(one, ())
-    assert take_back(one, one, other) == MergedContent(other, ())
+    assert merge_edits(one, one, other) == MergedContent(other, ())
 
 
 @given(triples)
@@ -226,8 +226,8 @@ def test_a_change_outside_of_pending_work_joins_the_base_and_leaves_the_same_wor
 @settings(max_examples=200)
 def test_taking_back_what_one_did_leaves_exactly_what_the_other_did(story: Story) -> None:
     # Somebody's part from the base, and the session's from under somebody's.
-    theirs = take_back(story.truth, story.after, story.before)
-    mine = take_back(story.after, story.before, story.base)
+    theirs = merge_edits(story.truth, story.after, story.before)
+    mine = merge_edits(story.after, story.before, story.base)
     assert theirs.unplaced == mine.unplaced == ()
     # Lines that both had at one place may come back in another order: nothing tells which.
     assert sorted(split_lines(theirs.content)) == sorted(split_lines(story.base))
@@ -277,8 +277,8 @@ def test_carried_spans_hold_every_line_that_stayed_and_all_that_replaced_the_oth
     ends = st.tuples(st.integers(0, count), st.integers(0, count))
     spans = [(min(pair), max(pair)) for pair in data.draw(st.lists(ends, max_size=5))]
     edits = hunks(before, after)
-    moved = carried(spans, before, after)
-    assert moved == carried(spans, before, after, edits=edits)
+    moved = map_spans(spans, before, after)
+    assert moved == map_spans(spans, before, after, edits=edits)
     for span, (start, end) in zip(spans, moved, strict=True):
         wanted: set[int] = set()
         shift = 0

@@ -12,7 +12,7 @@ import random
 import pytest
 
 from mulligan.core.hunks import Hunk, hunks
-from mulligan.core.merge import MergedContent, Span, carried, merge_edits, take_back, touched
+from mulligan.core.merge import MergedContent, Span, map_spans, merge_edits, touched
 
 
 def content(letters: str) -> bytes:
@@ -228,7 +228,7 @@ def test_where_two_versions_are_equal_the_third_is_the_answer(data: bytes, other
 def test_taking_back_leaves_what_others_did_since(
     before: str, after: str, present: str, wanted: str, left: list[Hunk]
 ) -> None:
-    taken = take_back(content(present), content(after), content(before))
+    taken = merge_edits(content(present), content(after), content(before))
     assert taken == MergedContent(content(wanted), tuple(left))
 
 
@@ -306,8 +306,8 @@ def test_spans_are_carried_to_where_their_lines_went(
     before: str, after: str, span: Span, wanted: Span
 ) -> None:
     old, new = content(before), content(after)
-    assert carried([span], old, new) == [wanted]
-    assert carried([span, span], old, new, edits=hunks(old, new)) == [wanted, wanted]
+    assert map_spans([span], old, new) == [wanted]
+    assert map_spans([span, span], old, new, edits=hunks(old, new)) == [wanted, wanted]
 
 
 def test_hundreds_of_hunks_in_a_large_file_all_find_their_place() -> None:

@@ -190,7 +190,9 @@ def test_what_is_told_at_a_glance_is_what_comparing_tells(
     old, new = texts(b"o"), texts(b"n")
     found = similar(old, new, threshold=threshold)
     glances = []
-    monkeypatch.setattr(renames._Text, "at_most", lambda *asked: glances.append(asked) or 1.0)
+    monkeypatch.setattr(
+        renames._Text, "max_similarity", lambda *asked: glances.append(asked) or 1.0
+    )
     assert similar(old, new, threshold=threshold) == found
     assert glances
 

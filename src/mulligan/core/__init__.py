@@ -1,5 +1,5 @@
-"""The decisions: trees, differences, hunks, and which operation an undo takes back.
+"""Decide with pure values: trees, diffs, hunks, merges, and the order of undo.
 
-Pure values and functions. Nothing here reads a file, a clock or a random number, so everything
-here can be tested with plain data. Rooms above hand in what must be loaded as small functions.
+Nothing here reads a file, a clock or a random number, so all of it is tested with plain data.
+Callers pass in functions for what must be loaded.
 """

@@ -1,4 +1,4 @@
-"""What a checkpoint holds and, by name, what it does not."""
+"""Describe what a checkpoint does not hold, by path and reason; encode paths as text."""
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
@@ -11,14 +11,14 @@ from mulligan.errors import UsageError
 
 
 class Skipped(NamedTuple):
-    """A path that should have been covered and could not be."""
+    """A path in scope that the scanner could not read."""
 
     path: bytes
     reason: str
 
 
 class Excluded(NamedTuple):
-    """What the ignore rules left out: a topmost folder, or single files of one folder."""
+    """A topmost folder that is ignored, or `files` ignored files of one folder."""
 
     path: bytes
     files: int
@@ -26,9 +26,9 @@ class Excluded(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """A rule or settings file of the project that is not in effect, or only in part.
+    """A rule or settings file of the project that is not fully in effect.
 
-    A broken one has no effect at all; any other one can be accepted by the user.
+    A broken file has no effect; any other one can be accepted by the user.
     """
 
     path: bytes
@@ -37,10 +37,10 @@ class PassedOver(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """`complete` says that everything that is in scope is in the checkpoint.
+    """What a checkpoint lacks.
 
-    Where the project itself was skipped (an empty path), it holds some files and says nothing
-    about all others.
+    If the root itself was skipped (an empty path), the checkpoint is partial: it holds some files
+    and says nothing about others.
     """
 
     skipped: tuple[Skipped, ...] = ()
@@ -50,22 +50,23 @@ class Coverage(NamedTuple):
 
     @property
     def complete(self) -> bool:
+        """True if the checkpoint holds everything in scope."""
         return not self.skipped
 
     @property
     def is_partial(self) -> bool:
-        """Whether nothing follows from a path that it does not hold."""
+        """True if a missing path may still have existed."""
         return any(not path for path, _reason in self.skipped)
 
     def reason_for(self, path: bytes) -> str | None:
-        """Why a path, or a folder above it, was skipped."""
+        """Return why a path, or a folder above it, was skipped."""
         for skipped, reason in self.skipped:
             if not skipped or path == skipped or path.startswith(skipped + b"/"):
                 return reason
         return None
 
     def without(self, paths: Container[bytes]) -> "Coverage":
-        """The coverage of a checkpoint that holds these paths after all."""
+        """Return the coverage with `paths` no longer skipped."""
         return self._replace(skipped=tuple(each for each in self.skipped if each.path not in paths))
 
     def as_json(self) -> dict[str, Any]:
@@ -86,7 +87,7 @@ class Coverage(NamedTuple):
         }
 
     def encode(self) -> bytes:
-        """Canonical bytes, so that checkpoints with the same coverage share one object."""
+        """Return canonical bytes, so that equal coverages share one object."""
         return _encoded(self)
 
     @staticmethod
@@ -94,7 +95,7 @@ class Coverage(NamedTuple):
         return _decoded(data)
 
 
-# One checkpoint mostly covers what the last one did.
+# Consecutive checkpoints mostly have the same coverage.
 @lru_cache(maxsize=4)
 def _encoded(coverage: Coverage) -> bytes:
     return json.dumps(coverage.as_json(), sort_keys=True, separators=(",", ":")).encode()
@@ -102,17 +103,17 @@ def _encoded(coverage: Coverage) -> bytes:
 
 @lru_cache(maxsize=4)
 def _decoded(data: bytes) -> Coverage:
-    found = json.loads(data)
+    fields = json.loads(data)
     return Coverage(
-        tuple(Skipped(encode_path(each["path"]), each["reason"]) for each in found["skipped"]),
+        tuple(Skipped(encode_path(each["path"]), each["reason"]) for each in fields["skipped"]),
         tuple(
             Excluded(encode_path(each["path"]), each["files"], each["reason"])
-            for each in found["excluded"]
+            for each in fields["excluded"]
         ),
-        found.get("guarded", 0),
+        fields.get("guarded", 0),
         tuple(
             PassedOver(encode_path(each["path"]), each["reason"], each["broken"])
-            for each in found.get("passed_over", ())
+            for each in fields.get("passed_over", ())
         ),
     )
 
@@ -123,6 +124,7 @@ def make(
     guarded: int,
     passed_over: Iterable[PassedOver] = (),
 ) -> Coverage:
+    """Return a coverage with all parts sorted, as `encode` needs them."""
     return Coverage(
         tuple(sorted(Skipped(*each) for each in skipped)),
         tuple(sorted(Excluded(*each) for each in excluded)),
@@ -132,33 +134,33 @@ def make(
 
 
 def decode_path(path: bytes) -> str:
-    """A path for people and JSON; bytes that are not UTF-8 become lone surrogates."""
+    """Decode a path; bytes that are not UTF-8 become lone surrogates."""
     return path.decode("utf-8", "surrogateescape")
 
 
 def encode_path(path: str) -> bytes:
-    """The reverse of `text`; raises `UsageError` for half a character that is no byte."""
+    """Reverse `decode_path`; raise `UsageError` for any other lone surrogate."""
     try:
         return path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
         raise UsageError(
-            f"{path!a} holds half a character (a lone surrogate), and no path does."
+            f"{path!a} holds a lone surrogate (half a character), which no path can."
         ) from problem
 
 
 def usable(path: str) -> str:
-    """The path, if the system can have one of that name; else raises `UsageError`."""
+    """Return the path, or raise `UsageError` if no file can have it."""
     if "\0" in path:
-        raise UsageError(f"{path!a} holds a NUL, and no path does.")
+        raise UsageError(f"{path!a} holds a NUL, which no path can.")
     encode_path(path)
     return path
 
 
 def decode_lossy(content: bytes) -> str:
-    """What a file holds, for JSON and for reading; bytes that are not UTF-8 become marks."""
+    """Decode content for display; bytes that are not UTF-8 become U+FFFD."""
     return content.decode("utf-8", "replace")
 
 
-def storable(given: str) -> str:
-    """What somebody said, as text that can be stored: half a character becomes a mark."""
-    return given if given.isascii() else given.encode("utf-8", "replace").decode()
+def storable(text: str) -> str:
+    """Return text that UTF-8 can hold; lone surrogates become `?`."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

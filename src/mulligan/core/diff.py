@@ -1,13 +1,17 @@
-"""Line differences of two byte strings.
+"""Compute line diffs of two byte strings.
 
-Lines end after `\\n` and nowhere else, keep their ends, and are compared byte for byte: CRLF, a
-missing final newline and bytes that are not text all count. What is always true: lines outside
-`changed_ranges` are equal in both versions, pair by pair, so old plus ranges is exactly new.
+Lines end after `\\n` only, keep their newline, and are compared byte for byte, so CRLF, a missing
+final newline and binary bytes all count. Always true: lines outside `changed_ranges` are equal in
+both versions, pair by pair, so old plus ranges is exactly new.
 
-The search is a patience difference. The common beginning and end are set aside; lines that occur
-once on each side are anchors; what lies between two anchors is searched again. A gap without
-anchors gets Myers' search, in windows. All of it spends from one purse of work, and a gap that
-comes too late is reported as one replaced block: larger than it need be, never wrong.
+The algorithm is patience diff:
+
+1. Trim the common head and tail.
+2. Split at anchors, lines that occur once on each side, and search each gap again.
+3. Search a gap without anchors by Myers' algorithm, in windows.
+
+All steps share one budget. A gap that exceeds it is reported as one replaced block: larger than
+necessary, never wrong.
 """
 
 import re
@@ -17,21 +21,22 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, compress, islice, pairwise
 from itertools import count as from_zero
 from operator import ne
+from typing import NamedTuple
 
 # (old_start, old_end, new_start, new_end), half-open, counted from 0.
 Range = tuple[int, int, int, int]
 # (old_start, new_start, length) of equal lines.
 Run = tuple[int, int, int]
 
-BINARY_PROBE = 8192
-MAX_DIFF_STEPS = 2_000_000  # steps for one difference, about half a second
-MAX_WINDOW_EDITS = 256  # the most edits that one Myers window may hold
-SECOND_LOOK = 100  # the most edits searched for when patience found three times as many
-MAX_SLIDE_LINES = 1000  # the most lines that a group is moved for readability
+BINARY_PROBE_BYTES = 8192
+MAX_DIFF_STEPS = 2_000_000  # about half a second
+MAX_WINDOW_EDITS = 256
+MAX_MYERS_RETRY_EDITS = 100
+MAX_SLIDE_LINES = 1000
 
 
 def split_lines(data: bytes) -> list[bytes]:
-    """The lines with their ends; joined they are `data` again."""
+    """Split into lines with their newlines; joined they are `data` again."""
     if b"\r" not in data:
         return data.splitlines(keepends=True)
     *lines, last = data.split(b"\n")
@@ -42,17 +47,17 @@ def split_lines(data: bytes) -> list[bytes]:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether showing lines makes no sense: an early NUL. Text of any other coding has lines."""
-    return b"\0" in data[:BINARY_PROBE]
+    """True if the first 8 KiB hold a NUL, as git decides it."""
+    return b"\0" in data[:BINARY_PROBE_BYTES]
 
 
 def changed_ranges(old: Sequence[bytes], new: Sequence[bytes]) -> list[Range]:
-    """What differs: in order, as large as possible, never touching each other."""
+    """Return the differing ranges in order; adjacent ranges are joined."""
     return _slide(_ranges(old, new), old, new)
 
 
 def line_counts(old: bytes, new: bytes) -> tuple[int, int]:
-    """Additions and deletions."""
+    """Count added and deleted lines."""
     if old == new:
         return 0, 0
     additions = deletions = 0
@@ -63,10 +68,9 @@ def line_counts(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def unified(old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context: int = 3) -> bytes:
-    """The difference as `git diff` writes it, from the `---` line on; nothing when equal.
+    """Return the diff as `git diff` writes it, from the `---` line on; empty if equal.
 
-    Names are written as given (`a/path`, `/dev/null`), quoted only where a name would break the
-    header's line.
+    Names are written as given (`a/path`, `/dev/null`), and quoted as git does.
     """
     return compare(old, new, old_name=old_name, new_name=new_name, context=context)[0]
 
@@ -74,15 +78,15 @@ def unified(old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context
 def compare(
     old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context: int = 3
 ) -> tuple[bytes, int, int]:
-    """`unified` and `line_counts` in one go: the text, additions, deletions."""
+    """Return the unified diff, additions and deletions from one search."""
     if old == new:
         return b"", 0, 0
     out = [b"--- " + _header_name(old_name), b"+++ " + _header_name(new_name)]
     if not old or not new:
-        gone, come = _count(old), _count(new)
-        out.append(b"@@ -%b +%b @@\n" % (_span(0, gone), _span(0, come)))
+        deletions, additions = _count(old), _count(new)
+        out.append(b"@@ -%b +%b @@\n" % (_span(0, deletions), _span(0, additions)))
         out.append(_marked(b"-" if old else b"+", old or new))
-        return b"".join(out), come, gone
+        return b"".join(out), additions, deletions
     old_lines, new_lines = split_lines(old), split_lines(new)
     ranges = changed_ranges(old_lines, new_lines)
     for group in _with_context(ranges, context):
@@ -104,48 +108,48 @@ def compare(
 
 
 def _count(data: bytes) -> int:
-    """How many lines a text has."""
+    """Count the lines of a text."""
     return data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
 
 
 def _marked(mark: bytes, text: bytes) -> bytes:
-    """Some lines, each with a mark before it."""
+    """Put a mark before each line."""
     if not text:
         return b""
     marked = mark + text[:-1].replace(b"\n", b"\n" + mark) + text[-1:]
-    # Only the last line of a file can be without its end.
+    # Only the last line of a file can lack its newline.
     return marked if text.endswith(b"\n") else marked + b"\n\\ No newline at end of file\n"
 
 
 def _span(start: int, end: int) -> bytes:
-    """Lines count from 1, an empty span names the line before it, and a count of 1 is left out."""
+    """Write a hunk header's range: from 1, with git's forms for 0 and 1 lines."""
     if end - start == 1:
         return b"%d" % end
     return b"%d,%d" % (start + 1 if end > start else start, end - start)
 
 
 def quoted(name: bytes) -> bytes:
-    """A name as git writes it in a patch: in quotes if it would be misread otherwise."""
-    if _MISREAD.search(name):
-        return b'"' + b"".join(_QUOTED.get(byte, b"%c" % byte) for byte in name) + b'"'
+    """Quote a path as git does in a patch, if it needs quoting."""
+    if _NEEDS_QUOTING.search(name):
+        return b'"' + b"".join(_ESCAPES.get(byte, b"%c" % byte) for byte in name) + b'"'
     return name
 
 
 def _header_name(name: bytes) -> bytes:
     name = quoted(name)
-    # Readers take a tab as the end of a name, and would otherwise stop at the space.
+    # Patch readers end a name at a tab; without one they would stop at the space.
     return name + (b"\t\n" if b" " in name else b"\n")
 
 
-_MISREAD = re.compile(rb'[\x00-\x1f"\\\x7f]')
-_QUOTED = {byte: b"\\%03o" % byte for byte in (*range(0x20), 0x7F)} | {
+_NEEDS_QUOTING = re.compile(rb'[\x00-\x1f"\\\x7f]')
+_ESCAPES = {byte: b"\\%03o" % byte for byte in (*range(0x20), 0x7F)} | {
     ord(plain): b"\\" + escaped.encode()
     for plain, escaped in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)
 }
 
 
 def _with_context(ranges: list[Range], context: int) -> Iterator[list[Range]]:
-    """The ranges in groups whose context lines meet."""
+    """Group ranges whose context lines meet."""
     group = ranges[:1]
     for previous, following in pairwise(ranges):
         if following[0] - previous[1] > 2 * context:
@@ -157,7 +161,7 @@ def _with_context(ranges: list[Range], context: int) -> Iterator[list[Range]]:
 
 
 def _ranges(old: Sequence[bytes], new: Sequence[bytes]) -> list[Range]:
-    """The changed ranges where the search left them."""
+    """Return the changed ranges, not yet moved to readable positions."""
     head, tail = _trim(old, new)
     a_lines, b_lines = old[head : len(old) - tail], new[head : len(new) - tail]
     if not a_lines or not b_lines:
@@ -176,7 +180,7 @@ def _ranges(old: Sequence[bytes], new: Sequence[bytes]) -> list[Range]:
 
 
 def _trim(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
-    """How many lines at the beginning and at the end are equal."""
+    """Count equal lines at the head and at the tail."""
     room = min(len(a), len(b))
     head = next(compress(from_zero(), map(ne, a, b)), room)
     backwards = islice(reversed(a), room - head)
@@ -184,51 +188,51 @@ def _trim(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
 
 
 def _equal_runs(a: list[int], b: list[int]) -> list[Run]:
-    """Runs of equal lines in order: the patience search, unless it is far from the shortest."""
+    """Return runs of equal lines by patience diff, or by Myers if much shorter."""
     if not a or not b:
         return []
     search = _Search(a, b)
     search.patience()
     runs = sorted(search.runs)
-    # One unique line that moved over many repeated ones misleads an anchor search.
+    # A unique line that moved over many repeated ones misleads the anchor search.
     edits = len(a) + len(b) - 2 * sum(length for _, _, length in runs)
-    shorter = _shortest(a, b, 0, 0, min(edits // 3, SECOND_LOOK), MAX_DIFF_STEPS // 20)
+    shorter = _myers(a, b, 0, 0, min(edits // 3, MAX_MYERS_RETRY_EDITS), MAX_DIFF_STEPS // 20)
     if shorter.i == len(a) and shorter.j == len(b):
         return shorter.runs
     return runs
 
 
 class _Search:
-    """One difference under way: the equal runs found so far and the work that is left."""
+    """A patience search: equal runs so far, and the steps left in the budget."""
 
     def __init__(self, a: list[int], b: list[int]) -> None:
         self.a = a
         self.b = b
         self.runs: list[Run] = []
-        self.work = MAX_DIFF_STEPS + 8 * (len(a) + len(b))
+        self.steps_left = MAX_DIFF_STEPS + 8 * (len(a) + len(b))
 
     def patience(self) -> None:
-        """Splits at anchors, with a list of gaps still to do instead of recursion."""
+        """Split at anchors, gap by gap, without recursion."""
         gaps: list[Range] = [(0, len(self.a), 0, len(self.b))]
         while gaps:
             i, i_end, j, j_end = gaps.pop()
-            self.work -= i_end - i + j_end - j
-            if self.work < 0:
+            self.steps_left -= i_end - i + j_end - j
+            if self.steps_left < 0:
                 return
             anchors = _anchors(self.a, self.b, i, i_end, j, j_end)
             if anchors:
                 gaps += self._split(anchors, i, i_end, j, j_end)
             else:
-                self._gap(i, i_end, j, j_end)
+                self._search_gap(i, i_end, j, j_end)
 
     def _split(
         self, anchors: list[tuple[int, int]], i: int, i_end: int, j: int, j_end: int
     ) -> Iterator[Range]:
-        """Grows each anchor both ways as far as lines are equal; yields what lies between."""
+        """Extend each anchor both ways while lines are equal; yield the gaps."""
         a, b = self.a, self.b
         for anchor_i, anchor_j in chain(anchors, [(i_end, j_end)]):
             if anchor_i < i:
-                continue  # the anchor before has grown over this one
+                continue  # the previous run covers this anchor
             start_i, start_j = anchor_i, anchor_j
             while start_i > i and start_j > j and a[start_i - 1] == b[start_j - 1]:
                 start_i -= 1
@@ -242,8 +246,8 @@ class _Search:
             if i > start_i:
                 self.runs.append((start_i, start_j, i - start_i))
 
-    def _gap(self, i: int, i_end: int, j: int, j_end: int) -> None:
-        """Myers' search where nothing is unique, over the lines that both sides have."""
+    def _search_gap(self, i: int, i_end: int, j: int, j_end: int) -> None:
+        """Search a gap without anchors by Myers, over the lines on both sides."""
         shared = set(self.a[i:i_end]).intersection(self.b[j:j_end])
         if not shared:
             return
@@ -256,13 +260,13 @@ class _Search:
         runs = [(0, 0, head), (len(a) - tail, len(b) - tail, tail)]
         del a[len(a) - tail :], b[len(b) - tail :]
         i = j = head
-        # A window of n edits costs about n * n / 2 steps and leaves at least n lines behind.
-        window = max(16, min(MAX_WINDOW_EDITS, self.work // size))
-        while i < len(a) and j < len(b) and self.work > 0:
-            found = _shortest(a, b, i, j, window, self.work)
-            self.work -= found.work
-            runs += found.runs
-            i, j = found.i, found.j
+        # A window of n edits costs about n * n / 2 steps and advances by at least n lines.
+        window = max(16, min(MAX_WINDOW_EDITS, self.steps_left // size))
+        while i < len(a) and j < len(b) and self.steps_left > 0:
+            part = _myers(a, b, i, j, window, self.steps_left)
+            self.steps_left -= part.steps
+            runs += part.runs
+            i, j = part.i, part.j
         for run_i, run_j, length in runs:
             self.runs += zip(
                 places_i[run_i : run_i + length],
@@ -275,7 +279,7 @@ class _Search:
 def _anchors(
     a: list[int], b: list[int], i: int, i_end: int, j: int, j_end: int
 ) -> list[tuple[int, int]]:
-    """The longest rising sequence of lines that occur once on each side."""
+    """Return the longest rising sequence of lines that occur once on each side."""
     count_a, count_b = Counter(a[i:i_end]), Counter(b[j:j_end])
     unique = {line for line, count in count_a.items() if count == 1 == count_b.get(line)}
     if not unique:
@@ -284,7 +288,7 @@ def _anchors(
     pairs = [(place, place_b[line]) for place, line in enumerate(a[i:i_end], i) if line in unique]
     if all(first[1] < second[1] for first, second in pairwise(pairs)):
         return pairs
-    # Patience sorting: ends[n] closes the best rising sequence of n + 1 pairs known so far.
+    # Patience sorting: ends[n] closes the best rising sequence of n + 1 pairs so far.
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []
@@ -301,33 +305,31 @@ def _anchors(
     return rising[::-1]
 
 
-class _Found:
-    """Where a Myers search came to, over which equal runs, and what it cost."""
+class _MyersResult(NamedTuple):
+    """The point (i, j) that a Myers search reached, its equal runs and its cost."""
 
-    __slots__ = ("i", "j", "runs", "work")
-
-    def __init__(self, i: int, j: int, runs: list[Run], work: int) -> None:
-        self.i = i
-        self.j = j
-        self.runs = runs
-        self.work = work
+    i: int
+    j: int
+    runs: list[Run]
+    steps: int
 
 
-def _shortest(a: list[int], b: list[int], i0: int, j0: int, edits: int, work: int) -> _Found:
-    """Myers' greedy search from (i0, j0), with at most so many edits and about so much work.
+def _myers(
+    a: list[int], b: list[int], i0: int, j0: int, max_edits: int, max_steps: int
+) -> _MyersResult:
+    """Run Myers' greedy search from (i0, j0) within both limits.
 
-    Comes to the end of both lists if that is possible within the limits, else to the point that
-    leaves the most lines behind.
+    It reaches the end of both lists if the limits allow, else the furthest point.
     """
     i_end, j_end = len(a), len(b)
     base = i0 - j0
-    middle = edits + 1
+    middle = max_edits + 1
     # reach[middle + k] is the furthest i on diagonal k, where k = (i - i0) - (j - j0).
-    reach = [i0] * (2 * edits + 3)
+    reach = [i0] * (2 * max_edits + 3)
     rounds: list[list[int]] = []
-    spent = 0
+    steps = 0
     best = (i0, j0, 0)
-    for count in range(edits + 1):
+    for count in range(max_edits + 1):
         rounds.append(reach[middle - count - 1 : middle + count + 2])
         for k in range(-count, count + 1, 2):
             left, right = reach[middle + k - 1], reach[middle + k + 1]
@@ -340,16 +342,23 @@ def _shortest(a: list[int], b: list[int], i0: int, j0: int, edits: int, work: in
                 i += 1
                 j += 1
             reach[middle + k] = i
-            spent += 1 + j - start
+            steps += 1 + j - start
             if i + j > best[0] + best[1] and i <= i_end and j <= j_end:
                 best = (i, j, count)
-        if (best[0] == i_end and best[1] == j_end) or spent > work:
+        if (best[0] == i_end and best[1] == j_end) or steps > max_steps:
             break
-    i, j, count = best
+    runs = _trace_back(rounds, best, i0, j0)
+    return _MyersResult(best[0], best[1], runs, steps)
+
+
+def _trace_back(rounds: list[list[int]], end: tuple[int, int, int], i0: int, j0: int) -> list[Run]:
+    """Return the equal runs on the path from (i0, j0) to `end`, in order."""
+    base = i0 - j0
+    i, j, count = end
     runs: list[Run] = []
     while count:
         k = i - j - base
-        # Each round kept the diagonals -count - 1 .. count + 1 as they were when it began.
+        # Each round saved the diagonals -count - 1 .. count + 1 as they were at its start.
         at = k + count + 1
         left, right = rounds[count][at - 1], rounds[count][at + 1]
         down = k == -count or (k != count and left < right)
@@ -360,15 +369,14 @@ def _shortest(a: list[int], b: list[int], i0: int, j0: int, edits: int, work: in
         count -= 1
     if i > i0:
         runs.append((i0, j0, i - i0))
-    return _Found(best[0], best[1], runs[::-1], spent)
+    return runs[::-1]
 
 
 def _slide(ranges: list[Range], old: Sequence[bytes], new: Sequence[bytes]) -> list[Range]:
-    """Moves insertions and deletions to where a reader expects them.
+    """Move insertions and deletions to where a reader expects them, as git does.
 
-    A group whose first line equals the line after its end can move down by one, and the other
-    way round. Groups that meet become one; the others end at a blank line if they can, and lie
-    as low as they can.
+    A range whose first line equals the line after its end can move down by one, and vice versa.
+    Ranges that meet are joined. Others end at a blank line if possible, else as low as possible.
     """
     done: list[Range] = []
     todo = ranges[::-1]

@@ -1,7 +1,7 @@
-"""Entries: what a session is made of, one append-only record after another.
+"""Define entries, the append-only records of a session.
 
-An entry has a parent, so a session is a tree. What can change later is short: whether it was
-compacted, its links to a checkpoint and a plan item, and the state of a running tool call.
+An entry has a parent, so a session is a tree. Only four things change later: the compaction flag,
+the links to a checkpoint and a plan item, and the state of a running tool call.
 """
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
@@ -35,15 +35,15 @@ FILE_OPERATIONS: Final = ("create", "modify", "delete", "rename")
 STATUSES: Final = ("starting", "running", "waiting_input", "paused", "stopped")
 
 LEAF: Final = "@leaf"
-"""As a parent: wherever the session stands."""
+"""As a parent: the session's current leaf."""
 
 
 class NewEntry(NamedTuple):
-    """An entry that is about to be appended.
+    """An entry to append.
 
-    `parent` is the id of another entry of the session, `LEAF`, or `None` for a new root. An entry
-    that is `off_path` (a sub-agent's, say) does not become the leaf. Without a time it gets the
-    present one; times only ever increase within a session. `data` depends on the type:
+    `parent` is the id of another entry of the session, `LEAF`, or `None` for a new root. An
+    `off_path` entry, such as a sub-agent's, does not become the leaf. `created_at` defaults to
+    now; times only increase within a session. `data` depends on the type:
 
     - tool_call: `name, input, output?, status, duration?` (milliseconds), and `call`, the agent's
       own id of the call;
@@ -51,7 +51,7 @@ class NewEntry(NamedTuple):
     - file_edit: `path, operation, diff?, beforeHash?, afterHash?, additions?, deletions?`, and
       `old_path` for a rename;
     - compact_marker: `compactedCount, summary?`;
-    - others: whatever the one who writes it needs.
+    - others: any JSON object.
     """
 
     type: str

@@ -1,4 +1,4 @@
-"""What an agent's hooks tell of, in words that all agents share."""
+"""Define hook events and replies in terms that all agents share."""
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
@@ -8,12 +8,11 @@ from mulligan.core.hook_kinds import KINDS
 
 
 class HookEvent(NamedTuple):
-    """One event of an agent. What it does not say is `None`.
+    """One event of an agent; unknown fields are `None`.
 
-    `text` is the prompt, or the agent's last words; `input` is what a tool was given, and `paths`
-    are files that it is to write, or has written. A sub-agent's events are `off_path`. `log` is
-    where the agent keeps its own account of the session, `part` the session within it if it holds
-    several. `id` names the event, so that it is recorded once though it is told twice.
+    `text` is the prompt, or the agent's final message. `input` is the tool's input, `paths` the
+    files that the tool writes. A sub-agent's events are `off_path`. `log` is the agent's own log
+    file, `part` the session within a log that holds several. `id` makes recording idempotent.
     """
 
     kind: str
@@ -37,28 +36,26 @@ class HookEvent(NamedTuple):
     id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        found = self._asdict()
-        found["paths"] = list(self.paths)
-        return found
+        return self._asdict() | {"paths": list(self.paths)}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Self:
-        """Raises `ValueError` for what is no happening."""
-        given = {name: value for name, value in content.items() if name in cls._fields}
-        paths = given.get("paths", ())
+        """Parse an event, ignoring unknown fields; raise `ValueError` if invalid."""
+        fields = {name: value for name, value in content.items() if name in cls._fields}
+        paths = fields.get("paths", ())
         if not isinstance(paths, list | tuple) or not all(isinstance(each, str) for each in paths):
-            raise ValueError("The paths of a happening are a list of texts.")
-        given["paths"] = tuple(paths)
-        texts = ("kind", "agent", "session", "directory")
-        if not all(isinstance(given.get(name), str) and given[name] for name in texts):
-            raise ValueError("A happening says its kind, agent, session and directory.")
-        if given["kind"] not in KINDS:
-            raise ValueError(f"There is no happening {given['kind']!r}.")
-        return cls(**given)
+            raise ValueError("paths must be a list of strings.")
+        fields["paths"] = tuple(paths)
+        required = ("kind", "agent", "session", "directory")
+        if not all(isinstance(fields.get(name), str) and fields[name] for name in required):
+            raise ValueError("kind, agent, session and directory must be non-empty strings.")
+        if fields["kind"] not in KINDS:
+            raise ValueError(f"Unknown kind of hook event: {fields['kind']!r}.")
+        return cls(**fields)
 
 
 class HookReply(NamedTuple):
-    """What there is to say after a happening: to the agent, and to its user."""
+    """Messages for the agent and its user after a hook event."""
 
     to_agent: str | None = None
     to_user: str | None = None

@@ -1,4 +1,4 @@
-"""What can happen to an agent, by name. By itself, because hooks need no more than the names."""
+"""Name the kinds of hook events; apart from `hook_events` to keep a hook's imports small."""
 
 SESSION_STARTS = "session_starts"
 PROMPT = "prompt"

@@ -1,9 +1,8 @@
-"""Hunks: the parts of a difference that can be kept or undone one by one.
+"""Split a diff into hunks; apply or revert any choice of them.
 
-A hunk holds the lines of both sides and where they stand, and no context. Hunks of one difference
-never touch each other, so any choice of them can be applied to the old content or reverted in the
-new one. What is always true: applying some to old gives the same bytes as reverting the others in
-new. Both look before they replace: content that is not what the hunk says is refused.
+A hunk holds the lines of both sides and their positions, without context. Hunks of one diff are
+never adjacent, so each can be applied or reverted alone. Always true: applying some to old gives
+the same bytes as reverting the others in new. Content that does not match a hunk is refused.
 """
 
 from collections.abc import Iterable
@@ -30,7 +29,7 @@ class Hunk(NamedTuple):
 
 
 def hunks(old: bytes, new: bytes) -> list[Hunk]:
-    """All hunks from old to new, in order; none when equal."""
+    """Return all hunks from old to new, in order."""
     if old == new:
         return []
     old_lines, new_lines = split_lines(old), split_lines(new)
@@ -46,17 +45,17 @@ def hunks(old: bytes, new: bytes) -> list[Hunk]:
 
 
 def apply_hunks(base: bytes, chosen: Iterable[Hunk]) -> bytes:
-    """`base` with the chosen ones of `hunks(base, new)`; all of them give exactly `new`.
+    """Apply chosen hunks of `hunks(base, new)`; all of them give exactly `new`.
 
-    Raises ValueError when `base` does not hold the old lines of a hunk, or two hunks meet.
+    Raises `ValueError` if `base` lacks a hunk's old lines, or two hunks meet.
     """
     return _replace(base, [(hunk.old_start, hunk.old_lines, hunk.new_lines) for hunk in chosen])
 
 
 def revert_hunks(new: bytes, chosen: Iterable[Hunk]) -> bytes:
-    """`new` without the chosen ones of `hunks(old, new)`; all of them give exactly `old`.
+    """Revert chosen hunks of `hunks(old, new)`; all of them give exactly `old`.
 
-    Raises ValueError when `new` does not hold the new lines of a hunk, or two hunks meet.
+    Raises `ValueError` if `new` lacks a hunk's new lines, or two hunks meet.
     """
     return _replace(new, [(hunk.new_start, hunk.new_lines, hunk.old_lines) for hunk in chosen])
 
@@ -69,21 +68,19 @@ def _replace(
     lines = split_lines(content)
     result: list[bytes] = []
     position = 0
-    barrier = -1  # where the hunk before ends; the next one must leave a line between
+    previous_end = -1  # at least one line must lie between two hunks
     for start, expected, wanted in sorted(changes):
-        if start <= barrier:
-            raise ValueError(f"Two hunks meet at line {start + 1}; take them from one difference.")
+        if start <= previous_end:
+            raise ValueError(f"Two hunks meet at line {start + 1}; take them from one diff.")
         end = start + len(expected)
-        # An insertion says nothing of the lines around it, so at least its place must exist.
+        # An insertion has no old lines to compare, but its position must exist.
         if start > len(lines) or tuple(lines[start:end]) != expected:
-            raise ValueError(
-                f"Line {start + 1} is not what the hunk says; compute the hunks again."
-            )
+            raise ValueError(f"Line {start + 1} does not match the hunk; compute the hunks again.")
         result += lines[position:start]
         result += wanted
-        position = barrier = end
+        position = previous_end = end
     result += lines[position:]
-    # Only the last line may lack its end: otherwise two lines would silently become one.
+    # A line without newline in the middle would silently join two lines into one.
     if any(not line.endswith(b"\n") for line in result[:-1]):
-        raise ValueError("The content ends elsewhere than the hunk says; compute the hunks again.")
+        raise ValueError("The end of the content does not match; compute the hunks again.")
     return b"".join(result)

@@ -127,9 +127,9 @@ def escape_invisible(text: str, escape: Callable[[str], str], *, prose: bool = F
         return "".join(each if all_visible(each) else escape(each) for each in text)
     parts: list[str] = []
     end = 0
-    for found in _harmless_in_prose().finditer(text):
-        parts += (escape_invisible(text[end : found.start()], escape), found.group())
-        end = found.end()
+    for match in _harmless_in_prose().finditer(text):
+        parts += (escape_invisible(text[end : match.start()], escape), match.group())
+        end = match.end()
     return "".join(parts) + escape_invisible(text[end:], escape)
 
 

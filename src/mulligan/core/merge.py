@@ -1,14 +1,11 @@
-"""Changes that were made to one version, carried over to another one.
+"""Rebase edits from one version of a file onto another, line by line.
 
-A session has a baseline; the disk differs from it by the session's pending work. When somebody
-else changes the disk, their change is to join the baseline, so that what differs is the pending
-work again and nothing else. Taking back what one of several wrote is the same thing the other way
-round. Both are `fold`.
+A session has a baseline; the disk differs from it by the session's pending work. When the user or
+another session edits the disk, that edit joins the baseline, so that only the pending work differs
+again. Reverting one author's edits is the same merge in the other direction.
 
-What is always true: a change is carried over whole or it is handed back. Where it overlaps what
-differs between the two versions it is handed back, and those lines stay as they are. The result
-is made of whole lines of what was handed in. Lines are those of `split_lines`, so a file that
-makes no sense as lines (`is_binary`) should be taken whole instead.
+Always true: a hunk is merged whole or returned as unplaced, with its lines left as they are. The
+result consists of whole input lines. Callers treat binary files as a unit instead.
 """
 
 from __future__ import annotations
@@ -20,12 +17,12 @@ from typing import NamedTuple
 from mulligan.core.diff import split_lines
 from mulligan.core.hunks import Hunk, hunks
 
-# (start, end) of lines, half-open, counted from 0; empty is a place between two lines.
+# (start, end) of lines, half-open, from 0; an empty span lies between two lines.
 Span = tuple[int, int]
 
 
 class MergedContent(NamedTuple):
-    """A content with somebody's changes in it, and the changes that found no place there."""
+    """The merged content, and the hunks that conflicted."""
 
     content: bytes
     unplaced: tuple[Hunk, ...]
@@ -39,17 +36,15 @@ def merge_edits(
     pending: Sequence[Hunk] | None = None,
     edits: Sequence[Hunk] | None = None,
 ) -> MergedContent:
-    """`base` with those changes from `before` to `after` that lie where `base` and `before` agree.
+    """Apply the edits from `before` to `after` to `base`: a three-way merge.
 
-    `left` are the hunks of `hunks(before, after)` that overlap a difference of `base` and
-    `before`; a hunk that makes such a place what it is in `base` is done already and not left.
-    Next to a difference is not in it: the change goes to that side of the lines in `base`. An
-    insertion where `before` lacks lines of `base` goes before those lines; lines that it puts
-    back are not doubled.
+    The arguments are (ours, common, theirs). `unplaced` holds the hunks of `hunks(before, after)`
+    that overlap a difference of `base` and `before`, unless they make those lines what they are in
+    `base`. An edit next to a difference does not overlap it and stays on its side. An insertion
+    where `before` lacks lines of `base` goes before those lines; lines that it restores are not
+    duplicated. A hunk that would join two lines, because one lacks its newline, is unplaced.
 
-    A change that would join two lines into one, because one of them has no end, is left.
-    Whoever has `hunks(base, before)` or `hunks(before, after)` hands them in as `pending` and
-    `edits`. A three-way merge is `fold(ours, common, theirs)`.
+    `pending` is `hunks(base, before)` and `edits` is `hunks(before, after)`, if known.
     """
     if base == before:
         return MergedContent(after, ())
@@ -63,7 +58,7 @@ def merge_edits(
     result: list[bytes] = []
     position = 0
     clashes: list[_Clash] = []
-    unfit: list[Hunk] = []
+    joining: list[Hunk] = []
     contacts = _contacts([_new(hunk) for hunk in pending], [_old(edit) for edit in edits])
     for edit, (first, stop) in zip(edits, contacts, strict=True):
         if stop > first:
@@ -78,7 +73,7 @@ def merge_edits(
             pending[first] if first < len(pending) else None,
         )
         if _joins_lines(place, lines):
-            unfit.append(edit)
+            joining.append(edit)
             continue
         result += lines[position : place.start]
         result += place.lines
@@ -87,44 +82,35 @@ def merge_edits(
     if clashes:
         after_lines = split_lines(after)
         clashes = [clash for clash in clashes if not clash.is_undone(lines, after_lines)]
-    # Only the last line of `after` can be without its end, so what is unfit comes last.
-    left = [edit for clash in clashes for edit in clash.edits] + unfit
-    return MergedContent(b"".join(result), tuple(left))
-
-
-def take_back(present: bytes, after: bytes, before: bytes) -> MergedContent:
-    """`present` without what led from `before` to `after`; what others did since stays.
-
-    `left` are the hunks of `hunks(after, before)` that overlap what others did.
-    """
-    return merge_edits(present, after, before)
+    # Only the last line of `after` can lack its newline, so joining hunks come last.
+    unplaced = [edit for clash in clashes for edit in clash.edits] + joining
+    return MergedContent(b"".join(result), tuple(unplaced))
 
 
 def touched(of: Sequence[Hunk], by: Sequence[Hunk]) -> set[int]:
-    """Which of the first hunks overlap one of the second, by number.
+    """Return the indexes in `of` of the hunks that overlap a hunk in `by`.
 
-    Both come from differences with the same new version, in order, and it is their places there
-    that count. Next to each other is not overlapping, but two deletions at one place are.
+    Both are hunks to the same new version, in order; their positions in it are compared. Adjacent
+    hunks do not overlap, but two deletions at one position do.
     """
     spans = [_new(hunk) for hunk in of]
     others = [_new(hunk) for hunk in by]
-    found: set[int] = set()
+    overlapping: set[int] = set()
     for other, (first, stop) in zip(others, _contacts(spans, others), strict=True):
-        found.update(range(first, stop))
+        overlapping.update(range(first, stop))
         if other[0] == other[1] and first and spans[first - 1] == other:
-            found.add(first - 1)
-    return found
+            overlapping.add(first - 1)
+    return overlapping
 
 
-def carried(
+def map_spans(
     spans: Sequence[Span], before: bytes, after: bytes, *, edits: Sequence[Hunk] | None = None
 ) -> list[Span]:
-    """Where spans of lines in `before` are in `after`, each for itself and in any order.
+    """Map line spans of `before` to `after`, each on its own, in any order.
 
-    A hunk that a span reaches into belongs to it with all its new lines; one that is next to it
-    does not. So lines that were replaced become the lines that replaced them, and lines that
-    were deleted become the place where they were. An empty span at which lines were inserted
-    becomes these lines: nobody can say on which side of them it is.
+    A hunk that overlaps a span belongs to it with all its new lines; an adjacent hunk does not.
+    Deleted lines map to an empty span. An empty span at an insertion maps to the inserted lines,
+    because it could lie on either side of them.
     """
     if edits is None:
         edits = hunks(before, after)
@@ -141,13 +127,13 @@ def carried(
         if number >= 0:
             old_end = _old(edits[number])[1]
             new_end = _new(edits[number])[1] + max(end - old_end, 0)
-        # The two change places for an empty span at which lines were inserted.
+        # An empty span at an insertion maps to its ends in reverse order.
         moved.append((min(new_start, new_end), max(new_start, new_end)))
     return moved
 
 
 class _Place(NamedTuple):
-    """Lines of `base` and what is to stand there instead."""
+    """A range of lines in `base`, and the lines to replace it with."""
 
     start: int
     end: int
@@ -155,18 +141,18 @@ class _Place(NamedTuple):
 
 
 class _Clash(NamedTuple):
-    """Edits and pending hunks that overlap, directly or through each other."""
+    """Edits and pending hunks that overlap, directly or transitively."""
 
     edits: list[Hunk]
     pending: list[Hunk]
 
     def is_undone(self, base: list[bytes], after: list[bytes]) -> bool:
-        """Whether the edits led back to what is in `base`, so that nothing is left to do."""
+        """True if the edits restored what `base` holds."""
         first, last = self.pending[0], self.pending[-1]
         first_edit, last_edit = self.edits[0], self.edits[-1]
         start = min(first.new_start, first_edit.old_start)
         end = max(_new(last)[1], _old(last_edit)[1])
-        # From there to the first change, and from the last change to there, all are the same.
+        # Outside the clash, the lines of all three versions correspond one to one.
         base_start = first.old_start - (first.new_start - start)
         base_end = _old(last)[1] + (end - _new(last)[1])
         after_start = first_edit.new_start - (first_edit.old_start - start)
@@ -183,10 +169,9 @@ def _new(hunk: Hunk) -> Span:
 
 
 def _contacts(spans: Sequence[Span], by: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """For each of the second spans, which of the first overlap it: the numbers first to stop.
+    """Yield, for each span in `by`, the index range [first, stop) of `spans` that overlap it.
 
-    Spans overlap when they share a line, or one is empty and strictly inside the other. Those
-    before `first` end before the other span or where it begins.
+    Spans overlap if they share a line, or if one is empty and strictly inside the other.
     """
     first = 0
     for start, end in by:
@@ -199,22 +184,22 @@ def _contacts(spans: Sequence[Span], by: Sequence[Span]) -> Iterator[tuple[int, 
 
 
 def _place(edit: Hunk, previous: Hunk | None, following: Hunk | None) -> _Place:
-    """Where in `base` an edit belongs that lies between two pending hunks.
+    """Return the place in `base` of an edit between two pending hunks.
 
-    Lines that `before` lacks right beside the edit, and that the edit puts back, are in `base`
-    already: the place then takes them in, so that they are not there twice.
+    If the edit restores adjacent lines that a pending hunk deleted, `base` has them already: the
+    place then covers them, so that they are not duplicated.
     """
     start, end = _old(edit)
     lines = edit.new_lines
-    above, below = _lacking(previous, start), _lacking(following, end)
+    above, below = _deleted_at(previous, start), _deleted_at(following, end)
     if previous is not None:
         shift = _old(previous)[1] - _new(previous)[1]
         start, end = start + shift, end + shift
     if above and not edit.old_lines:
         start -= len(above)
-        if _within(lines, above):
+        if _is_subsequence(lines, above):
             return _Place(start, end, above)
-        if _within(above, lines):
+        if _is_subsequence(above, lines):
             return _Place(start, end, lines)
         return _Place(start, start, lines)
     if above and lines[: len(above)] == above:
@@ -224,21 +209,21 @@ def _place(edit: Hunk, previous: Hunk | None, following: Hunk | None) -> _Place:
     return _Place(start, end, lines)
 
 
-def _lacking(hunk: Hunk | None, place: int) -> tuple[bytes, ...]:
-    """The lines of `base` that a pending hunk deleted at exactly this place, and nothing else."""
+def _deleted_at(hunk: Hunk | None, place: int) -> tuple[bytes, ...]:
+    """Return the lines that a pure deletion removed at exactly this place."""
     if hunk is None or hunk.new_lines or hunk.new_start != place:
         return ()
     return hunk.old_lines
 
 
-def _within(some: tuple[bytes, ...], lines: tuple[bytes, ...]) -> bool:
-    """Whether some lines are among the others, in the same order."""
+def _is_subsequence(some: tuple[bytes, ...], lines: tuple[bytes, ...]) -> bool:
+    """True if `some` are among `lines`, in the same order."""
     rest = iter(lines)
     return all(line in rest for line in some)
 
 
 def _joins_lines(place: _Place, base: list[bytes]) -> bool:
-    """Whether a line without an end would be followed by another line."""
+    """True if a line without newline would be followed by another line."""
     if not place.lines:
         return False
     if place.end < len(base):

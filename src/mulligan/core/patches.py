@@ -1,7 +1,7 @@
-"""Patches as `git apply` takes them: git's headers, and the contents of what is no text.
+"""Write patches that `git apply` accepts: git's headers and binary bodies.
 
-The header says what a plain difference cannot: modes, renames and links. Contents that are no
-text, or too much of it to compare, are written out compressed, in git's base 85.
+The headers hold modes, renames and links. Binary content, and text too large to compare, is
+written as a `GIT binary patch`, compressed in base 85.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from hashlib import sha1
 from mulligan.core.diff import quoted
 from mulligan.core.tree import LINK, Change, Entry
 
-LINE_BYTES = 52
-LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+BASE85_LINE_BYTES = 52
+BASE85_LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def patch(
     change: Change, old_path: bytes | None, body: bytes | None, *, what: bytes = b"Binary"
 ) -> bytes:
-    """The difference of two texts with git's headers; a file without one is only named, as `what`
-    it is."""
+    """Put git's headers before a diff body; without a body write "`what` files differ"."""
     path, before, after = change
     source = old_path or path
     lines = [b"diff --git %b %b" % (quoted(b"a/" + source), quoted(b"b/" + path))]
@@ -36,35 +35,35 @@ def patch(
         lines += [b"rename from " + quoted(old_path), b"rename to " + quoted(path)]
     if body:
         return b"\n".join(lines) + b"\n" + body
-    if has_other_content(change):
+    if content_differs(change):
         sides = [
             quoted(side + name) if entry is not None else b"/dev/null"
             for side, name, entry in ((b"a/", source, before), (b"b/", path, after))
         ]
         lines.append(b"%b files %b and %b differ" % (what, *sides))
     if len(lines) == 1:
-        # A mode that git does not know: there is nothing that a patch could say.
+        # Only a mode changed that git does not store, so there is nothing to write.
         return b""
     return b"\n".join(lines) + b"\n"
 
 
-def contents(old: bytes | None, new: bytes | None) -> bytes:
-    """The body of a patch that holds both contents whole; `None` is absence.
+def binary_body(old: bytes | None, new: bytes | None) -> bytes:
+    """Return a `GIT binary patch` with both contents; `None` is absence.
 
-    Git wants to know the ids that it would give them, and applies to nothing else.
+    Git checks the blob ids before it applies one.
     """
     ids = b"..".join(_git_id(each) for each in (old, new))
     sides = b"".join(_literal(each or b"") for each in (new, old))
     return b"index %b\nGIT binary patch\n%b" % (ids, sides)
 
 
-def left_out(path: bytes) -> bytes:
-    """A line that git passes over, in place of a patch that would be too large."""
+def omitted(path: bytes) -> bytes:
+    """Return a line that git ignores, for a file too large for the patch."""
     return b"# not in this patch, for it is too large: %b\n" % quoted(path)
 
 
-def has_other_content(change: Change) -> bool:
-    """Whether there is more to a change than a mode or a name."""
+def content_differs(change: Change) -> bool:
+    """True if more than the mode or the name differs."""
     _path, before, after = change
     if before is not None and after is not None:
         return before.id != after.id
@@ -76,10 +75,10 @@ def _literal(content: bytes) -> bytes:
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
-    """Each line begins with a letter that says how many bytes it holds."""
-    for start in range(0, len(data), LINE_BYTES):
-        part = data[start : start + LINE_BYTES]
-        yield LENGTHS[len(part) - 1 : len(part)] + b85encode(part, pad=True) + b"\n"
+    """Yield base-85 lines; the first letter of each encodes its length."""
+    for start in range(0, len(data), BASE85_LINE_BYTES):
+        part = data[start : start + BASE85_LINE_BYTES]
+        yield BASE85_LENGTHS[len(part) - 1 : len(part)] + b85encode(part, pad=True) + b"\n"
 
 
 def _git_id(content: bytes | None) -> bytes:
@@ -90,7 +89,7 @@ def _git_id(content: bytes | None) -> bytes:
 
 
 def _mode(entry: Entry) -> bytes:
-    """Git knows links, and two modes of a file."""
+    """Return the git mode: a link, an executable or a plain file."""
     if entry.kind == LINK:
         return b"120000"
     return b"100755" if entry.mode & 0o100 else b"100644"

@@ -1,29 +1,27 @@
-"""Renames: which deleted path went on as which added one.
+"""Detect renames between deleted and added paths, as git does.
 
-A rename is derived, never recorded: equal contents first, then similar texts. Each path is used
-once, the answer depends only on what was handed in, and the work has an end: whatever is too
-much to compare stays a deletion and an addition, which is always true as well.
+Renames are derived, never recorded: equal contents first, then similar texts. Each path is used
+once, and the result depends only on the arguments. The work is bounded: files beyond the limits
+stay a deletion and an addition.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
 from mulligan.core.diff import is_binary, split_lines
 
-MAX_EXACT_PAIRS = 10_000  # pairs of paths with one content that are weighed against each other
-MAX_COMPARED_BYTES = 1 << 20  # bytes of a text that is compared
-MAX_READ_BYTES = 16 << 20  # bytes that one call reads
-MAX_COMPARED_PIECES = 2_000_000  # pieces that one call compares
-PIECE_BYTES = (
-    64  # bytes; long lines are compared in pieces, so that one edit does not hide the rest
-)
+MAX_EXACT_PAIRS = 10_000  # with one content
+MAX_COMPARED_BYTES = 1 << 20  # per file
+MAX_READ_BYTES = 16 << 20  # per call
+MAX_COMPARED_PIECES = 2_000_000  # per call
+PIECE_BYTES = 64  # long lines are split, so that one edit does not hide the rest
 
 
 class Candidate(NamedTuple):
-    """A path that disappeared or appeared, and its content."""
+    """A deleted or added path and its content."""
 
     path: bytes
     id: bytes
@@ -33,9 +31,9 @@ class Candidate(NamedTuple):
 def exact_renames(
     deleted: Iterable[Candidate], added: Iterable[Candidate]
 ) -> list[tuple[bytes, bytes]]:
-    """Pairs (old path, new path) with the same content, empty files left out.
+    """Return pairs (old path, new path) of equal, non-empty content.
 
-    Where several fit, the same file name wins, then the nearest directory.
+    Among several candidates the same file name wins, then the nearest directory.
     """
     olds: defaultdict[bytes, set[bytes]] = defaultdict(set)
     news: defaultdict[bytes, set[bytes]] = defaultdict(set)
@@ -57,49 +55,31 @@ def similar_renames(
     threshold: float = 0.5,
     limit: int = 200,
 ) -> list[tuple[bytes, bytes, float]]:
-    """Triples (old path, new path, similarity) of texts that were renamed and edited.
+    """Return triples (old path, new path, similarity) of renamed and edited texts.
 
-    Hand in what `exact_renames` left over. Similarity is the share of bytes in lines that both
-    have, of the larger text: 1.0 is the same lines. `read` gives the content of an id, or None
-    when it cannot. At most `limit` paths of each side are considered, those first whose file
-    name is on both sides.
+    The arguments are the paths that `exact_renames` did not pair. Similarity is the share of bytes
+    in common lines, of the larger text. `read` returns the content of an id, or None if it is
+    unreadable. At most `limit` paths of each side are compared; shared file names come first.
     """
     deleted, added = list(deleted), list(added)
-    olds = _Texts(read).all(_most_promising(deleted, added, limit))
-    news = _Texts(read).all(_most_promising(added, deleted, limit))
-    # Most of those that are like none of the other side can be told at a glance.
+    olds = _TextReader(read).read_texts(_most_promising(deleted, added, limit))
+    news = _TextReader(read).read_texts(_most_promising(added, deleted, limit))
+    # A cheap upper bound rules out most texts before pairs are compared.
     news = _possible(news, olds, threshold)
     olds = _possible(olds, news, threshold)
-    pairs = []
-    for a in olds:
-        for b in news:
-            overlap = _overlap(a.size, b.size)
-            if overlap >= threshold:
-                pairs.append((a.name != b.name, -overlap, a.path, b.path, a, b))
-    # The likely pairs come first, so that they are compared when the work runs out.
-    pairs.sort(key=itemgetter(0, 1, 2, 3))
-    work = MAX_COMPARED_PIECES
-    scored: list[tuple[float, bool, int, bytes, bytes]] = []
-    for renamed, _, old_path, new_path, a, b in pairs:
-        work -= min(len(a.pieces), len(b.pieces))
-        if work < 0:
-            break
-        score = _similarity(a, b)
-        if score >= threshold:
-            scored.append((-score, renamed, _distance(old_path, new_path), old_path, new_path))
     used_old: set[bytes] = set()
     used_new: set[bytes] = set()
-    found: list[tuple[bytes, bytes, float]] = []
-    for negative, _, _, old_path, new_path in sorted(scored):
+    renames: list[tuple[bytes, bytes, float]] = []
+    for negative, _, _, old_path, new_path in sorted(_scored_pairs(olds, news, threshold)):
         if old_path not in used_old and new_path not in used_new:
             used_old.add(old_path)
             used_new.add(new_path)
-            found.append((old_path, new_path, -negative))
-    return sorted(found)
+            renames.append((old_path, new_path, -negative))
+    return sorted(renames)
 
 
 def _pair_paths(olds: set[bytes], news: set[bytes]) -> list[tuple[bytes, bytes]]:
-    """Pairs paths of one content: those with the same file name first."""
+    """Pair paths of one content, equal file names first."""
     by_name: defaultdict[bytes, tuple[list[bytes], list[bytes]]] = defaultdict(lambda: ([], []))
     for path in sorted(olds):
         by_name[_basename(path)][0].append(path)
@@ -112,7 +92,7 @@ def _pair_paths(olds: set[bytes], news: set[bytes]) -> list[tuple[bytes, bytes]]
 
 
 def _nearest(olds: list[bytes], news: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """The nearest pairs first; of thousands of equal files, simply in order of their paths."""
+    """Pair the nearest paths first; above the limit, pair in path order."""
     if len(olds) * len(news) > MAX_EXACT_PAIRS:
         return list(zip(olds, news, strict=False))
     pairs: dict[bytes, bytes] = {}
@@ -125,7 +105,7 @@ def _nearest(olds: list[bytes], news: list[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def _distance(old: bytes, new: bytes) -> int:
-    """How many directory names differ, after the common first and the common last ones."""
+    """Count the directory names between the common head and the common tail."""
     a, b = old.split(b"/")[:-1], new.split(b"/")[:-1]
     room = min(len(a), len(b))
     head = 0
@@ -144,6 +124,7 @@ def _basename(path: bytes) -> bytes:
 def _most_promising(
     candidates: Iterable[Candidate], others: Iterable[Candidate], limit: int
 ) -> list[Candidate]:
+    """Return up to `limit` candidates of comparable size, shared file names first."""
     names = {_basename(other.path) for other in others}
     texts = {
         candidate.path: candidate
@@ -157,12 +138,12 @@ def _most_promising(
 
 
 def _overlap(old: int, new: int) -> float:
-    """The most that two contents of these sizes can have in common."""
+    """Return the highest similarity that two such sizes allow."""
     return old / new if old < new else new / old
 
 
 class _Text:
-    """A text in pieces, in no order: its lines, and the parts of long ones."""
+    """A text as unordered pieces: its lines, with long lines split."""
 
     def __init__(self, path: bytes, data: bytes) -> None:
         self.path = path
@@ -177,48 +158,71 @@ class _Text:
                     line[at : at + PIECE_BYTES] for at in range(0, len(line), PIECE_BYTES)
                 ]
 
-    def at_most(self, others: set[bytes]) -> float:
-        """How similar this can be to any text that is made of these pieces."""
+    def max_similarity(self, others: set[bytes]) -> float:
+        """Return an upper bound of the similarity to any text of these pieces."""
         return sum(map(len, filter(others.__contains__, self.pieces))) / self.size
 
     @cached_property
     def weights(self) -> dict[bytes, int]:
-        """How many bytes of the text each piece makes."""
+        """Return the bytes that each distinct piece contributes."""
         return {piece: len(piece) * count for piece, count in Counter(self.pieces).items()}
 
 
-class _Texts:
-    """Each text is read once, up to some bytes."""
+class _TextReader:
+    """Reads each text once, within the byte limit of one side."""
 
     def __init__(self, read: Callable[[bytes], bytes | None]) -> None:
         self._read = read
-        self._left = MAX_READ_BYTES // 2
-        self._known: dict[bytes, bytes | None] = {}
+        self._bytes_left = MAX_READ_BYTES // 2
+        self._contents: dict[bytes, bytes | None] = {}
 
-    def all(self, candidates: Iterable[Candidate]) -> list[_Text]:
-        """Those of them that are texts."""
-        found = [(candidate.path, self._get(candidate)) for candidate in candidates]
-        return [_Text(path, data) for path, data in found if data]
+    def read_texts(self, candidates: Iterable[Candidate]) -> list[_Text]:
+        """Return the candidates that are text."""
+        contents = [(candidate.path, self._get(candidate)) for candidate in candidates]
+        return [_Text(path, data) for path, data in contents if data]
 
     def _get(self, candidate: Candidate) -> bytes | None:
-        if candidate.id not in self._known:
-            self._known[candidate.id] = self._load(candidate)
-        return self._known[candidate.id]
+        if candidate.id not in self._contents:
+            self._contents[candidate.id] = self._load(candidate)
+        return self._contents[candidate.id]
 
     def _load(self, candidate: Candidate) -> bytes | None:
-        if candidate.size > self._left:
+        if candidate.size > self._bytes_left:
             return None
-        self._left -= candidate.size
+        self._bytes_left -= candidate.size
         data = self._read(candidate.id)
         if not data or is_binary(data):
             return None
-        # A text is still the same text when only its line ends were converted.
+        # A conversion of line endings does not make another text.
         return data.replace(b"\r\n", b"\n") if b"\r" in data else data
 
 
 def _possible(texts: list[_Text], others: Iterable[_Text], threshold: float) -> list[_Text]:
+    """Return the texts that may reach the threshold with any of the others."""
     pieces = set[bytes]().union(*(each.pieces for each in others))
-    return [each for each in texts if each.at_most(pieces) >= threshold]
+    return [each for each in texts if each.max_similarity(pieces) >= threshold]
+
+
+def _scored_pairs(
+    olds: list[_Text], news: list[_Text], threshold: float
+) -> Iterator[tuple[float, bool, int, bytes, bytes]]:
+    """Yield (-similarity, other name?, distance, old path, new path) of similar texts."""
+    pairs = []
+    for a in olds:
+        for b in news:
+            overlap = _overlap(a.size, b.size)
+            if overlap >= threshold:
+                pairs.append((a.name != b.name, -overlap, a.path, b.path, a, b))
+    # Likely pairs come first, in case the budget runs out.
+    pairs.sort(key=itemgetter(0, 1, 2, 3))
+    pieces_left = MAX_COMPARED_PIECES
+    for renamed, _, old_path, new_path, a, b in pairs:
+        pieces_left -= min(len(a.pieces), len(b.pieces))
+        if pieces_left < 0:
+            return
+        score = _similarity(a, b)
+        if score >= threshold:
+            yield -score, renamed, _distance(old_path, new_path), old_path, new_path
 
 
 def _similarity(a: _Text, b: _Text) -> float:

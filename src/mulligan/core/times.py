@@ -1,27 +1,26 @@
-"""One time format everywhere: UTC, RFC 3339, milliseconds.
+"""Format and parse times: UTC, RFC 3339, milliseconds.
 
-Our own format is written and read by hand: what the standard library has for it would be among the
-larger things that a hook imports.
+This is done without `datetime`, which would be one of the largest imports of a hook.
 """
 
 from __future__ import annotations
 
 NS_PER_SECOND = 1_000_000_000
-FIRST, LAST = -62_135_596_800, 253_402_300_799
-"""The seconds that years of four digits have."""
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""The range of years with four digits."""
 
 CLOCK_STEP_NS = 60 * NS_PER_SECOND
 
-DAYS_BEFORE = 719_468
-"""From the first of March of the year 0 to the epoch."""
-IN_400_YEARS = 146_097
+EPOCH_DAY = 719_468
+"""Days from the first of March of the year 0 to the epoch."""
+DAYS_IN_400_YEARS = 146_097
 
 
 def rfc3339(nanoseconds: int) -> str:
-    """Nanoseconds since the epoch as `2026-11-15T12:00:00.000Z`."""
+    """Format nanoseconds since the epoch as `2026-11-15T12:00:00.000Z`."""
     seconds, rest = divmod(nanoseconds, NS_PER_SECOND)
-    if not FIRST <= seconds <= LAST:
-        raise ValueError("The year of a time has four digits.")
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
+        raise ValueError("The year of a time must have four digits.")
     days, second = divmod(seconds, 86_400)
     year, month, day = _date(days)
     clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
@@ -29,16 +28,16 @@ def rfc3339(nanoseconds: int) -> str:
 
 
 def nanoseconds(text: str) -> int:
-    """The reverse of `rfc3339`; accepts any RFC 3339 time."""
-    found = _as_written_here(text)
-    return _as_written_anywhere(text) if found is None else found
+    """Parse any RFC 3339 time into nanoseconds since the epoch."""
+    parsed = _parse_own_format(text)
+    return _parse_any_format(text) if parsed is None else parsed
 
 
 def stamp_after(previous: str | None, now: int) -> str:
-    """As `just_after`, but for a `previous` time that only a wrong clock can have given.
+    """Return `just_after`, but `now` if `previous` came from a wrong clock.
 
-    A clock that is set right goes back by a little; by more than `CLOCK_STEP_NS`, and it was wrong
-    before or is now, and no later time must follow from an earlier one.
+    A clock that is set back by more than `CLOCK_STEP_NS` was wrong before, or is wrong now, so no
+    order follows from its times.
     """
     if previous is not None and _is_wrong(previous, now):
         return rfc3339(now)
@@ -46,13 +45,13 @@ def stamp_after(previous: str | None, now: int) -> str:
 
 
 def not_before(previous: str, now: int) -> str:
-    """The later of `previous` and `now`; `now` if only a wrong clock can have given the other."""
+    """Return the later of both; `now` if `previous` came from a wrong clock."""
     text = rfc3339(now)
     return previous if text < previous and not _is_wrong(previous, now) else text
 
 
 def just_after(previous: str | None, now: int) -> str:
-    """`now`, or the millisecond after `previous` if the clock has not moved past it."""
+    """Return `now`, but at least one millisecond after `previous`."""
     text = rfc3339(now)
     if previous is None or text > previous:
         return text
@@ -63,27 +62,27 @@ def _is_wrong(previous: str, now: int) -> bool:
     return nanoseconds(previous) - now > CLOCK_STEP_NS
 
 
-def _as_written_here(text: str) -> int | None:
+def _parse_own_format(text: str) -> int | None:
     try:
         year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
         hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
         seconds = ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second
-        found = seconds * NS_PER_SECOND + int(text[20:23]) * 1_000_000
-        return found if rfc3339(found) == text else None
+        parsed = seconds * NS_PER_SECOND + int(text[20:23]) * 1_000_000
+        return parsed if rfc3339(parsed) == text else None
     except ValueError:
         return None
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Since the epoch. A year that begins in March has the odd day at its end."""
+    """Return days since the epoch; years begin in March, so a leap day comes last."""
     years, months = (year, month - 3) if month > 2 else (year - 1, month + 9)
     leap_days = years // 4 - years // 100 + years // 400
-    return years * 365 + leap_days + (153 * months + 2) // 5 + day - 1 - DAYS_BEFORE
+    return years * 365 + leap_days + (153 * months + 2) // 5 + day - 1 - EPOCH_DAY
 
 
 def _date(days: int) -> tuple[int, int, int]:
-    """The reverse: year, month and day."""
-    eras, day = divmod(days + DAYS_BEFORE, IN_400_YEARS)
+    """Return year, month and day of a day since the epoch."""
+    eras, day = divmod(days + EPOCH_DAY, DAYS_IN_400_YEARS)
     years = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
     day -= years * 365 + years // 4 - years // 100
     months = (5 * day + 2) // 153
@@ -92,7 +91,7 @@ def _date(days: int) -> tuple[int, int, int]:
     return (year, months + 3, day + 1) if months < 10 else (year + 1, months - 9, day + 1)
 
 
-def _as_written_anywhere(text: str) -> int:
+def _parse_any_format(text: str) -> int:
     from datetime import UTC, datetime
 
     moment = datetime.fromisoformat(text)

@@ -1,20 +1,20 @@
-"""The picture of all files of a project at one moment, addressed by its content.
+"""Encode, compare and edit trees: the files of a project, addressed by content.
 
 A tree is one directory: its entries sorted by name, each written as
 
     KIND SP MODE SP FILES SP BYTES SP ID SP NAME NUL
 
 KIND is `f` (file), `l` (symbolic link) or `d` (directory); MODE is octal; FILES and BYTES are
-totals of what lies below (1 and the length for a file); ID is the SHA-256 of the content in hex:
-of the file's bytes, of the link's target, or of the subdirectory's own tree. The identity of a
-tree is the SHA-256 of these bytes, so the same files have the same identity on any machine, and
-comparing two trees touches only the directories that differ.
+totals of everything below (1 and the length for a file); ID is the SHA-256 in hex of the file's
+bytes, of the link's target, or of the subdirectory's own tree. The id of a tree is the SHA-256 of
+these bytes: equal files have equal ids on any machine, and a comparison reads only directories
+that differ.
 
-What is always true of a decoded tree: names are unique, sorted as bytes, never empty, never `.`,
-`..` or `.git`, and contain no slash. A tree that says otherwise is corrupt and is refused whole.
+Always true of a decoded tree: names are unique, sorted as bytes, never empty, never `.`, `..` or
+`.git`, and contain no slash. Any other tree is refused as corrupt.
 
-A tree stays bytes for as long as it can: two are compared record by record, and one that differs
-from another in a name or two is made of the other's bytes.
+Trees stay bytes as long as possible: they are compared record by record, and an edited tree reuses
+the bytes of the old one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mulligan.errors import Corrupt
 FILE = b"f"
 LINK = b"l"
 DIRECTORY = b"d"
-IMPOSSIBLE = frozenset((b".", b"..", b".git"))
+FORBIDDEN_NAMES = frozenset((b".", b"..", b".git"))
 _CANONICAL = re.compile(
     rb"(?:[fld] (?:0|[1-7][0-7]{0,3}) (?:0|[1-9][0-9]*) (?:0|[1-9][0-9]*) [0-9a-f]{64} [^/\0]+\0)*+"
 )
@@ -55,12 +55,12 @@ class Entry(NamedTuple):
         return self.kind == DIRECTORY
 
     def same_content(self, other: Entry | None) -> bool:
-        """Whether both hold the same bytes; a different mode does not count."""
+        """True if kind and content are equal; the mode may differ."""
         return other is not None and self.kind == other.kind and self.id == other.id
 
 
 class Change(NamedTuple):
-    """One path that differs between two trees; `None` is absence."""
+    """A path that differs between two trees; `None` is absence."""
 
     path: bytes
     before: Entry | None
@@ -68,19 +68,19 @@ class Change(NamedTuple):
 
 
 class Tree:
-    """One directory: its canonical bytes, which are taken apart only where somebody asks."""
+    """One directory as canonical bytes, parsed on demand."""
 
     __slots__ = ("_before", "_totals", "data")
 
     def __init__(self, data: bytes, totals: tuple[int, int] | None = None) -> None:
-        """Trusts the bytes; `decode` is for those that came from elsewhere."""
+        """Trust the bytes; use `decode` for bytes from the store."""
         self.data = data
         self._totals = totals
         self._before: tuple[bytes, list[Change]] | None = None
 
     @classmethod
     def of(cls, entries: Collection[Entry]) -> Tree:
-        """The directory with these entries, in any order."""
+        """Build a directory of these entries, in any order."""
         totals = (sum([entry[2] for entry in entries]), sum([entry[3] for entry in entries]))
         return cls(encode(entries), totals)
 
@@ -95,18 +95,18 @@ class Tree:
 
     @property
     def totals(self) -> tuple[int, int]:
-        """How many files lie below, and their bytes."""
+        """Return the files below and their bytes."""
         if self._totals is None:
-            found = _TOTALS.findall(self.data)
+            per_entry = _TOTALS.findall(self.data)
             self._totals = (
-                sum(int(files) for files, _size in found),
-                sum(int(size) for _files, size in found),
+                sum(int(files) for files, _size in per_entry),
+                sum(int(size) for _files, size in per_entry),
             )
         return self._totals
 
     @property
     def footprint(self) -> int:
-        """Bytes of memory that this holds, at most: often it shares them with its predecessor."""
+        """Return the bytes of memory that this holds, at most."""
         before = 0 if self._before is None else len(self._before[0])
         return TREE_OVERHEAD_BYTES + len(self.data) + before
 
@@ -117,7 +117,7 @@ class Tree:
         return _entry(self.data[start : end - 1]) if end > start else None
 
     def replaced(self, changes: Mapping[bytes, Entry | None]) -> Tree:
-        """The same directory with other entries under these names, or none."""
+        """Return the directory with these names set, or removed for `None`."""
         data = self.data
         files, size = self.totals
         pieces = []
@@ -139,12 +139,12 @@ class Tree:
             if old != entry:
                 differing.append(Change(name, old, entry))
         pieces.append(data[done:])
-        made = Tree(b"".join(pieces), (files, size))
-        made._before = (data, differing)
-        return made
+        edited = Tree(b"".join(pieces), (files, size))
+        edited._before = (data, differing)
+        return edited
 
     def since(self, before: Tree) -> list[Change]:
-        """What differs from another directory, name by name, and in that order."""
+        """Return the names that differ from another directory, sorted."""
         if self._before is not None and self._before[0] == before.data:
             return self._before[1]
         old_records, new_records = _unequal(before.records(), self.records())
@@ -154,11 +154,11 @@ class Tree:
         return [Change(name, old.get(name), new.get(name)) for name in names]
 
     def _search(self, name: bytes) -> tuple[int, int]:
-        """Where the record of a name begins and ends; if there is none, where it would begin."""
+        """Return start and end of a name's record; both its insertion point if absent."""
         data = self.data
         low, high = 0, len(data)
         if high < SMALL_TREE_BYTES:
-            # Most directories are searched through sooner than one finds the middle of them.
+            # In a small directory, `find` is faster than bisection.
             at = data.find(b" " + name + b"\0")
             start, end = data.rfind(b"\0", 0, max(at, 0)) + 1, at + len(name) + 2
             if at >= 0 and data[start : end - 1].split(b" ", 5)[5] == name:
@@ -166,10 +166,10 @@ class Tree:
         while low < high:
             start = data.rfind(b"\0", low, (low + high) // 2) + 1 or low
             end = data.index(b"\0", start) + 1
-            found = data[start : end - 1].split(b" ", 5)[5]
-            if found == name:
+            name_here = data[start : end - 1].split(b" ", 5)[5]
+            if name_here == name:
                 return start, end
-            if found < name:
+            if name_here < name:
                 low = end
             else:
                 high = start
@@ -178,7 +178,7 @@ class Tree:
 
 Load = Callable[[bytes], Tree]
 Save = Callable[[bytes, bytes | None, Tree], bytes]
-"""Stores a directory: its bytes, the identity of the one that it replaces, and its tree."""
+"""Stores a directory: its bytes, the id of the tree that it replaces, and the tree itself."""
 
 
 def file_entry(name: bytes, mode: int, size: int, id: bytes) -> Entry:
@@ -186,7 +186,7 @@ def file_entry(name: bytes, mode: int, size: int, id: bytes) -> Entry:
 
 
 def link_entry(name: bytes, size: int, id: bytes) -> Entry:
-    """A link has no mode of its own: systems disagree about it and none uses it."""
+    """Make a link's entry; its mode is 0, because systems disagree about it."""
     return Entry(LINK, 0, 1, size, id, name)
 
 
@@ -199,17 +199,17 @@ def directory_entry(name: bytes, mode: int, id: bytes, children: Iterable[Entry]
 
 
 def encode(entries: Iterable[Entry]) -> bytes:
-    """The canonical bytes of a directory with these entries, in any order."""
+    """Return the canonical bytes of these entries, given in any order."""
     return b"".join([_record(entry) for entry in sorted(entries, key=itemgetter(5))])
 
 
 def decode(data: bytes) -> Tree:
-    """The directory that is written so; raises `Corrupt` for anything but canonical bytes."""
+    """Parse a directory; raise `Corrupt` for anything but canonical bytes."""
     if not _CANONICAL.fullmatch(data):
-        raise Corrupt("A tree is not written as a tree must be.")
+        raise Corrupt("A tree is malformed.")
     names = [record.split(b" ", 5)[5] for record in data.split(b"\0")[:-1]]
-    if names != sorted(set(names)) or not IMPOSSIBLE.isdisjoint(names):
-        raise Corrupt("A tree holds a name twice, out of order, or one that cannot be.")
+    if names != sorted(set(names)) or not FORBIDDEN_NAMES.isdisjoint(names):
+        raise Corrupt("A tree holds a duplicate, unsorted or forbidden name.")
     return Tree(data)
 
 
@@ -220,7 +220,7 @@ def _record(entry: Entry) -> bytes:
 
 def _entry(record: bytes) -> Entry:
     kind, mode, files, size, id, name = record.split(b" ", 5)
-    # Without calling the class: this is where large projects spend their time.
+    # Faster than calling the class; scans of large projects spend their time here.
     return tuple.__new__(Entry, (kind, int(mode, 8), int(files), int(size), unhexlify(id), name))
 
 
@@ -233,49 +233,49 @@ def join(directory: bytes, name: bytes) -> bytes:
 
 
 def differences(before: bytes, after: bytes, load: Load) -> list[Change]:
-    """Every path that differs, directories included, in the order of their paths' components.
+    """Return every path that differs, directories before their content.
 
-    A directory is listed before what lies in it, and only if it appears, vanishes, turns into
-    something else or changes its mode. Directories with equal identity are not looked into.
+    A directory is listed only if it appears, vanishes, changes its kind or its mode. Directories
+    with equal ids are not loaded.
     """
-    found: list[Change] = []
-    _compare(before, after, load, b"", found)
-    return found
+    changes: list[Change] = []
+    _compare(before, after, load, b"", changes)
+    return changes
 
 
 def _compare(
-    before: bytes, after: bytes, load: Load, directory: bytes, found: list[Change]
+    before: bytes, after: bytes, load: Load, directory: bytes, changes: list[Change]
 ) -> None:
     if before == after:
         return
     for name, was, now in load(after).since(load(before)):
         path = join(directory, name)
-        below = (_below(was), _below(now))
+        below = (_subtree(was), _subtree(now))
         if below == (None, None):
-            found.append(Change(path, was, now))
+            changes.append(Change(path, was, now))
             continue
         if None in below or was is None or now is None or was.mode != now.mode:
-            found.append(Change(path, was, now))
-        _compare(below[0] or EMPTY_ID, below[1] or EMPTY_ID, load, path, found)
+            changes.append(Change(path, was, now))
+        _compare(below[0] or EMPTY_ID, below[1] or EMPTY_ID, load, path, changes)
 
 
 def _unequal(old: list[bytes], new: list[bytes]) -> tuple[set[bytes], set[bytes]]:
-    """The records that are not the same in both."""
+    """Return the records that are only in `old`, and only in `new`."""
     if len(old) == len(new):
-        # Mostly some have changed where they are.
+        # Mostly entries changed in place: drop equal pairs before the sets are built.
         pairs = [(was, now) for was, now in zip(old, new, strict=True) if was != now]
         old, new = [was for was, _now in pairs], [now for _was, now in pairs]
     olds, news = set(old), set(new)
     return olds - news, news - olds
 
 
-def _below(entry: Entry | None) -> bytes | None:
-    """The tree of what lies below an entry, if it is a directory."""
+def _subtree(entry: Entry | None) -> bytes | None:
+    """Return the id of a directory's tree; None for anything else."""
     return entry.id if entry is not None and entry.kind == DIRECTORY else None
 
 
 def walk(root: bytes, load: Load, directory: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
-    """Every path of a tree with its entry; a directory comes before what lies in it."""
+    """Yield every path of a tree and its entry, directories before their content."""
     for entry in load(root):
         path = join(directory, entry.name)
         yield path, entry
@@ -284,14 +284,14 @@ def walk(root: bytes, load: Load, directory: bytes = b"") -> Iterator[tuple[byte
 
 
 def parents(path: bytes) -> Iterator[bytes]:
-    """The folders above a path, nearest first."""
+    """Yield the directories above a path, nearest first."""
     while b"/" in path:
         path = path.rpartition(b"/")[0]
         yield path
 
 
 def find(root: bytes, path: bytes, load: Load) -> Entry | None:
-    """The entry at a path, or `None`."""
+    """Return the entry at a path, or `None`."""
     entry: Entry | None = None
     here = root
     for name in path.split(b"/"):
@@ -306,7 +306,7 @@ def find(root: bytes, path: bytes, load: Load) -> Entry | None:
 
 
 class Finder:
-    """`find` for many paths of one tree, each folder on their way being looked up once."""
+    """Finds many paths of one tree, loading each directory once."""
 
     def __init__(self, root: bytes, load: Load) -> None:
         self._load = load
@@ -322,33 +322,26 @@ class Finder:
             return known[path]
         directory, slash, name = path.rpartition(b"/")
         above = self(directory) if slash else self._root
-        found = None
+        entry = None
         if above is not None and above.is_directory:
-            found = self._load(above.id).get(name)
-        known[path] = found
-        return found
+            entry = self._load(above.id).get(name)
+        known[path] = entry
+        return entry
 
     def learn(self, entries: Iterable[tuple[bytes, Entry | None]]) -> None:
-        """What somebody has found out already."""
+        """Add entries that the caller knows already."""
         self._known.update(entries)
 
 
 def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: Save) -> bytes:
-    """The tree with these paths set to these entries, or removed where the entry is `None`.
+    """Return the tree with these paths set, or removed for `None`.
 
-    Missing parents are made with mode 755. A directory that is removed stays if anything is left
-    in it: what the caller did not name is not the caller's to drop.
+    Missing parents get mode 755. A removed directory stays if it holds paths that `changes` does
+    not name.
     """
     present_tree = load(root)
     entries: dict[bytes, Entry | None] = {}
-    direct: dict[bytes, Entry | None] = {}
-    nested: dict[bytes, dict[bytes, Entry | None]] = {}
-    for path, entry in changes.items():
-        head, slash, rest = path.partition(b"/")
-        if slash:
-            nested.setdefault(head, {})[rest] = entry
-        else:
-            direct[head] = entry
+    direct, nested = _by_depth(changes)
     for name, wanted in direct.items():
         present = present_tree.get(name)
         if wanted is None:
@@ -357,8 +350,7 @@ def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: S
             else:
                 entries[name] = None
         elif wanted.is_directory:
-            keep = present.id if present is not None and present.is_directory else EMPTY_ID
-            entries[name] = _directory(name, wanted.mode, keep, load)
+            entries[name] = _directory(name, wanted.mode, _subtree(present) or EMPTY_ID, load)
         else:
             entries[name] = wanted._replace(name=name)
     for name, below in nested.items():
@@ -374,8 +366,23 @@ def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: S
             entries[name] = None
         else:
             entries[name] = _directory(name, mode, new, load)
-    made = present_tree.replaced(entries)
-    return root if made.data == present_tree.data else save(made.data, root, made)
+    edited = present_tree.replaced(entries)
+    return root if edited.data == present_tree.data else save(edited.data, root, edited)
+
+
+def _by_depth(
+    changes: Mapping[bytes, Entry | None],
+) -> tuple[dict[bytes, Entry | None], dict[bytes, dict[bytes, Entry | None]]]:
+    """Split changes into names of this directory, and paths below each name."""
+    direct: dict[bytes, Entry | None] = {}
+    nested: dict[bytes, dict[bytes, Entry | None]] = {}
+    for path, entry in changes.items():
+        head, slash, rest = path.partition(b"/")
+        if slash:
+            nested.setdefault(head, {})[rest] = entry
+        else:
+            direct[head] = entry
+    return direct, nested
 
 
 def _directory(name: bytes, mode: int, id: bytes, load: Load) -> Entry:

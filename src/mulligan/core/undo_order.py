@@ -1,7 +1,7 @@
-"""Which operation an undo takes back, and which a redo brings forward again.
+"""Find the operation that the next undo or redo reverts.
 
-Operations are only ever appended. An undo is an operation that says which one it takes back, and
-so is a redo; nothing is marked as undone. What to do next follows from reading the log backwards.
+Operations are only appended. An undo or redo is an operation that names the one it reverts, and no
+operation is marked as undone. The next one follows from reading the log backwards.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Step(NamedTuple):
-    """What undo and redo need to know of an operation that changed something."""
+    """The fields of a changing operation that undo and redo need."""
 
     number: int
     kind: str
@@ -19,11 +19,11 @@ class Step(NamedTuple):
 
 
 Newest = Callable[[int | None], Step | None]
-"""Gives the newest operation that changed something, up to this number, or of all."""
+"""Returns the newest operation that changed something, up to a number or of all."""
 
 
 def next_undo(newest: Newest) -> Step | None:
-    """The operation that an undo now takes back: one further back after each undo."""
+    """Return the operation that an undo now reverts: one further back each time."""
     step = newest(None)
     while step is not None and step.kind == "undo":
         if step.undoes is None:
@@ -33,7 +33,7 @@ def next_undo(newest: Newest) -> Step | None:
 
 
 def next_redo(newest: Newest) -> Step | None:
-    """The undo that a redo now takes back; none once something else has been done since."""
+    """Return the undo that a redo now reverts; None after any other operation."""
     step = newest(None)
     while step is not None and step.kind == "redo":
         if step.undoes is None:

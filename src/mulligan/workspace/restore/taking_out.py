@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mulligan.core import tree
-from mulligan.core.merge import take_back
+from mulligan.core.merge import merge_edits
 from mulligan.core.tree import Change, Entry
 from mulligan.journal import checkpoints, operations, views
 from mulligan.journal.operations import OperationRow
@@ -94,7 +94,7 @@ def revert_change(
     lines, made, old = (as_lines(each, trees) for each in (present, after, before))
     if before is None or after is None or lines is None or made is None or old is None:
         return present, CHANGED_SINCE
-    folded = take_back(lines, made, old)
+    folded = merge_edits(lines, made, old)
     mode = before.mode if present.mode == after.mode else present.mode
     entry = trees.with_content(present, folded.content)._replace(mode=mode)
     return entry, SOME_LINES if folded.unplaced else None

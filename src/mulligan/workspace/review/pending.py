@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mulligan.core.coverage import decode_path
 from mulligan.core.entries import STEP_SNAPSHOT
 from mulligan.core.hunks import Hunk, hunks
-from mulligan.core.merge import Span, carried, touched
+from mulligan.core.merge import Span, map_spans, touched
 from mulligan.core.tree import FILE, Change, Entry, Finder, parents
 from mulligan.journal import checkpoints, entries, operations, sessions
 from mulligan.journal.operations import OperationRow
@@ -290,7 +290,7 @@ def _shares(
         if present is not None and new is not None:
             changes = hunks(old or b"", new)
             places = [(each.new_start, each.new_start + len(each.new_lines)) for each in changes]
-            spans = carried(places, new, present)
+            spans = map_spans(places, new, present)
         for at, part in enumerate(file.parts):
             if part.lines is None or spans is None or _meets(part.lines, spans):
                 shares[at].add(number)

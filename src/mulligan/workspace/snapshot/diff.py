@@ -337,9 +337,9 @@ def _mode(entry: Entry | None) -> str | None:
 def _whole_patch(change: Change, old_path: bytes | None, read: Read) -> bytes:
     """The patch of a file that is not compared line by line."""
     _path, before, after = change
-    if not patches.has_other_content(change):
+    if not patches.content_differs(change):
         return patches.patch(change, old_path, None)
     if any(entry is not None and entry.size > WRITTEN_UP_TO for entry in (before, after)):
-        return patches.left_out(change.path)
+        return patches.omitted(change.path)
     old, new = (read(entry.id) if entry is not None else None for entry in (before, after))
-    return patches.patch(change, old_path, patches.contents(old, new))
+    return patches.patch(change, old_path, patches.binary_body(old, new))

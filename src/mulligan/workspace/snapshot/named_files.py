@@ -12,7 +12,7 @@ from mulligan.clock import now_ns
 from mulligan.core import coverage
 from mulligan.core.coverage import decode_path, storable
 from mulligan.core.times import stamp_after
-from mulligan.core.tree import EMPTY, EMPTY_ID, IMPOSSIBLE, Entry, file_entry, parents
+from mulligan.core.tree import EMPTY, EMPTY_ID, FORBIDDEN_NAMES, Entry, file_entry, parents
 from mulligan.errors import UsageError
 from mulligan.journal import checkpoints, sessions
 from mulligan.journal.checkpoints import FILES, CheckpointRow
@@ -92,7 +92,7 @@ def _check(project: OpenProject, files: Iterable[GivenFile]) -> None:
     paths = set()
     for path, content, _mode in files:
         names = path.split(b"/")
-        if not path or not IMPOSSIBLE.isdisjoint(names):
+        if not path or not FORBIDDEN_NAMES.isdisjoint(names):
             raise UsageError(
                 f"{decode_path(path) or 'The project itself'} cannot be a file of a project."
             )

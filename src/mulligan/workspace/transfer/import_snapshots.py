@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mulligan.clock import now_ns
 from mulligan.core import coverage, tree
 from mulligan.core.times import rfc3339
-from mulligan.core.tree import EMPTY, EMPTY_ID, IMPOSSIBLE, Entry, Tree
+from mulligan.core.tree import EMPTY, EMPTY_ID, FORBIDDEN_NAMES, Entry, Tree
 from mulligan.importers.records import Content, Held, Snapshot
 from mulligan.importers.shapes import Untakeable
 from mulligan.journal import append, checkpoints, entries
@@ -151,7 +151,7 @@ def _inside(path: str) -> bytes:
         raise Untakeable("The path leads out of the project.")
     found = coverage.encode_path(path)
     names = found.split(b"/")
-    if not IMPOSSIBLE.isdisjoint(names) or b"\0" in found:
+    if not FORBIDDEN_NAMES.isdisjoint(names) or b"\0" in found:
         raise Untakeable("A project has no file of this name.")
     if max(map(len, names)) > LONGEST_NAME:
         raise Untakeable(f"A name in the path is longer than {LONGEST_NAME} bytes.")
