@@ -88,7 +88,7 @@ NO_MEMORY = (
     "of this process (`ulimit -v`), and try again."
 )
 """The message for any `MemoryError`."""
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_SPACE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NOT_WRITABLE_ERRNOS = (errno.EROFS, errno.EACCES, errno.EPERM)
 MIN_FREE_BYTES = 1 << 20
 
@@ -100,7 +100,7 @@ def write_failed(path: str, code: int | None, problem: Exception) -> MulliganErr
             f"{path} cannot be written to ({os.strerror(code) if code else problem}); nothing was "
             "changed. Stored data can still be read."
         )
-    if code in FULL or _is_full(path):
+    if code in NO_SPACE_ERRNOS or _is_full(path):
         return OutOfSpace(f"No space left for {path}; nothing was changed. Free some space.")
     return MulliganError(f"{path} cannot be used: {problem}.")
 

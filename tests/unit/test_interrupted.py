@@ -73,7 +73,7 @@ def test_an_interrupt_while_objects_are_listed_takes_nothing_back(
         if moment == "listed":
             interrupt_after(patch, PackIndex, "add")
         else:
-            interrupt_before(patch, Writer, "_done")
+            interrupt_before(patch, Writer, "_committed")
         with mulligan.open(project) as workspace, pytest.raises(KeyboardInterrupt):
             workspace.checkpoint()
     with mulligan.open(project) as workspace:
@@ -100,7 +100,7 @@ def test_an_interrupted_garbage_collection_loses_nothing(
         elif moment == "listed":
             interrupt_after(patch, PackIndex, "replace_pack")
         else:
-            interrupt_before(patch, Writer, "_done")
+            interrupt_before(patch, Writer, "_committed")
         with mulligan.open(project) as workspace, pytest.raises(KeyboardInterrupt):
             workspace.maintenance.gc()
     with mulligan.open(project) as workspace:

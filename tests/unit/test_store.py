@@ -713,7 +713,7 @@ def test_what_is_listed_already_is_remembered_as_it_was_listed_first(
 def test_no_more_is_remembered_than_there_is_room_for(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "CACHED_RECORDS", 10)
+    monkeypatch.setattr(indexing, "MAX_CACHED_RECORDS", 10)
     ids = [id for _ in range(5) for id in put(store, *[noise.randbytes(90) for _ in range(7)])]
     for _ in range(2):
         assert known(store, *ids) == set(ids)

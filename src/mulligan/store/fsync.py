@@ -1,4 +1,4 @@
-"""Names that survive a power loss: a name is safe only once the directory it is in was synced."""
+"""Make file names durable: a name survives a power loss once its directory is synced."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def sync_directory(path: str) -> None:
-    """Makes names that were created or removed in a directory durable."""
+    """Sync the names in a directory."""
     if os.name == "nt":
         return
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -17,13 +17,13 @@ def sync_directory(path: str) -> None:
 
 
 def make_directories(path: str) -> None:
-    """Makes a directory and those above it, for this user only, and all their names durable."""
+    """Make a directory and its parents with mode 700, and sync their names."""
     if os.path.isdir(path):
         return
-    above = os.path.dirname(os.path.abspath(path))
-    make_directories(above)
+    parent = os.path.dirname(os.path.abspath(path))
+    make_directories(parent)
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         return
-    sync_directory(above)
+    sync_directory(parent)

@@ -1,10 +1,12 @@
-"""Garbage collection: frees what nothing reaches.
+"""Delete objects that no root reaches.
 
-First, living deltas are written out whole where their base is dead, and one transaction of the
-index forgets the dead. Then, pack by pack: what is alive is copied to a new pack, which is synced;
-another transaction lets the copies take the place of the originals; then the old pack is deleted.
-A kill between any two steps leaves every living object readable, and nothing listed that is not.
-The caller holds the project's lock; readers go on, and look again when a pack has moved under them.
+1. Rewrite live deltas whose base is dead as full objects.
+2. Drop the dead objects from the index, in one transaction.
+3. For each affected pack: copy its live objects to a new pack and sync it; point the index to the
+   copies, in one transaction; delete the old pack.
+
+A kill between any two steps leaves every live object readable, and no unreadable one indexed. The
+caller holds the project's lock; readers go on, and retry when a pack has moved.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from typing import NamedTuple
 from mulligan.errors import Corrupt
 from mulligan.store.fsync import sync_directory
 from mulligan.store.objects import Store
-from mulligan.store.packs import Record, pack_name
+from mulligan.store.packs import MAGIC, Record, pack_name
 from mulligan.store.reachability import Problem, Root, reachable
 from mulligan.store.writer import Writer
 
 
 class Collected(NamedTuple):
-    """What was removed, or would be."""
+    """Counts of what was removed, or would be in a dry run."""
 
     removed: int
     freed_bytes: int
@@ -36,10 +38,10 @@ def collect(
     dry_run: bool = False,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Collected:
-    """Frees every object that no root reaches.
+    """Delete every object that no root reaches.
 
-    Refuses with `Corrupt` while anything reachable is missing or damaged: then the picture of
-    what is alive is not complete, and nothing may be freed on the strength of it.
+    Raises `Corrupt` if a reachable object is missing or damaged, because what it refers to is then
+    unknown.
     """
     problems: list[Problem] = []
     if not dry_run:
@@ -50,53 +52,61 @@ def collect(
             f"Nothing was freed: {problems[0].where} refers to an object that cannot be read "
             f"({problems[0].detail}). `mulligan verify` lists all such places."
         )
-    by_pack: dict[int, list[Record]] = {number: [] for number in store.index.summary().packs}
-    dead: set[bytes] = set()
-    for record in store.index.all():
-        by_pack.setdefault(record.pack, []).append(record)
-        if record.id not in live:
-            dead.add(record.id)
-    size = _sizes(store, by_pack)
+    empty: dict[int, list[Record]] = {number: [] for number in store.index.summary().packs}
+    by_pack = empty | _records_by_pack(store)
+    dead: set[bytes] = {
+        record.id for records in by_pack.values() for record in records if record.id not in live
+    }
+    sizes = _pack_sizes(store, by_pack)
     affected = [
         number
-        for number, found in by_pack.items()
-        if not found
-        or sum(record.length for record in found) + 16 < size.get(number, 0)
-        or any(record.id in dead or record.base in dead for record in found)
+        for number, records in by_pack.items()
+        if not records
+        or sum(record.length for record in records) + len(MAGIC) < sizes[number]
+        or any(record.id in dead or record.base in dead for record in records)
     ]
     if dry_run:
         freed = sum(
-            size.get(number, 0)
+            sizes[number]
             - sum(record.length for record in by_pack[number] if record.id not in dead)
             for number in affected
         )
         return Collected(len(dead), max(0, freed), len(live))
-    before = sum(size.values())
     with store.index.synced():
-        _write_out(store, [each for found in by_pack.values() for each in found], dead)
+        _rewrite_orphaned_deltas(store, by_pack, dead)
         if dead:
-            # All at once: what is listed must not build on something that went before it.
+            # In one transaction, so that no indexed delta lacks its base.
             store.index.drop(dead)
-        by_pack = {}
-        for record in store.index.all():
-            by_pack.setdefault(record.pack, []).append(record)
+        by_pack = _records_by_pack(store)
         for number in affected:
-            _rewrite(store, number, by_pack.get(number, []))
-    return Collected(len(dead), max(0, before - sum(_sizes(store, None).values())), len(live))
+            _rewrite_pack(store, number, by_pack.get(number, []))
+    size_after = sum(_pack_sizes(store, store.index.summary().packs).values())
+    return Collected(len(dead), max(0, sum(sizes.values()) - size_after), len(live))
 
 
-def _write_out(store: Store, records: list[Record], dead: set[bytes]) -> None:
-    """Writes living deltas out whole while the dead bases that they need are still there."""
-    orphans = [each for each in records if each.base in dead and each.id not in dead]
+def _records_by_pack(store: Store) -> dict[int, list[Record]]:
+    by_pack: dict[int, list[Record]] = {}
+    for record in store.index.all():
+        by_pack.setdefault(record.pack, []).append(record)
+    return by_pack
+
+
+def _rewrite_orphaned_deltas(
+    store: Store, by_pack: dict[int, list[Record]], dead: set[bytes]
+) -> None:
+    """Rewrite live deltas as full objects while their dead bases can still be read."""
     with Writer(store, fresh=True) as writer:
-        for record in orphans:
-            writer.copy(record, whole=True)
+        for records in by_pack.values():
+            for record in records:
+                if record.base in dead and record.id not in dead:
+                    writer.copy(record, whole=True)
         writer.commit(replacing=True)
 
 
-def _rewrite(store: Store, number: int, living: list[Record]) -> None:
+def _rewrite_pack(store: Store, number: int, live: list[Record]) -> None:
+    """Copy the live objects of a pack to a new one, and delete it."""
     with Writer(store, fresh=True) as writer:
-        for record in living:
+        for record in live:
             writer.copy(record)
         writer.commit_moves(number)
     store.release(number)
@@ -104,9 +114,9 @@ def _rewrite(store: Store, number: int, living: list[Record]) -> None:
     sync_directory(store.directory)
 
 
-def _sizes(store: Store, packs: Iterable[int] | None) -> dict[int, int]:
+def _pack_sizes(store: Store, packs: Iterable[int]) -> dict[int, int]:
     sizes = {}
-    for number in store.index.summary().packs if packs is None else packs:
+    for number in packs:
         try:
             sizes[number] = os.path.getsize(os.path.join(store.directory, pack_name(number)))
         except FileNotFoundError:

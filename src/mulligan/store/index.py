@@ -1,8 +1,7 @@
-"""The index of the packs: where each object lies. Derived, in SQLite, rebuilt when lost.
+"""Index the packs in SQLite: where each object lies. Derived, and rebuilt when lost.
 
-`doomed` names packs that the garbage collector has emptied and was about to delete; `generation`
-counts the times that objects were removed, so that caches which remember identities can tell
-that some of them may be gone.
+The table `doomed` names packs that the garbage collector has emptied and not yet deleted.
+`generation` changes whenever objects are removed, so that caches of ids know to check again.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import os
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
+from operator import attrgetter
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -35,32 +35,32 @@ INSERT INTO meta SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM meta);
 PRAGMA user_version = 1;
 """
 SMALL_BATCH_ROWS, LARGE_BATCH_ROWS = 16, 128
-CACHED_RECORDS = 1 << 13
-"""So many records are remembered: those listed last, and those last asked for."""
+MAX_CACHED_RECORDS = 1 << 13
+BUSY_TIMEOUT_MS = 10_000
 
 
 class PackSummary(NamedTuple):
-    """All that the index knows but for the objects themselves."""
+    """The state of all packs, without their objects."""
 
     generation: int
     last_pack: int
-    """The highest number that a pack ever had: numbers are not used again, because another
-    process may still read the pack that had one."""
+    """The highest number ever used; another process may still read a deleted pack."""
     packs: dict[int, int]
-    """The known packs and where each ends."""
+    """The indexed packs, and the offset where each ends."""
     truncated: frozenset[int]
-    """Packs that do not end with a whole record, and are not to be appended to."""
+    """Packs that end in a partial record; writers must not append to them."""
     pending_delete: tuple[int, ...]
 
 
 class PackIndex:
-    """The rows of one `objects` directory. Safe to use from several threads."""
+    """The index of one `objects` directory. Safe to use from several threads."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._lock = RLock()
-        # Why it is open for reading only, if it is.
-        self._refusal: MulliganError | None = None
+        # The error for writes, if the database is open read-only.
+        self._read_only_error: MulliganError | None = None
+        # Both caches hold the `data_version` that they are valid for.
         self._summary: tuple[int, PackSummary] | None = None
         self._recent: tuple[int, dict[bytes, Record]] = (-1, {})
         self._path = os.path.join(directory, "index.sqlite")
@@ -71,25 +71,25 @@ class PackIndex:
                 self._recreate()
 
     def _connect(self) -> None:
-        self._refusal = None
+        self._read_only_error = None
         try:
             self._db = _connect_to_write(self._path)
         except sqlite_readonly.FAILURES as problem:
             if not os.path.exists(self._path):
                 raise
-            self._refusal = self._failed(problem)
+            self._read_only_error = self._failed(problem)
             self._db = _connect_to_read(self._path)
-        self._write_back = WalCheckpointer(self._db, self._path)
-        self._opened = _file(self._path)
+        self._checkpointer = WalCheckpointer(self._db, self._path)
+        self._opened_file = _file_id(self._path)
         self._summary = None
         self._recent = (-1, {})
 
     def _disconnect(self) -> None:
-        self._write_back.finish()
+        self._checkpointer.finish()
         self._db.close()
 
     def is_damaged(self) -> bool:
-        """Whether the database itself is not as it should be; looks at all of it."""
+        """Run SQLite's integrity check; True if it fails."""
         with self._lock:
             try:
                 rows: Any = self._db.execute("PRAGMA integrity_check").fetchall()
@@ -98,7 +98,7 @@ class PackIndex:
         return bool(rows != [("ok",)])
 
     def summary(self) -> PackSummary:
-        """Read anew only when somebody has written since."""
+        """Return the state of all packs, cached until the next write."""
         with self._lock, self._translated():
             version = self._version()
             if self._summary is None or self._summary[0] != version:
@@ -106,12 +106,12 @@ class PackIndex:
             return self._summary[1]
 
     def _version(self) -> int:
-        """Changes with what other connections commit; our own commits drop what is remembered."""
+        """Return a number that changes with commits of other connections."""
         row: Any = self._db.execute("PRAGMA data_version").fetchone()
         return int(row[0])
 
     def _read_summary(self) -> PackSummary:
-        # Not only what is asked for: one that is damaged inside is to be noticed early.
+        # Touch both ends of the B-tree, to notice a damaged table early.
         self._db.execute("SELECT * FROM objects LIMIT 1").fetchall()
         self._db.execute("SELECT * FROM objects ORDER BY id DESC LIMIT 1").fetchall()
         meta: Any = self._db.execute("SELECT generation, last_pack FROM meta").fetchone()
@@ -126,7 +126,7 @@ class PackIndex:
         )
 
     def is_unreadable(self) -> bool:
-        """Whether not even a glance at it succeeds."""
+        """True if the database is too damaged to be read."""
         try:
             self.summary()
         except Corrupt:
@@ -134,14 +134,14 @@ class PackIndex:
         return False
 
     def rebuild(self) -> None:
-        """Sets a damaged database aside; the packs will be listed again as strays."""
+        """Set a damaged database aside; the next `Store.repair` indexes the packs again."""
         with self._lock:
             self._disconnect()
             self._recreate()
 
     @contextmanager
     def synced(self) -> Iterator[None]:
-        """Within this, what is written is synced: packs are about to be deleted on its strength."""
+        """Sync each commit, because packs are deleted after it."""
         with self._lock, self._translated():
             self._db.execute("PRAGMA synchronous = FULL")
             try:
@@ -150,32 +150,32 @@ class PackIndex:
                 self._db.execute("PRAGMA synchronous = NORMAL")
 
     def _recreate(self) -> None:
-        # Derived data: set aside rather than deleted, and made again from the packs.
         os.replace(self._path, f"{self._path}.damaged")
         for ending in ("-wal", "-shm"):
             if os.path.exists(self._path + ending):
                 os.unlink(self._path + ending)
         self._connect()
-        highest = max((number for number, _start, _end in self.unindexed({})), default=0)
-        # Whoever remembers identities must ask again, and no number may come twice.
-        generation = int.from_bytes(os.urandom(6))
-        self._db.execute("UPDATE meta SET generation = ?, last_pack = ?", (generation, highest))
+        last_pack = max((number for number, _start, _end in self.unindexed({})), default=0)
+        # A new generation invalidates caches of ids; pack numbers are never reused.
+        self._db.execute(
+            "UPDATE meta SET generation = ?, last_pack = ?", (_random_generation(), last_pack)
+        )
         self._summary = None
 
     def reopen_if_replaced(self) -> None:
-        """If somebody has deleted it, or made it again, what we have open counts no more."""
+        """Reconnect if the database file was deleted or replaced."""
         with self._lock, self._translated():
-            if _file(self._path) != self._opened:
+            if _file_id(self._path) != self._opened_file:
                 self._disconnect()
                 self._connect()
 
     @contextmanager
-    def _writing(self, *, more: bool = False) -> Iterator[None]:
-        """One transaction. `more`: whatever is listed stays listed as it is."""
-        if self._refusal is not None:
-            raise self._refusal
+    def _writing(self, *, keep_cache: bool = False) -> Iterator[None]:
+        """Run one transaction; `keep_cache` if no existing row changes."""
+        if self._read_only_error is not None:
+            raise self._read_only_error
         with self._translated():
-            if not more:
+            if not keep_cache:
                 self._recent = (-1, {})
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -196,7 +196,7 @@ class PackIndex:
             raise Busy(f"{self._path} is held by another process; try again.") from problem
         except (apsw.NotADBError, apsw.CorruptError) as problem:
             raise Corrupt(
-                f"{self._path} is damaged; `mulligan verify --repair` makes it again."
+                f"{self._path} is damaged; `mulligan verify --repair` rebuilds it."
             ) from problem
         except apsw.NoMemError as problem:
             raise MemoryError(str(problem)) from problem
@@ -216,24 +216,24 @@ class PackIndex:
         return Record(*row) if row else None
 
     def find_many(self, ids: Collection[bytes]) -> dict[bytes, Record]:
-        """Those of the objects that are listed, asked for together."""
+        """Return the records of all indexed ids among `ids`."""
         with self._lock, self._translated():
             recent = self._cached_records()
-            found = {id: recent[id] for id in ids if id in recent}
-            wanted = iter([id for id in ids if id not in found] if found else ids)
-            while some := list(islice(wanted, LARGE_BATCH_ROWS)):
-                # Always the same few statements, so that they are prepared once.
-                slots = LARGE_BATCH_ROWS if len(some) > SMALL_BATCH_ROWS else SMALL_BATCH_ROWS
-                some += some[-1:] * (slots - len(some))
+            by_id = {id: recent[id] for id in ids if id in recent}
+            remaining = iter([id for id in ids if id not in by_id] if by_id else ids)
+            while batch := list(islice(remaining, LARGE_BATCH_ROWS)):
+                # Pad to one of two sizes, so that only two statements are ever prepared.
+                slots = LARGE_BATCH_ROWS if len(batch) > SMALL_BATCH_ROWS else SMALL_BATCH_ROWS
+                batch += batch[-1:] * (slots - len(batch))
                 sql = f"SELECT * FROM objects WHERE id IN ({','.join('?' * slots)})"
-                rows: Any = self._db.execute(sql, some).fetchall()
+                rows: Any = self._db.execute(sql, batch).fetchall()
                 records = [Record._make(row) for row in rows]
-                found.update([(record.id, record) for record in records])
+                by_id.update([(record.id, record) for record in records])
                 self._cache_records(records)
-        return found
+        return by_id
 
     def _cached_records(self) -> dict[bytes, Record]:
-        """The records that were listed or found last, if nobody else has written since."""
+        """Return the recent records, emptied if another connection has written."""
         version = self._version()
         if self._recent[0] != version:
             self._recent = (version, {})
@@ -241,15 +241,15 @@ class PackIndex:
 
     def _cache_records(self, records: list[Record]) -> None:
         recent = self._recent[1]
-        if len(recent) + len(records) > CACHED_RECORDS:
+        if len(recent) + len(records) > MAX_CACHED_RECORDS:
             recent.clear()
-        recent.update([(record.id, record) for record in records[-CACHED_RECORDS:]])
+        recent.update([(record.id, record) for record in records[-MAX_CACHED_RECORDS:]])
 
     def has(self, id: bytes) -> bool:
         return self._one("SELECT 1 FROM objects WHERE id = ?", id) is not None
 
     def _one(self, sql: str, id: bytes) -> Any:
-        # Asked for every file of a project: no context manager stands in the way here.
+        # Called for every file of a project, so the context manager is entered only on errors.
         try:
             with self._lock:
                 return self._db.execute(sql, (id,)).fetchone()
@@ -258,43 +258,43 @@ class PackIndex:
                 raise
 
     def all(self) -> Iterator[Record]:
-        """Every record, in the order of the packs."""
+        """Return every record, by pack and offset."""
         with self._lock, self._translated():
             rows: Any = self._db.execute("SELECT * FROM objects ORDER BY pack, offset").fetchall()
         return (Record(*row) for row in rows)
 
     def count(self) -> tuple[int, int]:
-        """How many objects there are, and their bytes in the packs."""
+        """Return the number of objects, and their bytes in the packs."""
         with self._lock, self._translated():
             row: Any = self._db.execute("SELECT count(*), total(stored) FROM objects").fetchone()
         return int(row[0]), int(row[1])
 
     def add(
         self,
-        found: Iterable[Record],
+        records: Iterable[Record],
         ends: dict[int, int],
         *,
-        torn: Container[int] = (),
+        truncated: Container[int] = (),
         replacing: bool = False,
     ) -> None:
-        """Lists objects whose bytes are on the disk, and where their packs end; one transaction.
+        """Index synced objects and the ends of their packs, in one transaction.
 
-        A `torn` pack does not end with a whole record, and is not appended to any more.
+        `truncated` packs end in a partial record.
         """
         conflict = "REPLACE" if replacing else "IGNORE"
-        # In the order of the key: a B-tree grows fastest at its end.
-        rows = sorted(found, key=_id)
+        # In key order: random inserts into a B-tree are slower.
+        rows = sorted(records, key=attrgetter("id"))
         with self._lock:
-            with self._writing(more=not replacing):
+            with self._writing(keep_cache=not replacing):
                 before = self._db.total_changes()
                 self._insert(rows, conflict)
                 are_all_new = self._db.total_changes() - before == len(rows)
-                self._set_ends(ends, torn)
+                self._set_ends(ends, truncated)
             if are_all_new and self._recent[0] >= 0:
                 self._cache_records(rows)
 
     def replace_pack(self, old: int, moved: Iterable[Record], ends: dict[int, int]) -> None:
-        """What lived in a pack now lives elsewhere; the pack is doomed."""
+        """Point objects of a pack to their copies, and schedule the pack for deletion."""
         with self._lock, self._writing():
             self._insert(list(moved), "REPLACE")
             self._set_ends(ends, ())
@@ -302,20 +302,20 @@ class PackIndex:
             self._db.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (old,))
 
     def drop(self, ids: Iterable[bytes]) -> None:
-        """Objects are gone: from now on, whoever has their content stores it anew."""
+        """Remove objects from the index, so that writers store them again."""
         with self._lock, self._writing():
             self._db.executemany("DELETE FROM objects WHERE id = ?", [(id,) for id in ids])
             self._db.execute("UPDATE meta SET generation = generation + 1")
 
     def drop_missing_packs(self) -> None:
-        """Forgets packs whose files are not there; their objects must have been dropped."""
+        """Remove packs without a file; the caller has dropped their objects."""
         for number in self.summary().packs:
             if not os.path.exists(os.path.join(self.directory, pack_name(number))):
                 with self._lock, self._writing():
                     self._db.execute("DELETE FROM packs WHERE number = ?", (number,))
 
     def purge(self, unlink: Callable[[str], None] = os.unlink) -> None:
-        """Deletes the doomed packs."""
+        """Delete the packs that are scheduled for deletion."""
         with self._lock, self._translated():
             for number in self.summary().pending_delete:
                 try:
@@ -326,9 +326,9 @@ class PackIndex:
                     self._db.execute("DELETE FROM doomed WHERE number = ?", (number,))
 
     def unindexed(self, known: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
-        """Packs that hold more than is listed: their number, where that begins, where it ends.
+        """Yield (number, start, end) of pack data that is not indexed.
 
-        `known` are the packs at a glance.
+        `known` is `summary().packs`.
         """
         for name in sorted(os.listdir(self.directory)):
             number = pack_number(name)
@@ -339,33 +339,33 @@ class PackIndex:
                     yield number, start, end
 
     def _insert(self, rows: list[Record], conflict: str) -> None:
-        """Several rows a statement: to begin one takes as long as to insert a row."""
-        together = len(rows) - len(rows) % SMALL_BATCH_ROWS
-        for start, end, count in ((0, together, SMALL_BATCH_ROWS), (together, len(rows), 1)):
+        """Insert rows in batches: starting a statement costs as much as inserting a row."""
+        batched = len(rows) - len(rows) % SMALL_BATCH_ROWS
+        for start, end, count in ((0, batched, SMALL_BATCH_ROWS), (batched, len(rows), 1)):
             values = ",".join(["(?,?,?,?,?,?,?,?)"] * count)
             self._db.executemany(
                 f"INSERT OR {conflict} INTO objects VALUES {values}",
                 (tuple(chain(*rows[at : at + count])) for at in range(start, end, count)),
             )
 
-    def _set_ends(self, ends: dict[int, int], torn: Container[int]) -> None:
-        rows = [(number, end, number not in torn) for number, end in ends.items()]
+    def _set_ends(self, ends: dict[int, int], truncated: Container[int]) -> None:
+        rows = [(number, end, number not in truncated) for number, end in ends.items()]
         self._db.executemany("INSERT OR REPLACE INTO packs VALUES (?,?,?)", rows)
         if ends:
             self._db.execute("UPDATE meta SET last_pack = max(last_pack, ?)", (max(ends),))
 
 
-def _file(path: str) -> tuple[int, int] | None:
-    """Which file has this name now."""
+def _file_id(path: str) -> tuple[int, int] | None:
+    """Return device and inode of the file at `path`, if it exists."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def _id(record: Record) -> bytes:
-    return record.id
+def _random_generation() -> int:
+    return int.from_bytes(os.urandom(6))
 
 
 def _connect_to_read(path: str) -> apsw.Connection:
@@ -373,26 +373,26 @@ def _connect_to_read(path: str) -> apsw.Connection:
     row: Any = db.execute("PRAGMA user_version").fetchone()
     if row[0] != 1:
         db.close()
-        raise NewerFormat(f"{path} was not written by this Mulligan; nothing was changed.")
+        raise NewerFormat(f"{path} has another format than this Mulligan's; nothing was changed.")
     return db
 
 
 def _connect_to_write(path: str) -> apsw.Connection:
     db = apsw.Connection(path)
-    db.set_busy_timeout(10_000)
+    db.set_busy_timeout(BUSY_TIMEOUT_MS)
     row: Any = db.execute("PRAGMA user_version").fetchone()
     if row[0] > 1:
         db.close()
         raise NewerFormat(f"{path} was written by a later Mulligan; use that one.")
-    # Identities are scattered: each new row is a page of its own in the log.
+    # Hashes are scattered, so each new row logs a page of its own: keep pages small.
     db.execute("PRAGMA page_size = 1024")
     db.execute("PRAGMA journal_mode = WAL")
-    # What a power loss takes from the index is still in the packs, and is listed again.
+    # Rows lost in a power loss are still in the packs, and are indexed again.
     db.execute("PRAGMA synchronous = NORMAL")
     if row[0] == 0:
         db.execute("BEGIN IMMEDIATE")
         db.execute(SCHEMA)
-        # One that was lost is made again: whoever remembers identities must ask anew.
-        db.execute("UPDATE meta SET generation = ?", (int.from_bytes(os.urandom(6)),))
+        # If a lost index is made again, a new generation invalidates caches of ids.
+        db.execute("UPDATE meta SET generation = ?", (_random_generation(),))
         db.execute("COMMIT")
     return db

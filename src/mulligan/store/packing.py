@@ -1,4 +1,4 @@
-"""How a content is written when it is no delta: compressed, unless that makes it no smaller."""
+"""Encode contents that are stored whole: compressed, unless that is not smaller."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ COMPRESSION_LEVEL = 1
 
 
 class Packer:
-    """Packs one content after another; for one thread at a time.
+    """Encodes contents with one compressor, from one thread at a time.
 
-    Making a compressor costs as much as compressing a small file.
+    To create a compressor costs as much as to compress a small file.
     """
 
     def __init__(self) -> None:
         self._compressor = zstd.Compressor(COMPRESSION_LEVEL)
 
     def pack(self, content: bytes) -> tuple[int, bytes]:
-        """The encoding, and the payload."""
+        """Return the encoding and the payload."""
         payload = self._compressor.compress(content)
         return (ZSTD, payload) if len(payload) < len(content) else (RAW, content)

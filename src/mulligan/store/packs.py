@@ -1,20 +1,20 @@
-"""The pack file: a header, then records one after another, each complete in itself.
+"""Define the pack file: a header, then self-contained records.
 
     pack   = "MULLIGAN PACK 1\\n" record*
     record = "MulO" ENCODING 3×0 SIZE STORED ID [BASE] PAYLOAD
 
-SIZE is the length of the object's content, STORED that of the payload, both as little-endian
-64-bit numbers; ID is the SHA-256 of the content. BASE, another object's identity, is there for
-the delta encoding only. Four encodings:
+SIZE is the length of the object's content, STORED that of the payload, both little-endian 64-bit
+numbers; ID is the SHA-256 of the content. Only deltas have BASE, the id of another object. Four
+encodings:
 
     0 raw      the payload is the content
-    1 zstd     the payload is the content, compressed
-    2 delta    the same, with the content of BASE as zstd prefix
-    3 chunks   the payload is the identity of a list: 36 bytes for each chunk, its identity and
-               its length as a little-endian 32-bit number; the content is the chunks joined
+    1 zstd     the payload is the compressed content
+    2 delta    as zstd, with the content of BASE as prefix
+    3 chunks   the payload is the id of a chunk list: 36 bytes for each chunk, its id and its
+               length as a little-endian 32-bit number; the content is the chunks joined
 
-A record that a crash cut short can only be the last of its pack, and nothing refers to it: the
-next writer leaves it where it is and starts another pack.
+Only the last record of a pack can be truncated by a crash, and nothing refers to it: the next
+writer leaves it there and starts another pack.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mulligan.core.ids import ObjectId
+
 MAGIC = b"MULLIGAN PACK 1\n"
 RECORD = struct.Struct("<4sB3xQQ32s")
 RECORD_MAGIC = b"MulO"
@@ -31,19 +33,19 @@ RAW, ZSTD, DELTA, CHUNKS = range(4)
 CHUNK = struct.Struct("<32sI")
 
 Framed = tuple[int, int, int]
-"""What the head of a record says but for its identity: encoding, size, stored."""
+"""Encoding, size and stored length, from a record's header."""
 
 
 class Record(NamedTuple):
-    """Where an object lies and how it is written; `offset` is that of its payload."""
+    """An index row: location and encoding of an object; `offset` is its payload's."""
 
-    id: bytes
+    id: ObjectId
     pack: int
     offset: int
     encoding: int
     size: int
     stored: int
-    base: bytes | None
+    base: ObjectId | None
     depth: int
 
     @property
@@ -74,13 +76,13 @@ def pack_number(name: str) -> int | None:
 
 
 def frame_head(encoding: int, size: int, id: bytes, base: bytes | None, stored: int) -> bytes:
-    """The bytes of a record before its payload."""
+    """Return the bytes of a record before its payload."""
     head = RECORD.pack(RECORD_MAGIC, encoding, size, stored, id)
     return head + base if base is not None else head
 
 
 def records(fd: int, pack: int, start: int, end: int) -> Iterator[Record]:
-    """The whole records between two offsets; stops silently at the first that is not whole."""
+    """Yield records between two offsets, up to the first that is not whole."""
     offset = start
     while offset + RECORD.size <= end:
         head = os.pread(fd, RECORD.size, offset)
@@ -92,7 +94,7 @@ def records(fd: int, pack: int, start: int, end: int) -> Iterator[Record]:
         payload = offset + RECORD.size
         base = None
         if encoding == DELTA:
-            base = os.pread(fd, 32, payload)
+            base = ObjectId(os.pread(fd, 32, payload))
             payload += 32
         if payload + stored > end:
             return
@@ -100,6 +102,6 @@ def records(fd: int, pack: int, start: int, end: int) -> Iterator[Record]:
         offset = payload + stored
 
 
-def split_chunks(listing: bytes) -> list[tuple[bytes, int]]:
-    """The chunks of a list object."""
+def split_chunks(listing: bytes) -> list[tuple[ObjectId, int]]:
+    """Parse a chunk list into ids and lengths."""
     return list(CHUNK.iter_unpack(listing))

@@ -1,6 +1,6 @@
-"""What is reachable from some roots, and what of it is missing or damaged.
+"""Find the objects that roots reach, and report missing and damaged ones.
 
-Reachability is the truth for garbage collection: there is no counter that could be wrong.
+Garbage collection relies on reachability alone: there are no reference counts that could be wrong.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from mulligan.errors import Corrupt
 from mulligan.store.objects import Store
 from mulligan.store.packs import CHUNKS
 
+PROGRESS_OBJECTS = 4096
+
 
 class Root(NamedTuple):
-    """Something outside the store that refers to an object; `name` is for messages."""
+    """A reference from outside the store; `name` is for messages."""
 
     name: str
     id: bytes
@@ -23,7 +25,7 @@ class Root(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something that is not as it must be."""
+    """A missing or damaged object, and the path that refers to it."""
 
     where: str
     detail: str
@@ -37,10 +39,10 @@ def reachable(
     seen: set[bytes] | None = None,
     bad: Container[bytes] = (),
 ) -> set[bytes]:
-    """Every object that the roots refer to, directly or not, whether it is there or not.
+    """Return the ids of all objects that the roots reach, present or not.
 
-    `seen` may hold what is known to be reachable already; it is added to, and given back. `bad`
-    objects are known to be damaged: whatever refers to one is reported.
+    `seen` holds ids known to be reachable; it is extended and returned. A reference to an object in
+    `bad`, known to be damaged, is reported to `problem`.
     """
     seen = set() if seen is None else seen
     for root in roots:
@@ -50,25 +52,31 @@ def reachable(
             if id in seen:
                 continue
             seen.add(id)
-            if len(seen) % 4096 == 0:
+            if len(seen) % PROGRESS_OBJECTS == 0:
                 progress(len(seen))
             try:
                 if id in bad:
                     raise Corrupt("its content is damaged")
                 if is_tree:
-                    for entry in tree.decode(store.get(id)):
-                        if entry.id not in seen:
-                            below = tree.join(path, entry.name)
-                            pending.append((entry.id, entry.is_directory, below))
-                    continue
-                record = store.locate(id)
-                if record.encoding == CHUNKS:
-                    seen.add(store.chunk_list_id(record))
-                    for chunk, _length in store.chunks(record):
-                        if chunk not in seen:
-                            seen.add(chunk)
-                            store.locate(chunk)
+                    pending += [
+                        (entry.id, entry.is_directory, tree.join(path, entry.name))
+                        for entry in tree.decode(store.get(id))
+                        if entry.id not in seen
+                    ]
+                else:
+                    _add_chunks(store, id, seen)
             except Corrupt as damage:
                 where = f"{root.name}:{path.decode(errors='backslashreplace')}"
                 problem(Problem(where, str(damage)))
     return seen
+
+
+def _add_chunks(store: Store, id: bytes, seen: set[bytes]) -> None:
+    """Add the chunks of a file to `seen`; raise `MissingObject` if not all exist."""
+    record = store.locate(id)
+    if record.encoding == CHUNKS:
+        seen.add(store.chunk_list_id(record))
+        for chunk, _length in store.chunks(record):
+            if chunk not in seen:
+                seen.add(chunk)
+                store.locate(chunk)

@@ -1,4 +1,4 @@
-"""SHA-256 of a stream, computed by a worker thread while the caller cuts the stream into chunks."""
+"""Hash a stream in a worker thread while the caller splits it into chunks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUEUED_PIECES = 8
 
 
 class HashingReader:
-    """A reader; after `close`, `digest` is the SHA-256 of everything that was read."""
+    """Passes reads through; after `close`, `digest` is the SHA-256 of all bytes read."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read

@@ -1,9 +1,9 @@
-"""Which objects can surely be read, without reading them again.
+"""Remember which objects this process has verified, so that they are not read again.
 
-An object that was read or written whole can be had back for as long as nobody changes its pack.
-Packs only grow, and only by our own writers, who say so here; any other change of a pack's file
-begins a new era of it, and what is known of earlier eras counts no more. Of a large object, which
-is a list of others, nothing follows from this. Nothing of it outlives the process.
+An object that was read or written whole stays readable until its pack file changes. Our writers
+only append, and report that by `extend`; any other change of the file's stat begins a new epoch,
+which invalidates all records of earlier ones. Chunked objects are never recorded, because the
+record says nothing about the chunks. The cache lives in memory only.
 """
 
 from __future__ import annotations
@@ -13,50 +13,49 @@ import os
 from mulligan.store.packs import Record
 
 MAX_RECORDS = 1 << 14
-"""So many are remembered, and as many of those noted before them."""
+"""Records in the current generation; the previous one is kept as well."""
 Epoch = int
 Stamp = tuple[int, int, int, int]
 
 
 class VerifiedCache:
-    """What one process knows of the objects that it has read and written."""
+    """The objects that this process has read or written whole."""
 
     def __init__(self) -> None:
-        self._eras: dict[int, tuple[Stamp, Epoch]] = {}
-        self._sound: dict[bytes, int] = {}
-        self._noted_before: dict[bytes, int] = {}
-        self._last = 0
+        self._epochs: dict[int, tuple[Stamp, Epoch]] = {}
+        self._verified: dict[bytes, int] = {}
+        self._previous: dict[bytes, int] = {}
+        self._last_epoch = 0
 
     def epoch(self, pack: int, fd: int) -> Epoch:
-        """The present era of a pack, whose file is open."""
+        """Return the current epoch of an open pack."""
         stamp = _stamp(fd)
-        known = self._eras.get(pack)
+        known = self._epochs.get(pack)
         if known is not None and known[0] == stamp:
             return known[1]
-        self._last += 1
-        self._eras[pack] = (stamp, self._last)
-        return self._last
+        self._last_epoch += 1
+        self._epochs[pack] = (stamp, self._last_epoch)
+        return self._last_epoch
 
-    def extend(self, pack: int, fd: int, era: Epoch) -> None:
-        """We have appended to a pack, and only that: its era goes on."""
-        self._eras[pack] = (_stamp(fd), era)
+    def extend(self, pack: int, fd: int, epoch: Epoch) -> None:
+        """Continue the epoch of a pack after our own append."""
+        self._epochs[pack] = (_stamp(fd), epoch)
 
-    def add(self, record: Record, era: Epoch) -> None:
-        """An object was read or written whole, in this era of its pack."""
-        if len(self._sound) >= MAX_RECORDS:
-            self._noted_before, self._sound = self._sound, {}
-        self._sound[record.id] = _location(record, era)
+    def add(self, record: Record, epoch: Epoch) -> None:
+        """Record an object as verified in this epoch of its pack."""
+        if len(self._verified) >= MAX_RECORDS:
+            self._previous, self._verified = self._verified, {}
+        self._verified[record.id] = _location(record, epoch)
 
-    def contains(self, record: Record, era: Epoch) -> bool:
-        """Whether an object is as it was when it was last noted."""
-        noted = self._sound.get(record.id) or self._noted_before.get(record.id)
-        return noted == _location(record, era)
+    def contains(self, record: Record, epoch: Epoch) -> bool:
+        """True if the object was verified in this epoch, at this offset."""
+        location = self._verified.get(record.id) or self._previous.get(record.id)
+        return location == _location(record, epoch)
 
 
-def _location(record: Record, era: Epoch) -> int:
-    """Where an object lies, and since when. As a mere number: there are many of these, and they
-    are not to be looked through whenever Python looks for garbage."""
-    return era << 48 | record.offset
+def _location(record: Record, epoch: Epoch) -> int:
+    """Pack epoch and offset into an int, which Python's garbage collector does not track."""
+    return epoch << 48 | record.offset
 
 
 def _stamp(fd: int) -> Stamp:

@@ -1,7 +1,7 @@
-"""Carrying what a database has logged over into its file, while whoever wrote it goes on.
+"""Run WAL checkpoints in a background thread.
 
-Rows whose keys are hashes lie scattered: some hundred of them are as many pages, and to write each
-to its place, between two syncs, takes longer than all else that is to be done about them.
+Rows keyed by hashes are scattered over the file: a hundred rows are a hundred pages. To write them
+back between two syncs would take longer than the rest of the commit.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from threading import Thread
 import apsw
 
 CHECKPOINT_PAGES = 500
-"""So many in the log, and it is time: then the log begins anew."""
 
 
 class WalCheckpointer:
-    """Sees to the log of one connection. `finish` before that is closed."""
+    """Checkpoints the WAL of one connection; call `finish` before closing it."""
 
     def __init__(self, db: apsw.Connection, path: str) -> None:
         self._path = path
         self._thread: Thread | None = None
-        # In place of what SQLite would do by itself, before it says that a commit is done.
+        # Replaces SQLite's own checkpoint, which runs within the commit.
         db.set_wal_hook(self._on_commit)
 
     def finish(self) -> None:
+        """Wait for a running checkpoint."""
         if self._thread is not None:
             self._thread.join()
 
@@ -33,19 +33,19 @@ class WalCheckpointer:
             return apsw.SQLITE_OK
         thread = Thread(target=self._checkpoint, name="mulligan-index")
         with suppress(RuntimeError):
-            # If no thread is to be had, the log grows until the next commit.
+            # Without a free thread the log grows until the next commit.
             thread.start()
             self._thread = thread
         return apsw.SQLITE_OK
 
     def _checkpoint(self) -> None:
-        # Whatever is wrong, the log still has everything, and the next commit tries again.
+        # On failure nothing is lost: the log keeps everything, and the next commit retries.
         with suppress(apsw.Error):
             own = apsw.Connection(self._path)
             try:
-                # A connection that has never read anything does not know of the log.
+                # A connection opens the WAL only when it first reads.
                 own.execute("PRAGMA schema_version").fetchall()
-                # As much as is possible without waiting for anybody.
+                # PASSIVE never waits for readers or writers.
                 own.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             finally:
                 own.close()

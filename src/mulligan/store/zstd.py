@@ -1,7 +1,7 @@
-"""Zstandard, from the standard library where it is there.
+"""Compress and decompress with Zstandard.
 
-A lack of memory is a `MemoryError` here. To the library it is one more `ZstdError`, and could be
-taken for damage to what is stored.
+A failed allocation raises `MemoryError` here; the library's `ZstdError` could be mistaken for
+damaged data.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ else:
 __all__ = ["Compressor", "ZstdError", "decompress"]
 
 NO_MEMORY = "Allocation error"
-"""How the library's message for a failed allocation begins, after what it was about."""
+"""Part of the library's message for a failed allocation."""
 
 
 class Compressor:
-    """Compresses one content after another; for one thread at a time."""
+    """Compresses contents one after another, from one thread at a time."""
 
     def __init__(self, level: int, base: bytes | None = None) -> None:
         try:
@@ -30,7 +30,7 @@ class Compressor:
             _fail(problem)
 
     def compress(self, content: bytes) -> bytes:
-        """One whole frame."""
+        """Return one complete frame."""
         try:
             frame: bytes = self._compressor.compress(content, ZstdCompressor.FLUSH_FRAME)
         except ZstdError as problem:
@@ -39,7 +39,7 @@ class Compressor:
 
 
 def decompress(frame: bytes, base: bytes | None = None) -> bytes:
-    """The content; raises `ZstdError` if the frame is damaged."""
+    """Return the content; raise `ZstdError` if the frame is damaged."""
     try:
         content: bytes = ZstdDecompressor(zstd_dict=_prefix(base)).decompress(frame)
     except ZstdError as problem:

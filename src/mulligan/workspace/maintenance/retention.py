@@ -103,7 +103,7 @@ def needed(project: OpenProject) -> set[str | None]:
 def _over_budget(project: OpenProject, max_bytes: int) -> set[str]:
     """The fewest of the oldest checkpoints without which the rest would fit."""
     rows = checkpoints.newest_first(project.journal)
-    sizes = {record.id: record.length for record in project.store.index.all()}
+    sizes: dict[bytes, int] = {record.id: record.length for record in project.store.index.all()}
     seen: set[bytes] = set()
     used = 0
     for position, row in enumerate(rows):

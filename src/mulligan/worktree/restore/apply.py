@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 
 from mulligan.core.tree import Change
-from mulligan.errors import FULL, Corrupt, OutOfSpace
+from mulligan.errors import NO_SPACE_ERRNOS, Corrupt, OutOfSpace
 from mulligan.worktree.fs.deferred_unlink import DeferredUnlink
 from mulligan.worktree.fs.rename import NoExchange, exchange, move_if_free
 from mulligan.worktree.fs.safe_paths import (
@@ -219,7 +219,7 @@ class _Work:
                 if path not in self.result.skipped:
                     sync_file(*slot)
         except OSError as problem:
-            if problem.errno in FULL:
+            if problem.errno in NO_SPACE_ERRNOS:
                 raise OutOfSpace(
                     "There is not enough space on the disk for this; nothing was changed."
                 ) from problem

@@ -44,7 +44,7 @@ def filled(folder: Path) -> PackIndex:
     """An index with so many rows that others lie scattered among them."""
     found = PackIndex(str(folder))
     found.add(records(-ROWS, ROWS), {1: 1})
-    found._write_back.finish()
+    found._checkpointer.finish()
     return found
 
 
@@ -68,7 +68,7 @@ def test_the_log_does_not_grow_with_the_commits(index: PackIndex, tmp_path: Path
     sizes = []
     for number in range(8):
         index.add(records(number * MANY), {1: number})
-        index._write_back.finish()
+        index._checkpointer.finish()
         sizes.append((tmp_path / "index.sqlite-wal").stat().st_size)
     assert max(sizes) < 2 * sizes[0]
     assert index.count()[0] == ROWS + 8 * MANY
@@ -107,7 +107,7 @@ def test_without_a_thread_everything_is_in_the_log_and_the_next_commit_tries_aga
     assert log_pages(tmp_path) > CHECKPOINT_PAGES
     assert index.count()[0] == ROWS + MANY
     index.add(records(MANY, 1), {1: 2})
-    index._write_back.finish()
+    index._checkpointer.finish()
     assert log_pages(tmp_path) == 0
 
 
@@ -117,7 +117,7 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path: Path, pause: float) -> Non
 import os, signal, sys, time
 sys.path.insert(0, sys.argv[3])
 from pathlib import Path
-from test_writeback import MANY, filled, records
+from test_wal_checkpointer import MANY, filled, records
 index = filled(Path(sys.argv[1]))
 for number in range(5):
     index.add(records(number * MANY), {1: number})
