@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from mulligan.core.diff import is_binary, split_lines
+from mulligan.core.ids import ObjectId
 
 MAX_EXACT_PAIRS = 10_000  # with one content
 MAX_COMPARED_BYTES = 1 << 20  # per file
@@ -24,7 +25,7 @@ class Candidate(NamedTuple):
     """A deleted or added path and its content."""
 
     path: bytes
-    id: bytes
+    id: ObjectId
     size: int
 
 
@@ -35,8 +36,8 @@ def exact_renames(
 
     Among several candidates the same file name wins, then the nearest directory.
     """
-    olds: defaultdict[bytes, set[bytes]] = defaultdict(set)
-    news: defaultdict[bytes, set[bytes]] = defaultdict(set)
+    olds: defaultdict[ObjectId, set[bytes]] = defaultdict(set)
+    news: defaultdict[ObjectId, set[bytes]] = defaultdict(set)
     for candidates, paths in ((deleted, olds), (added, news)):
         for candidate in candidates:
             if candidate.size > 0:
@@ -50,7 +51,7 @@ def exact_renames(
 def similar_renames(
     deleted: Iterable[Candidate],
     added: Iterable[Candidate],
-    read: Callable[[bytes], bytes | None],
+    read: Callable[[ObjectId], bytes | None],
     *,
     threshold: float = 0.5,
     limit: int = 200,
@@ -171,10 +172,10 @@ class _Text:
 class _TextReader:
     """Reads each text once, within the byte limit of one side."""
 
-    def __init__(self, read: Callable[[bytes], bytes | None]) -> None:
+    def __init__(self, read: Callable[[ObjectId], bytes | None]) -> None:
         self._read = read
         self._bytes_left = MAX_READ_BYTES // 2
-        self._contents: dict[bytes, bytes | None] = {}
+        self._contents: dict[ObjectId, bytes | None] = {}
 
     def read_texts(self, candidates: Iterable[Candidate]) -> list[_Text]:
         """Return the candidates that are text."""

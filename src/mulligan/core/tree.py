@@ -26,6 +26,7 @@ from hashlib import sha256
 from operator import itemgetter
 from typing import NamedTuple
 
+from mulligan.core.ids import ObjectId, TreeId
 from mulligan.errors import Corrupt
 
 FILE = b"f"
@@ -47,7 +48,7 @@ class Entry(NamedTuple):
     mode: int
     files: int
     size: int
-    id: bytes
+    id: ObjectId
     name: bytes
 
     @property
@@ -177,20 +178,20 @@ class Tree:
 
 
 Load = Callable[[bytes], Tree]
-Save = Callable[[bytes, bytes | None, Tree], bytes]
+Save = Callable[[bytes, bytes | None, Tree], ObjectId]
 """Stores a directory: its bytes, the id of the tree that it replaces, and the tree itself."""
 
 
-def file_entry(name: bytes, mode: int, size: int, id: bytes) -> Entry:
+def file_entry(name: bytes, mode: int, size: int, id: ObjectId) -> Entry:
     return Entry(FILE, mode, 1, size, id, name)
 
 
-def link_entry(name: bytes, size: int, id: bytes) -> Entry:
+def link_entry(name: bytes, size: int, id: ObjectId) -> Entry:
     """Make a link's entry; its mode is 0, because systems disagree about it."""
     return Entry(LINK, 0, 1, size, id, name)
 
 
-def directory_entry(name: bytes, mode: int, id: bytes, children: Iterable[Entry]) -> Entry:
+def directory_entry(name: bytes, mode: int, id: ObjectId, children: Iterable[Entry]) -> Entry:
     files = size = 0
     for child in children:
         files += child[2]
@@ -225,7 +226,7 @@ def _entry(record: bytes) -> Entry:
 
 
 EMPTY = encode(())
-EMPTY_ID = sha256(EMPTY).digest()
+EMPTY_ID = TreeId(ObjectId(sha256(EMPTY).digest()))
 
 
 def join(directory: bytes, name: bytes) -> bytes:
@@ -269,7 +270,7 @@ def _unequal(old: list[bytes], new: list[bytes]) -> tuple[set[bytes], set[bytes]
     return olds - news, news - olds
 
 
-def _subtree(entry: Entry | None) -> bytes | None:
+def _subtree(entry: Entry | None) -> ObjectId | None:
     """Return the id of a directory's tree; None for anything else."""
     return entry.id if entry is not None and entry.kind == DIRECTORY else None
 
@@ -310,7 +311,7 @@ class Finder:
 
     def __init__(self, root: bytes, load: Load) -> None:
         self._load = load
-        self._root = Entry(DIRECTORY, 0, 0, 0, root, b"")
+        self._root = Entry(DIRECTORY, 0, 0, 0, ObjectId(root), b"")
         self._is_empty = root == EMPTY_ID
         self._known: dict[bytes, Entry | None] = {}
 
@@ -333,7 +334,7 @@ class Finder:
         self._known.update(entries)
 
 
-def edit(root: bytes, changes: Mapping[bytes, Entry | None], load: Load, save: Save) -> bytes:
+def edit(root: ObjectId, changes: Mapping[bytes, Entry | None], load: Load, save: Save) -> ObjectId:
     """Return the tree with these paths set, or removed for `None`.
 
     Missing parents get mode 755. A removed directory stays if it holds paths that `changes` does
@@ -385,6 +386,6 @@ def _by_depth(
     return direct, nested
 
 
-def _directory(name: bytes, mode: int, id: bytes, load: Load) -> Entry:
+def _directory(name: bytes, mode: int, id: ObjectId, load: Load) -> Entry:
     files, size = load(id).totals
     return Entry(DIRECTORY, mode, files, size, id, name)

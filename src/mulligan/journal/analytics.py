@@ -1,6 +1,6 @@
-"""Analytics: which tools agents used, when, how often, how long and with what success.
+"""Count agents' tool calls by tool, agent, session and time.
 
-All of it is counted from `tool_events`, which hold no content: no arguments, no output, no paths.
+The source is `tool_events`, which hold no content: no arguments, no output, no paths.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import apsw
 
+from mulligan.core.ids import SessionId
 from mulligan.journal.db import Database
 
 KEYS: Mapping[str, str] = {
@@ -20,13 +21,13 @@ KEYS: Mapping[str, str] = {
     "day": "substr(t.created_at, 1, 10)",
     "month": "substr(t.created_at, 1, 7)",
 }
-"""What calls can be counted by. Hours, days and months are UTC, as all times are."""
+"""The SQL of each grouping key. Hours, days and months are UTC."""
 
 TIMES = ("hour", "day", "month")
 
 
-class Chosen(NamedTuple):
-    """Which calls count; times are from `after` to before `before`."""
+class CallFilter(NamedTuple):
+    """Which calls to count; `after` is inclusive, `before` exclusive."""
 
     after: str | None = None
     before: str | None = None
@@ -35,10 +36,11 @@ class Chosen(NamedTuple):
     tool: str | None = None
 
 
-class Part(NamedTuple):
-    """Calls that are alike. `success` is `None` for those that have not come to an end.
+class CallGroup(NamedTuple):
+    """Calls with equal key, success and rounded duration.
 
-    `duration` is rounded to milliseconds, and `took` is the sum of the exact ones.
+    `success` is `None` for unfinished calls. `duration` is in whole milliseconds, and `took` is
+    the sum of the exact durations.
     """
 
     key: tuple[str, ...]
@@ -49,10 +51,10 @@ class Part(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One call of a tool. The duration is in milliseconds."""
+    """One tool call; the duration is in milliseconds."""
 
     created_at: str
-    session: str
+    session: SessionId
     agent: str
     tool: str
     success: bool | None
@@ -60,8 +62,8 @@ class Call(NamedTuple):
     error_type: str | None
 
 
-def parts(db: Database, by: Sequence[str], chosen: Chosen) -> Iterator[Part]:
-    """The calls, put together where they are alike; enough for counts, averages and percentiles."""
+def call_groups(db: Database, by: Sequence[str], chosen: CallFilter) -> Iterator[CallGroup]:
+    """Yield groups of equal calls, enough for counts, averages and percentiles."""
     where, values = _where(chosen)
     keys = ", ".join(KEYS[name] for name in by)
     sql = (
@@ -70,11 +72,11 @@ def parts(db: Database, by: Sequence[str], chosen: Chosen) -> Iterator[Part]:
         f"GROUP BY t.success, round(t.duration), {keys}"
     )
     for success, duration, count, took, *key in db.rows(sql, *values):
-        yield Part(tuple(key), _outcome(success), duration, count, took)
+        yield CallGroup(tuple(key), _outcome(success), duration, count, took)
 
 
-def calls(db: Database, chosen: Chosen) -> list[Call]:
-    """The calls themselves, in the order of time."""
+def calls(db: Database, chosen: CallFilter) -> list[Call]:
+    """Return single calls in order of time."""
     where, values = _where(chosen)
     sql = (
         "SELECT t.created_at, s.id, t.agent, t.tool, t.success, t.duration, t.error_type "
@@ -82,27 +84,27 @@ def calls(db: Database, chosen: Chosen) -> list[Call]:
         "ORDER BY t.created_at, t.entry"
     )
     return [
-        Call(time, session, agent, tool, _outcome(success), duration, error)
+        Call(time, SessionId(session), agent, tool, _outcome(success), duration, error)
         for time, session, agent, tool, success, duration, error in db.rows(sql, *values)
     ]
 
 
 def delete_all(db: apsw.Connection) -> int:
-    """Forgets every call, inside the caller's transaction; sessions and entries stay."""
+    """Delete all tool events; sessions and entries stay. Needs a transaction."""
     db.execute("DELETE FROM tool_events")
     return db.changes()
 
 
-def _where(chosen: Chosen) -> tuple[str, list[str | int]]:
-    tests = {
+def _where(chosen: CallFilter) -> tuple[str, list[str | int]]:
+    conditions = {
         "t.created_at >= ?": chosen.after,
         "t.created_at < ?": chosen.before,
         "t.agent = ?": chosen.agent,
         "t.session = ?": chosen.session,
         "t.tool = ?": chosen.tool,
     }
-    given = {test: value for test, value in tests.items() if value is not None}
-    return f"WHERE {' AND '.join(given)}" if given else "", list(given.values())
+    used = {condition: value for condition, value in conditions.items() if value is not None}
+    return f"WHERE {' AND '.join(used)}" if used else "", list(used.values())
 
 
 def _outcome(success: int | None) -> bool | None:

@@ -1,4 +1,4 @@
-"""Appending entries to sessions, and the few things of an entry that can change later."""
+"""Append entries to sessions, and change what may change later."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from mulligan.core.coverage import storable
 from mulligan.core.entries import CALL_STATES, ENDED, LEAF, TOOL_CALL, TYPES, NewEntry
 from mulligan.core.times import just_after, nanoseconds, rfc3339
 from mulligan.errors import NotFound, UsageError
+from mulligan.journal.entry_numbers import entry_number, seq_of, session_range
 from mulligan.journal.sessions import LATER
 
-MOVED_NANOSECONDS = 1_000_000_000
-MAX_ENTRY_BYTES = 64 << 20
+MIN_RECORDED_SHIFT_NS = 1_000_000_000
+MAX_ENTRY_CHARACTERS = 64 << 20
 LATEST_TIME = "9999-12-31T00:00:00.000Z"
-"""Times after this leave no room for the ones that come after them."""
+"""Later times are refused, because the next entry needs a later time still."""
 
 
 class EntryPosition(NamedTuple):
-    """Where an entry is in its session's tree."""
+    """The position of an entry in its session's tree."""
 
     seq: int
     branch: int
@@ -30,7 +32,7 @@ class EntryPosition(NamedTuple):
 class Appender:
     """Appends entries to one session, inside the caller's transaction.
 
-    It reads where the session stands once, so that many entries cost little more than their rows.
+    It reads the session's leaf once, so that each further entry costs one insert.
     """
 
     def __init__(
@@ -42,51 +44,49 @@ class Appender:
         now: Callable[[], int],
         lenient: bool = False,
     ) -> None:
-        """`lenient` puts an entry with an unknown parent below the leaf, as imports need it.
+        """With `lenient`, as imports need it, an entry of unknown parent goes below the leaf.
 
-        `names` are other names that entries are spoken of by.
+        `names` maps other names of entries to their ids.
         """
         self._db, self._session = db, session
         self._new_id, self._now, self._lenient = new_id, now, lenient
-        found: Any = db.execute("SELECT agent, leaf FROM sessions WHERE number = ?", (session,))
-        row: Any = found.fetchone()
+        sql = "SELECT agent, leaf FROM sessions WHERE number = ?"
+        row: Any = db.execute(sql, (session,)).fetchone()
         if row is None:
-            raise NotFound("The session is not there any more.")
+            raise NotFound("The session has been deleted.")
         self._agent, leaf = row
-        first, last = session << 32, (session + 1) << 32
         newest = db.execute(
             "SELECT seq, created_at FROM entries WHERE number > ? AND number < ? "
             "ORDER BY number DESC LIMIT 1",
-            (first, last),
+            session_range(session),
         ).fetchone()
         self.seq: int = newest[0] if newest else 0
         self.last_time: str | None = newest[1] if newest else None
-        self.leaf = self._place(leaf) if leaf is not None else None
-        self._touched: str | None = None  # by the clock, where it is not the entry's time
+        self.leaf = self._position(leaf) if leaf is not None else None
+        self._clock_time: str | None = None  # of the last entry, if it had no time of its own
         self._tips: dict[int, int] = {}
         self.names: dict[str, str] = {}
 
     def append(self, entry: NewEntry) -> EntryPosition:
-        """Adds one entry; it becomes the leaf unless it is off_path."""
-        place = self._add(entry, self._parent(entry))
+        """Append one entry; it becomes the leaf unless it is off_path."""
+        position = self._add(entry, self._parent(entry))
         if not entry.off_path:
-            self.leaf = place
-        return place
+            self.leaf = position
+        return position
 
     def append_to_branch(self, entry: NewEntry, of: EntryPosition) -> EntryPosition:
-        """Adds one entry at the tip of a branch; the leaf stays."""
-        return self._add(entry, self._place(self._tip(of.branch)))
+        """Append one entry at the tip of a branch; the leaf stays."""
+        return self._add(entry, self._position(self._tip(of.branch)))
 
     def _add(self, entry: NewEntry, parent: EntryPosition | None) -> EntryPosition:
         if entry.type not in TYPES:
-            raise UsageError(f"There is no entry of type {entry.type!r}.")
+            raise UsageError(f"There is no entry type {entry.type!r}.")
         self.seq += 1
         moment, data = self._moment(entry)
         branch = self.seq
         if parent is not None and parent.off_path == entry.off_path:
             branch = parent.branch if self._tip(parent.branch) == parent.seq else self.seq
-        place = EntryPosition(self.seq, branch, entry.off_path)
-        number = (self._session << 32) | self.seq
+        number = entry_number(self._session, self.seq)
         self._insert(
             "INSERT INTO entries (number, session, seq, id, parent, branch, type, created_at, "
             "content, data, model, checkpoint, plan_item, is_compacted, off_path) "
@@ -99,25 +99,25 @@ class Appender:
             ),
         )  # fmt: skip
         if entry.type == TOOL_CALL:
-            self._note_call(number, moment, data or {})
+            self._insert_tool_event(number, moment, data or {})
         self._tips[branch] = self.seq
         self.last_time = moment
-        return place
+        return EntryPosition(self.seq, branch, entry.off_path)
 
     def finish(self) -> None:
-        """Writes down where the session stands now."""
+        """Store the session's leaf and its time of change."""
         leaf = self.leaf.seq if self.leaf else None
         self._db.execute(
             f"UPDATE sessions SET leaf = ?, updated_at = {LATER} WHERE number = ?",
-            (leaf, self._touched or self.last_time or "", self._session),
+            (leaf, self._clock_time or self.last_time or "", self._session),
         )
 
-    def stand_at(self, id: str | None) -> None:
-        """Moves the leaf, for the entries to come."""
+    def move_leaf(self, id: str | None) -> None:
+        """Move the leaf to an entry, for the next entries."""
         self.leaf = None if id is None else self.find(id)
 
     def find(self, id: str) -> EntryPosition | None:
-        """Where the entry with this id is, if there is one."""
+        """Return the position of the entry with this id."""
         sql = "SELECT seq, branch, off_path FROM entries WHERE session = ? AND id = ?"
         row = self._db.execute(sql, (self._session, self.names.get(id, id))).fetchone()
         return EntryPosition(row[0], row[1], bool(row[2])) if row else None
@@ -127,25 +127,25 @@ class Appender:
             return None
         if entry.parent == LEAF:
             return self.leaf
-        found = self.find(entry.parent)
-        if found is None and not self._lenient:
+        parent = self.find(entry.parent)
+        if parent is None and not self._lenient:
             raise NotFound(f"There is no entry {entry.parent!r} in this session.")
-        return found or self.leaf
+        return parent or self.leaf
 
     def _moment(self, entry: NewEntry) -> tuple[str, dict[str, Any] | None]:
-        """The time, moved just past the one before if need be; by much, and it is written down."""
+        """Return a time after the last entry's, and data that holds the true time if it differs."""
         if entry.created_at is None:
             now = self._now()
-            moment, given = just_after(self.last_time, now), rfc3339(now)
-            self._touched = given
-            return moment, _with_own_time(entry.data, moment, given)
-        self._touched = None
+            self._clock_time = rfc3339(now)
+            moment = just_after(self.last_time, now)
+            return moment, _with_own_time(entry.data, moment, self._clock_time)
+        self._clock_time = None
         try:
             moment = just_after(self.last_time, nanoseconds(entry.created_at))
         except (ValueError, OverflowError) as problem:
-            raise UsageError(f"{entry.created_at!r} is not a time.") from problem
+            raise UsageError(f"{entry.created_at!r} is not a time; give RFC 3339.") from problem
         if moment >= LATEST_TIME:
-            raise UsageError(f"{entry.created_at} is further off than any time that is kept.")
+            raise UsageError(f"{entry.created_at} is after the latest allowed time, {LATEST_TIME}.")
         return moment, _with_own_time(entry.data, moment, entry.created_at)
 
     def _insert(self, sql: str, values: tuple[Any, ...]) -> None:
@@ -155,23 +155,22 @@ class Appender:
             self.seq -= 1
             if "FOREIGN KEY" in str(problem):
                 raise NotFound(f"There is no checkpoint {values[11]!r} to link to.") from problem
-            raise UsageError(
-                f"There is an entry {values[3]!r} in this session already."
-            ) from problem
+            raise UsageError(f"This session already has an entry {values[3]!r}.") from problem
 
     def _tip(self, branch: int) -> int:
+        """Return the `seq` of a branch's last entry."""
         if branch not in self._tips:
             sql = "SELECT max(number) FROM entries WHERE session = ? AND branch = ?"
             row: Any = self._db.execute(sql, (self._session, branch)).fetchone()
-            self._tips[branch] = row[0] & 0xFFFFFFFF
+            self._tips[branch] = seq_of(row[0])
         return self._tips[branch]
 
-    def _place(self, seq: int) -> EntryPosition:
+    def _position(self, seq: int) -> EntryPosition:
         sql = "SELECT seq, branch, off_path FROM entries WHERE number = ?"
-        row: Any = self._db.execute(sql, ((self._session << 32) | seq,)).fetchone()
+        row: Any = self._db.execute(sql, (entry_number(self._session, seq),)).fetchone()
         return EntryPosition(row[0], row[1], bool(row[2]))
 
-    def _note_call(self, number: int, moment: str, data: dict[str, Any]) -> None:
+    def _insert_tool_event(self, number: int, moment: str, data: dict[str, Any]) -> None:
         state = data.get("status")
         self._db.execute(
             "INSERT INTO tool_events (entry, session, agent, tool, created_at, success, duration, "
@@ -192,23 +191,15 @@ def end_call(
     output: str | None = None,
     duration: float | None = None,
 ) -> bool:
-    """A running tool call has come to its end, or says that it runs; an ended one stays as it is.
+    """Set the status of an unfinished tool call; return True if it changed.
 
-    `call` is the agent's own id of the call, or the entry's. Gives whether anything changed.
+    `call` is the agent's own id of the call, or the entry's id. A finished call stays as it is.
     """
     if status not in CALL_STATES:
         raise UsageError(
             f"A tool call cannot be {status!r}; it is one of {', '.join(CALL_STATES)}."
         )
-    sql = (
-        "SELECT number, data FROM entries WHERE session = ? AND type = 'tool_call' "
-        "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1"
-    )
-    call = _clean(call)
-    row = db.execute(sql, (session, call)).fetchone()
-    if row is None:
-        sql = "SELECT number, data FROM entries WHERE session = ? AND id = ? AND type = 'tool_call'"
-        row = db.execute(sql, (session, call)).fetchone()
+    row = _find_call(db, session, _clean(call))
     if row is None:
         return False
     number, data = row[0], json.loads(row[1] or "{}")
@@ -227,25 +218,38 @@ def end_call(
     return True
 
 
+def _find_call(db: apsw.Connection, session: int, call: str) -> Any:
+    """Return number and data of a tool call's entry; the agent's id is tried first."""
+    sql = (
+        "SELECT number, data FROM entries WHERE session = ? AND type = 'tool_call' "
+        "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1"
+    )
+    row = db.execute(sql, (session, call)).fetchone()
+    if row is None:
+        sql = "SELECT number, data FROM entries WHERE session = ? AND id = ? AND type = 'tool_call'"
+        row = db.execute(sql, (session, call)).fetchone()
+    return row
+
+
 def end_open_calls(db: apsw.Connection, session: int) -> int:
-    """Calls of which no end was seen are errors now; gives how many."""
+    """Mark unfinished tool calls as errors; return how many."""
     sql = (
         "SELECT e.id FROM tool_events t JOIN entries e ON e.number = t.entry "
         "WHERE t.session = ? AND t.success IS NULL"
     )
-    open_ones = db.execute(sql, (session,)).fetchall()
-    return sum(end_call(db, session, str(id), status="error") for (id,) in open_ones)
+    open_calls = db.execute(sql, (session,)).fetchall()
+    return sum(end_call(db, session, str(id), status="error") for (id,) in open_calls)
 
 
 def link(db: apsw.Connection, session: int, seq: int, values: Mapping[str, Any]) -> bool:
-    """Sets the links of an entry or its compaction flag, and nothing else."""
+    """Set the checkpoint, plan item or compaction flag of an entry."""
     names = {"checkpoint", "plan_item", "is_compacted"}
     if set(values) - names:
         raise UsageError(f"Only {', '.join(sorted(names))} of an entry can change.")
     if not values:
         return False
     sets = ", ".join(f"{name} = ?" for name in values)
-    number = (session << 32) | seq
+    number = entry_number(session, seq)
     db.execute(f"UPDATE entries SET {sets} WHERE number = ?", (*values.values(), number))
     return db.changes() > 0
 
@@ -253,21 +257,17 @@ def link(db: apsw.Connection, session: int, seq: int, values: Mapping[str, Any])
 def mark_compacted(
     db: apsw.Connection, session: int, before: int, *, but: Collection[str] = ()
 ) -> int:
-    """Hides what came before an entry, `but` for some; gives how many were not hidden already."""
+    """Mark entries before a `seq` as compacted, except `but`; return how many changed."""
     db.execute(
         "UPDATE entries SET is_compacted = 1 WHERE number > ? AND number < ? AND NOT is_compacted "
         "AND id NOT IN (SELECT value FROM json_each(?))",
-        (
-            session << 32,
-            (session << 32) | max(0, min(before, 0xFFFFFFFF)),
-            json.dumps(list(but)),
-        ),
+        (entry_number(session, 0), entry_number(session, before), json.dumps(list(but))),
     )
     return db.changes()
 
 
-def copy(db: apsw.Connection, source: int, target: int, way: list[tuple[int, int]]) -> int:
-    """Copies the entries of a path into a session without any; gives how many they are."""
+def copy(db: apsw.Connection, source: int, target: int, path: list[tuple[int, int]]) -> int:
+    """Copy the entries of a path to an empty session; return how many."""
     names = "id, type, created_at, content, data, model, checkpoint, plan_item, is_compacted"
     db.execute(
         "INSERT INTO entries (number, session, seq, parent, branch, off_path, "
@@ -275,10 +275,10 @@ def copy(db: apsw.Connection, source: int, target: int, way: list[tuple[int, int
         "(SELECT e.*, row_number() OVER (ORDER BY e.seq) AS place FROM json_each(?3) part "
         "JOIN entries e ON e.session = ?2 AND e.branch = part.value ->> 0 "
         "AND e.number <= (?2 << 32) | (part.value ->> 1))",
-        (target, source, json.dumps(way)),
+        (target, source, json.dumps(path)),
     )
     copied = db.changes()
-    # A call that is still running does not run there.
+    # A call that is still running in the source never ends in the copy.
     db.execute(
         "UPDATE entries SET data = json_set(data, '$.status', 'error') WHERE session = ? AND "
         "type = 'tool_call' AND data ->> 'status' IN ('pending', 'running')",
@@ -294,9 +294,9 @@ def copy(db: apsw.Connection, source: int, target: int, way: list[tuple[int, int
 
 
 def set_label(db: apsw.Connection, session: int, seq: int, label: str | None) -> None:
-    number = (session << 32) | seq
+    """Label an entry, or remove its label; a label moves from another entry."""
+    number = entry_number(session, seq)
     if label:
-        # A name is one entry's: given to another, it moves.
         db.execute(
             "DELETE FROM labels WHERE entry >> 32 = ? AND label = ?", (session, _clean(label))
         )
@@ -320,14 +320,17 @@ def _dump(data: dict[str, Any]) -> str:
 
 
 def _with_own_time(data: dict[str, Any] | None, moment: str, given: str) -> dict[str, Any] | None:
-    """The data, with the time that was given if the entry's was moved by much."""
-    if nanoseconds(moment) - nanoseconds(given) < MOVED_NANOSECONDS:
+    """Return the data, with the given time if the entry's is a second later or more."""
+    if nanoseconds(moment) - nanoseconds(given) < MIN_RECORDED_SHIFT_NS:
         return data
     return (data or {}) | {"at": given}
 
 
 def _clean(content: str) -> str:
-    """Text that any database takes: half of a character, as some logs have it, becomes a mark."""
-    if len(content) > MAX_ENTRY_BYTES:
-        raise UsageError(f"An entry of {len(content):,} characters is longer than is kept.")
-    return content if content.isascii() else content.encode("utf-8", "replace").decode()
+    """Replace lone surrogates, which SQLite refuses; raise `UsageError` if too long."""
+    if len(content) > MAX_ENTRY_CHARACTERS:
+        raise UsageError(
+            f"An entry of {len(content):,} characters is too long; "
+            f"at most {MAX_ENTRY_CHARACTERS:,} are kept."
+        )
+    return storable(content)

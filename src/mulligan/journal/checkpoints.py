@@ -1,4 +1,4 @@
-"""Checkpoints: trees with a name, a kind and a time."""
+"""Store and find checkpoints: trees with an id, a kind and a time."""
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
@@ -7,33 +7,33 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from mulligan.core.ids import CheckpointId, ObjectId, TreeId
 from mulligan.errors import Ambiguous, NotFound
 from mulligan.journal.db import PREFIX_MIN_CHARACTERS, Database
 
-Id = bytes
 IMPORTED = "imported"
 FILES = "files"
 PARTIAL = (IMPORTED, FILES)
-"""Kinds that hold some files, and say nothing about the disk as a whole."""
+"""Kinds that hold some files, and say nothing about the others."""
 MADE_BY_RESTORE = ("safety", "restored")
 NOT_TAKEN = (*MADE_BY_RESTORE, "step", *PARTIAL)
 TAKEN = f"kind NOT IN {NOT_TAKEN}"
-AT_A_TIME = 16
+BATCH_ROWS = 16
 LISTED = (
     f"(kind IN ('initial', 'turn', 'manual', '{IMPORTED}') "
     "OR id IN (SELECT after FROM operations WHERE kind = 'restore'))"
 )
-"""What clients see as a session's checkpoints: taken by it, or restored to."""
+"""The checkpoints of a session that clients see: taken by it, or restored to."""
 KEPT_FOR_UNDO = "Kept because undo needs it"
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint as the journal keeps it. `tree`, `guarded` and `coverage` name objects."""
+    """A checkpoint's row; `guarded` is the tree of guarded files."""
 
-    id: str
-    tree: Id
-    guarded: Id
-    coverage: Id
+    id: CheckpointId
+    tree: TreeId
+    guarded: TreeId
+    coverage: ObjectId
     complete: bool
     kind: str
     message: str
@@ -43,23 +43,23 @@ class CheckpointRow(NamedTuple):
     session: str | None = None
     entry: str | None = None
     max_file_size: int = 0
-    """The size limit that it was taken with, in bytes."""
+    """The size limit that was in effect, in bytes."""
 
 
 COLUMNS = ", ".join(CheckpointRow._fields)
 
 
 def insert(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
-    """Adds a checkpoint, inside the caller's transaction."""
+    """Add a checkpoint, inside the caller's transaction."""
     db.execute(
         f"INSERT INTO checkpoints ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", checkpoint
     )
 
 
 def insert_at_its_time(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
-    """Adds a checkpoint of the past before those that are later, inside the caller's transaction.
+    """Insert a checkpoint in order of time, inside the caller's transaction.
 
-    The later ones move up by one, and with them what is counted from their positions.
+    The `seq` of later checkpoints, and of all references to them, grows by one.
     """
     sql = "SELECT seq FROM checkpoints WHERE created_at > ? ORDER BY seq LIMIT 1"
     row = db.execute(sql, (checkpoint.created_at,)).fetchone()
@@ -67,7 +67,7 @@ def insert_at_its_time(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
         insert(db, checkpoint)
         return
     later = row[0]
-    # In two steps, for a number must be free before it is given away.
+    # In two steps, because `seq` is unique at every moment.
     db.execute("UPDATE checkpoints SET seq = -seq WHERE seq >= ?", (later,))
     insert(db, checkpoint)
     db.execute("UPDATE checkpoints SET seq = ? WHERE id = ?", (later, checkpoint.id))
@@ -76,37 +76,36 @@ def insert_at_its_time(db: apsw.Connection, checkpoint: CheckpointRow) -> None:
 
 
 def latest(db: Database) -> CheckpointRow | None:
-    """The last of the whole project that was made here."""
+    """Return the newest checkpoint of the whole project that was recorded here."""
     sql = f"SELECT {COLUMNS} FROM checkpoints WHERE kind NOT IN {PARTIAL} ORDER BY seq DESC LIMIT 1"
     return _one(db.row(sql))
 
 
 def last_made(db: Database) -> CheckpointRow | None:
-    """The last that was made here, of the whole project or of some files."""
+    """Return the newest checkpoint that was recorded here, partial or not."""
     sql = f"SELECT {COLUMNS} FROM checkpoints WHERE kind != ? ORDER BY seq DESC LIMIT 1"
     return _one(db.row(sql, IMPORTED))
 
 
 def position(db: Database, id: str) -> int:
-    """Where a checkpoint stands in the order in which all were made; 0 if it is gone."""
+    """Return the `seq` of a checkpoint; 0 if it was deleted."""
     row = db.row("SELECT seq FROM checkpoints WHERE id = ?", id)
     return int(row[0]) if row else 0
 
 
-def first_after(db: Database, place: int) -> CheckpointRow | None:
-    """The first of the whole project that was made here after the one at a position."""
+def first_after(db: Database, seq: int) -> CheckpointRow | None:
+    """Return the first checkpoint of the whole project after a `seq`."""
     sql = f"""
         SELECT {COLUMNS} FROM checkpoints WHERE seq > ? AND kind NOT IN {PARTIAL}
         ORDER BY seq LIMIT 1
     """
-    return _one(db.row(sql, place))
+    return _one(db.row(sql, seq))
 
 
 def last_taken(db: Database, back: int = 0) -> CheckpointRow | None:
-    """The latest checkpoint that somebody took, or so many before it.
+    """Return the newest checkpoint taken by a user or agent, or `back` before it.
 
-    Those that are made on the way do not count: what was there before a restore, what it arrived
-    at, and what a turn arrived at. Nor do partial ones.
+    Checkpoints that restores and turns make on their own do not count, nor do partial ones.
     """
     sql = f"SELECT {COLUMNS} FROM checkpoints WHERE {TAKEN} ORDER BY seq DESC LIMIT 1 OFFSET ?"
     return _one(db.row(sql, back))
@@ -115,7 +114,7 @@ def last_taken(db: Database, back: int = 0) -> CheckpointRow | None:
 def newest_first(
     db: Database, limit: int | None = None, before: str | None = None
 ) -> list[CheckpointRow]:
-    """All of them, or so many, or those that came before another."""
+    """Return checkpoints, at most `limit`, older than `before`."""
     where, values = "", []
     if before is not None:
         where, values = "WHERE seq < (SELECT seq FROM checkpoints WHERE id = ?)", [before]
@@ -124,9 +123,9 @@ def newest_first(
 
 
 def each_newest_first(db: Database) -> Iterator[CheckpointRow]:
-    """All of them, read as they are needed: mostly the first few tell enough."""
+    """Yield all checkpoints, read in small batches: most callers need only a few."""
     sql = f"""
-        SELECT seq, {COLUMNS} FROM checkpoints WHERE seq < ? ORDER BY seq DESC LIMIT {AT_A_TIME}
+        SELECT seq, {COLUMNS} FROM checkpoints WHERE seq < ? ORDER BY seq DESC LIMIT {BATCH_ROWS}
     """
     last = 1 << 62
     while rows := db.rows(sql, last):
@@ -136,17 +135,17 @@ def each_newest_first(db: Database) -> Iterator[CheckpointRow]:
 
 
 def size_limit_of_turns(db: Database, sessions: Iterable[int]) -> int:
-    """The largest size limit that the last turns of sessions began with; 0 if there are none."""
+    """Return the largest size limit of the sessions' last turns; 0 without turns."""
     sql = (
         "SELECT c.max_file_size FROM checkpoints c JOIN sessions s ON s.id = c.session "
         "WHERE s.number = ? AND c.kind = 'turn' ORDER BY c.seq DESC LIMIT 1"
     )
-    found = [db.row(sql, number) for number in sessions]
-    return max((row[0] for row in found if row), default=0)
+    rows = [db.row(sql, number) for number in sessions]
+    return max((row[0] for row in rows if row), default=0)
 
 
 def largest_size_limit(db: Database) -> int:
-    """The largest size limit that any checkpoint was taken with."""
+    """Return the largest size limit of any checkpoint."""
     return int(db.row("SELECT max(max_file_size) FROM checkpoints")[0] or 0)
 
 
@@ -159,49 +158,49 @@ def by_id(db: Database, id: str) -> CheckpointRow | None:
 
 
 def is_prefix(db: Database, name: str) -> bool:
-    """True if checkpoints are likely to be named by this beginning of their ids."""
+    """True if `name` is a prefix of a checkpoint's id, long enough to be typed as one."""
     if len(name) < PREFIX_MIN_CHARACTERS:
         return False
     sql = "SELECT 1 FROM checkpoints WHERE substr(id, 1, ?) = ? AND id <> ? LIMIT 1"
     return db.row(sql, len(name), name, name) is not None
 
 
-def by_tree(db: Database, tree: Id) -> CheckpointRow | None:
-    """The latest checkpoint of a tree, whoever took it."""
+def by_tree(db: Database, tree: bytes) -> CheckpointRow | None:
+    """Return the newest checkpoint of a tree, of any kind."""
     sql = f"SELECT {COLUMNS} FROM checkpoints WHERE tree = ? ORDER BY seq DESC LIMIT 1"
     return _one(db.row(sql, tree))
 
 
 def resolve(db: Database, name: str) -> CheckpointRow:
-    """The checkpoint with this id or unambiguous prefix.
+    """Return the checkpoint with this id or unambiguous prefix.
 
-    `@` is the latest that somebody took, `@2` two before it.
+    `@` is `last_taken`, `@2` two before it.
     """
     if name.startswith("@"):
-        return _back(db, name)
+        return _relative(db, name)
     if name and name.isascii() and name.isprintable():
         exact = by_id(db, name)
         if exact is not None:
             return exact
-        # Text is compared as text: a name with wildcards in it is just a name that fits nothing.
+        # Not LIKE: wildcards in a name must not match.
         sql = f"SELECT {COLUMNS} FROM checkpoints WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"
-        found = db.rows(sql, len(name), name)
-        if len(found) == 1:
-            return _row(found[0])
-        if found:
-            few = ", ".join(row[0] for row in found[:3])
+        rows = db.rows(sql, len(name), name)
+        if len(rows) == 1:
+            return _row(rows[0])
+        if rows:
+            few = ", ".join(row[0] for row in rows[:3])
             raise Ambiguous(
-                f"Checkpoint {name} matches {len(found)} ({few}…); give more characters."
+                f"Checkpoint {name} matches {len(rows)} ({few}…); give more characters."
             )
     raise NotFound(f"There is no checkpoint {name!r} here; `mulligan log` lists them.")
 
 
-def delete(db: apsw.Connection, ids: list[str]) -> None:
+def delete(db: apsw.Connection, ids: Iterable[str]) -> None:
     db.executemany("DELETE FROM checkpoints WHERE id = ?", [(id,) for id in ids])
 
 
 def make_anonymous(db: apsw.Connection, id: str, new_id: str) -> None:
-    """Take a checkpoint from its owner; operations still find its trees, under another id."""
+    """Detach a checkpoint from its session, under a new id that operations refer to."""
     db.execute("UPDATE entries SET checkpoint = NULL WHERE checkpoint = ?", (id,))
     db.execute(
         "UPDATE checkpoints SET id = ?, message = ?, session = NULL, entry = NULL WHERE id = ?",
@@ -211,8 +210,8 @@ def make_anonymous(db: apsw.Connection, id: str, new_id: str) -> None:
         db.execute(f"UPDATE operations SET {column} = ? WHERE {column} = ?", (new_id, id))
 
 
-def hand_over(db: apsw.Connection, session: str, number: int) -> None:
-    """Give a session's checkpoints to the sessions whose entries link them, forks mostly."""
+def give_to_forks(db: apsw.Connection, session: str, number: int) -> None:
+    """Give a session's checkpoints to other sessions whose entries link them."""
     db.execute(
         "UPDATE checkpoints SET session = (SELECT s.id FROM entries e JOIN sessions s "
         "ON s.number = e.session WHERE e.checkpoint = checkpoints.id AND e.session <> ?1 "
@@ -223,7 +222,7 @@ def hand_over(db: apsw.Connection, session: str, number: int) -> None:
 
 
 def listed(db: Database, session: str) -> list[CheckpointRow]:
-    """The checkpoints that a session took, and those that it was restored to, oldest first."""
+    """Return the listed checkpoints of a session, oldest first."""
     sql = f"SELECT {COLUMNS} FROM checkpoints WHERE session = ? AND {LISTED} ORDER BY seq"
     return [_row(row) for row in db.rows(sql, session)]
 
@@ -231,7 +230,7 @@ def listed(db: Database, session: str) -> list[CheckpointRow]:
 def count_listed(db: Database, session: str, last: int | None) -> int:
     """Count the listed checkpoints that a session took here, up to `seq` = `last`.
 
-    The one it began with is not counted.
+    Its initial checkpoint is not counted.
     """
     sql = (
         f"SELECT count(*) FROM checkpoints WHERE session = ? AND {LISTED} "
@@ -241,7 +240,7 @@ def count_listed(db: Database, session: str, last: int | None) -> int:
 
 
 def with_shared(db: Database, session: str, number: int) -> list[tuple[int, CheckpointRow]]:
-    """A session's checkpoints and those of the one it was forked from, with `seq`, oldest first."""
+    """Return (seq, checkpoint) of a session and of the entries it shares with its origin."""
     sql = (
         f"SELECT seq, {COLUMNS} FROM checkpoints WHERE session = ? OR id IN (SELECT checkpoint "
         "FROM entries WHERE session = ? AND checkpoint IS NOT NULL) ORDER BY seq"
@@ -249,25 +248,26 @@ def with_shared(db: Database, session: str, number: int) -> list[tuple[int, Chec
     return [(row[0], _row(row[1:])) for row in db.rows(sql, session, number)]
 
 
-def of_session(db: Database, session: str) -> list[str]:
-    """The ids of all checkpoints that belong to a session."""
+def of_session(db: Database, session: str) -> list[CheckpointId]:
+    """Return the ids of all checkpoints of a session."""
     return [id for (id,) in db.rows("SELECT id FROM checkpoints WHERE session = ?", session)]
 
 
-def _back(db: Database, name: str) -> CheckpointRow:
+def _relative(db: Database, name: str) -> CheckpointRow:
+    """Resolve `@` and `@N`."""
     steps = name[1:] or "0"
     if not (steps.isascii() and steps.isdigit() and len(steps) < 10):
         raise NotFound(
             f"There is no checkpoint {name!r}; write @ for the latest, @1 for the one before."
         )
-    found = last_taken(db, int(steps))
-    if found is None:
+    checkpoint = last_taken(db, int(steps))
+    if checkpoint is None:
         total = int(db.row(f"SELECT count(*) FROM checkpoints WHERE {TAKEN}")[0])
         if not total:
             raise NotFound("There is no checkpoint yet; `mulligan checkpoint` takes one.")
         oldest = f"@{total - 1}" if total > 1 else "@"
         raise NotFound(f"{name} is too far back: the oldest checkpoint is {oldest}.")
-    return found
+    return checkpoint
 
 
 def _one(row: Any) -> CheckpointRow | None:

@@ -1,4 +1,4 @@
-"""Opening a SQLite file the way Mulligan keeps them all: WAL, full sync, one writer, migrated."""
+"""Open SQLite files as Mulligan keeps them: WAL, full sync, migrated."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ import apsw
 from mulligan import sqlite_readonly
 from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, UsageError, write_failed
 
-BUSY_MILLISECONDS = 10_000
+BUSY_TIMEOUT_MS = 10_000
 MEMORY = ":memory:"
-"""The path of a database that no file holds."""
 PREFIX_MIN_CHARACTERS = 4
-"""Users name things by a beginning of their ids that is at least so long."""
+"""Users type at least this much of an id."""
 PAGE_BYTES = 1024
-"""Of a new file: a checkpoint adds a few small rows, and each page of them is logged."""
-LOG_PAGES = 500
-"""So many are logged before they are carried over into the file, and the log begins anew."""
+"""Page size of a new file: small, because commits add few rows and log whole pages."""
+CHECKPOINT_PAGES = 500
 
 
 class Database:
-    """One SQLite file. Safe to use from several threads; transactions may not interleave.
+    """One SQLite file. Safe to use from several threads; transactions do not interleave.
 
-    Where it cannot be written to, it is opened for reading, without a byte written beside it.
+    If it cannot be written to, it is opened read-only, and no file is created beside it.
     """
 
     def __init__(
@@ -35,8 +33,8 @@ class Database:
     ) -> None:
         self.path = path
         self._lock = RLock()
-        # Why it is open for reading only, if it is.
-        self._refusal: MulliganError | None = None
+        # The error for writes, if the database is open read-only.
+        self._read_only_error: MulliganError | None = None
         if path != MEMORY:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with self._translated():
@@ -45,27 +43,27 @@ class Database:
             except sqlite_readonly.FAILURES as problem:
                 if not os.path.exists(path):
                     raise
-                self._refusal = self._failed(problem)
+                self._read_only_error = self._failed(problem)
                 self._db = sqlite_readonly.connect(path)
                 self._refuse_newer(len(migrations))
         self._migrate(migrations)
 
     def _connect(self, known: int, page_bytes: int) -> None:
         self._db = apsw.Connection(self.path)
-        self._db.set_busy_timeout(BUSY_MILLISECONDS)
-        # Before anything else: what a later Mulligan wrote is not touched at all.
+        self._db.set_busy_timeout(BUSY_TIMEOUT_MS)
+        # Before any write: a file of a later format must not change.
         self._refuse_newer(known)
         self._db.execute(f"PRAGMA page_size = {page_bytes}")
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
-        self._db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+        self._db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         self._db.execute("PRAGMA foreign_keys = ON")
 
     def leave_log(self) -> None:
-        """Closing will not carry the log over into the file: whoever opens it next goes on with it.
+        """Skip the WAL checkpoint on close; the next process continues the log.
 
-        What was committed is safe in the log. To carry it over takes more syncs than to commit,
-        and a hook's agent would wait for them.
+        Commits are safe in the log. A checkpoint takes more syncs than a commit, and the agent
+        waits for its hook.
         """
         with self._lock:
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -79,15 +77,15 @@ class Database:
             return self._db.execute(sql, values).fetchall()
 
     def row(self, sql: str, *values: Any) -> Any:
-        """The first row, or `None`."""
+        """Return the first row, or `None`."""
         with self._lock, self._translated():
             return self._db.execute(sql, values).fetchone()
 
     @contextmanager
     def writing_without_sync(self) -> Iterator[apsw.Connection]:
-        """One transaction that a power loss may take back, though never a killed process.
+        """Run a transaction that survives a kill, but perhaps not a power loss.
 
-        Transactions after it are synced with it: order is kept.
+        The next synced transaction makes it durable, so order is kept.
         """
         with self._lock:
             self._db.execute("PRAGMA synchronous = NORMAL")
@@ -99,9 +97,9 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
-        """One transaction that may write; all of it happens, or nothing."""
-        if self._refusal is not None:
-            raise self._refusal
+        """Run one write transaction; an exception rolls it back."""
+        if self._read_only_error is not None:
+            raise self._read_only_error
         with self._lock, self._translated():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -117,7 +115,7 @@ class Database:
         if version > known:
             self.close()
             raise NewerFormat(
-                f"{self.path} has format {version}, and this Mulligan knows up to {known}. "
+                f"{self.path} has format {version}; this Mulligan supports up to {known}. "
                 "Nothing was changed; use the newer Mulligan."
             )
 
@@ -126,7 +124,7 @@ class Database:
             version = self._version()
         while version < len(migrations):
             with self.writing() as db:
-                # Another process may have migrated while this one waited for the lock.
+                # Another process may have migrated before this one got the lock.
                 version = self._version()
                 if version < len(migrations):
                     db.execute(migrations[version])
@@ -143,15 +141,15 @@ class Database:
             yield
         except UnicodeEncodeError as problem:
             raise UsageError(
-                f"{ascii(problem.object)[:60]} holds half a character (a lone surrogate); no text "
-                "that is kept or searched for can. Nothing was changed."
+                f"{ascii(problem.object)[:60]} holds a lone surrogate (half a character), which "
+                "cannot be stored or searched for. Nothing was changed."
             ) from problem
         except (apsw.BusyError, apsw.LockedError) as problem:
             raise Busy(f"{self.path} is held by another process; try again.") from problem
         except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as problem:
             raise Corrupt(
                 f"{self.path} cannot be read as a database ({problem}). Nothing was changed; "
-                "keep the file, and put a copy from a backup in its place."
+                "keep the file, and restore a copy from a backup."
             ) from problem
         except apsw.NoMemError as problem:
             raise MemoryError(str(problem)) from problem

@@ -1,8 +1,8 @@
-"""Entries, read back: in pages, along the path to a leaf, by id.
+"""Read entries: in pages, along the path to a leaf, by id.
 
-An entry's number is its session's number and its `seq` in one, so a session's entries lie
-together and a page is a range. An unforked stretch of a session's tree is a branch, named by the
-`seq` of its first entry: the path to the root is a short list of branches, however long it is.
+A session's entries have consecutive numbers, so a page is a range. A branch is an unforked stretch
+of a session's tree, named by the `seq` of its first entry, so even a long path is a short list of
+branches.
 """
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
@@ -11,8 +11,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mulligan.core.coverage import storable
+from mulligan.core.ids import CheckpointId, EntryId, SessionNumber
 from mulligan.errors import Ambiguous, NotFound
 from mulligan.journal.db import Database
+from mulligan.journal.entry_numbers import MAX_SEQ, entry_number, session_range
 
 COLUMNS = (
     "e.session, e.seq, e.id, p.id, e.branch, e.type, e.created_at, e.content, e.data, e.model, "
@@ -25,19 +28,19 @@ FROM = (
 
 
 class EntryRow(NamedTuple):
-    """An entry as the journal keeps it; `session` is the session's number."""
+    """An entry's row; `session` is the session's number, `parent` an entry's id."""
 
-    session: int
+    session: SessionNumber
     seq: int
-    id: str
-    parent: str | None
+    id: EntryId
+    parent: EntryId | None
     branch: int
     type: str
     created_at: str
     content: str
     data: dict[str, Any] | None
     model: str | None
-    checkpoint: str | None
+    checkpoint: CheckpointId | None
     plan_item: str | None
     is_compacted: bool
     off_path: bool
@@ -53,14 +56,15 @@ def page(
     limit: int = 50,
     include_compacted: bool = False,
 ) -> list[EntryRow]:
-    """Entries of all branches after a `seq`, in order."""
+    """Return entries of all branches after a `seq`, in order."""
     where, values = _filters(types, include_compacted)
-    low, high = (session << 32) | max(0, min(since, 0xFFFFFFFF)), (session + 1) << 32
+    _first, end = session_range(session)
     sql = (
         f"SELECT {COLUMNS} FROM {FROM} WHERE e.number > ? AND e.number < ? {where} "
         "ORDER BY e.number LIMIT ?"
     )
-    return [_row(row) for row in db.rows(sql, low, high, *values, limit)]
+    rows = db.rows(sql, entry_number(session, since), end, *values, limit)
+    return [_row(row) for row in rows]
 
 
 def recent(
@@ -72,15 +76,15 @@ def recent(
     limit: int = 50,
     include_compacted: bool = False,
 ) -> list[EntryRow]:
-    """The last entries of all branches before a `seq`, in order."""
+    """Return the last entries of all branches before a `seq`, in order."""
     where, values = _filters(types, include_compacted)
-    end = 0xFFFFFFFF if before is None else max(0, min(before, 0xFFFFFFFF))
+    end = entry_number(session, MAX_SEQ if before is None else before)
     sql = (
         f"SELECT {COLUMNS} FROM {FROM} WHERE e.number > ? AND e.number < ? {where} "
         "ORDER BY e.number DESC LIMIT ?"
     )
-    found = db.rows(sql, session << 32, (session << 32) | end, *values, limit)
-    return [_row(row) for row in reversed(found)]
+    rows = db.rows(sql, entry_number(session, 0), end, *values, limit)
+    return [_row(row) for row in reversed(rows)]
 
 
 def count(db: Database, session: int, *, include_compacted: bool = True) -> int:
@@ -90,14 +94,15 @@ def count(db: Database, session: int, *, include_compacted: bool = True) -> int:
 
 
 def path(db: Database, session: int, leaf: int | None) -> list[tuple[int, int]]:
-    """The way from the root to an entry: branches, each with the `seq` up to which it belongs."""
-    found = []
+    """Return the branches from the root to an entry, each with its last `seq` on the path."""
+    branches = []
     while leaf is not None:
-        row = db.row("SELECT branch FROM entries WHERE number = ?", (session << 32) | leaf)
-        found.append((row[0], leaf))
-        parent = db.row("SELECT parent FROM entries WHERE number = ?", (session << 32) | row[0])
-        leaf = parent[0]
-    return found[::-1]
+        sql = "SELECT branch FROM entries WHERE number = ?"
+        branch = db.row(sql, entry_number(session, leaf))[0]
+        branches.append((branch, leaf))
+        sql = "SELECT parent FROM entries WHERE number = ?"
+        leaf = db.row(sql, entry_number(session, branch))[0]
+    return branches[::-1]
 
 
 def on_path(
@@ -111,12 +116,12 @@ def on_path(
     limit: int | None = None,
     newest: bool = False,
 ) -> list[EntryRow]:
-    """Entries on the way to a leaf, in order; `newest` takes the last ones where they are many."""
-    way = path(db, session, leaf)
+    """Return entries on the path to a leaf, in order; `newest` takes the last ones."""
+    branches = path(db, session, leaf)
     where, values = _filters(types, True)
     order = "DESC" if newest else "ASC"
-    found: list[EntryRow] = []
-    for branch, last in reversed(way) if newest else way:
+    rows: list[EntryRow] = []
+    for branch, last in reversed(branches) if newest else branches:
         top = last if before is None else min(last, before - 1)
         if top <= since or top < branch:
             continue
@@ -124,16 +129,16 @@ def on_path(
             f"SELECT {COLUMNS} FROM {FROM} WHERE e.session = ? AND e.branch = ? AND e.number > ? "
             f"AND e.number <= ? {where} ORDER BY e.number {order} LIMIT ?"
         )
-        rest = -1 if limit is None else limit - len(found)
-        low, high = (session << 32) | max(0, since), (session << 32) | top
-        found += [_row(row) for row in db.rows(sql, session, branch, low, high, *values, rest)]
-        if limit is not None and len(found) >= limit:
+        rest = -1 if limit is None else limit - len(rows)
+        low, high = entry_number(session, since), entry_number(session, top)
+        rows += [_row(row) for row in db.rows(sql, session, branch, low, high, *values, rest)]
+        if limit is not None and len(rows) >= limit:
             break
-    return found[::-1] if newest else found
+    return rows[::-1] if newest else rows
 
 
 def branches(db: Database, session: int) -> list[tuple[int, int | None, int, int]]:
-    """Every branch: its first `seq`, the `seq` it springs from, its last, and how many entries."""
+    """Return each branch as (first seq, parent's seq, last seq, number of entries)."""
     sql = (
         "SELECT b.branch, f.parent, b.last & 0xFFFFFFFF, b.entries FROM "
         "(SELECT branch, max(number) AS last, count(*) AS entries FROM entries WHERE session = ?1 "
@@ -144,7 +149,7 @@ def branches(db: Database, session: int) -> list[tuple[int, int | None, int, int
 
 def by_seq(db: Database, session: int, seq: int) -> EntryRow | None:
     sql = f"SELECT {COLUMNS} FROM {FROM} WHERE e.number = ?"
-    return _one(db.row(sql, (session << 32) | seq))
+    return _one(db.row(sql, entry_number(session, seq)))
 
 
 def by_id(db: Database, session: int, id: str) -> EntryRow | None:
@@ -153,40 +158,56 @@ def by_id(db: Database, session: int, id: str) -> EntryRow | None:
 
 
 def resolve(db: Database, name: str, session: int | None = None) -> EntryRow:
-    """The entry with this id, an unambiguous prefix of it, a label, or `#` and its `seq`."""
-    name = name.encode("utf-8", "replace").decode()
-    where, values = ("e.session = ? AND", [session]) if session is not None else ("", [])
+    """Return the entry with this id, unambiguous prefix, label, or `#` and `seq`."""
+    name = storable(name)
     if name.startswith("#") and session is not None and name[1:].isascii() and name[1:].isdigit():
-        found = by_seq(db, session, min(int(name[1:][:12]), 0xFFFFFFFF))
-        if found is not None:
-            return found
-    for test in ("e.id = ?", "l.label = ?"):
-        rows = db.rows(f"SELECT {COLUMNS} FROM {FROM} WHERE {where} {test} LIMIT 3", *values, name)
-        if rows:
-            rows += _taken_from(db, name, rows) if session is None else []
-            break
-    else:
-        begin, colon, part = name.partition(":")
-        test = "substr(e.id, 1, ?) = ? AND (? = '' OR substr(e.id, -?) = ?)"
-        sql = f"SELECT {COLUMNS} FROM {FROM} WHERE {where} {test} LIMIT 30"
-        end = colon + part
-        rows = db.rows(sql, *values, len(begin), begin, end, len(end), end) if begin else []
-        if not colon and len({row[2].partition(":")[0] for row in rows}) == 1:
-            # Several entries of one line: the line is named by its first.
-            rows = [row for row in rows if ":" not in row[2]] or rows[:1]
+        entry = by_seq(db, session, int(name[1:][:12]))
+        if entry is not None:
+            return entry
+    rows = _named(db, name, session) or _with_prefix(db, name, session)
     if len(rows) == 1:
         return _row(rows[0])
     if rows:
-        few = ", ".join(dict.fromkeys(row[2] for row in rows))
-        where = "it is in several sessions, as forks share entries" if "," not in few else few
-        raise Ambiguous(f"Entry {name} matches several ({where}); give more, or name the session.")
+        ids = ", ".join(dict.fromkeys(row[2] for row in rows))
+        reason = "it is in several sessions, as forks share entries" if "," not in ids else ids
+        raise Ambiguous(f"Entry {name} matches several ({reason}); give more, or name the session.")
     raise NotFound(f"There is no entry {name!r} here; `mulligan tree` shows them.")
 
 
-def _taken_from(db: Database, name: str, rows: list[Any]) -> list[Any]:
-    """Entries recorded here that go by a name which imported ones claim as a whole.
+def _named(db: Database, name: str, session: int | None) -> list[Any]:
+    """Return up to three rows whose id, or else label, is exactly `name`."""
+    where, values = _in_session(session)
+    for test in ("e.id = ?", "l.label = ?"):
+        rows = db.rows(f"SELECT {COLUMNS} FROM {FROM} WHERE {where} {test} LIMIT 3", *values, name)
+        if rows:
+            return rows + (_shadowed(db, name, rows) if session is None else [])
+    return []
 
-    Ids and labels of a log are foreign words: they must not take a name away.
+
+def _with_prefix(db: Database, name: str, session: int | None) -> list[Any]:
+    """Return rows whose id begins with `name`; a part after `:` must be its end."""
+    where, values = _in_session(session)
+    begin, colon, part = name.partition(":")
+    end = colon + part
+    sql = (
+        f"SELECT {COLUMNS} FROM {FROM} WHERE {where} substr(e.id, 1, ?) = ? "
+        "AND (? = '' OR substr(e.id, -?) = ?) LIMIT 30"
+    )
+    rows = db.rows(sql, *values, len(begin), begin, end, len(end), end) if begin else []
+    if not colon and len({row[2].partition(":")[0] for row in rows}) == 1:
+        # All come from one line of a log: its first entry stands for the line.
+        return [row for row in rows if ":" not in row[2]] or rows[:1]
+    return rows
+
+
+def _in_session(session: int | None) -> tuple[str, list[int]]:
+    return ("e.session = ? AND", [session]) if session is not None else ("", [])
+
+
+def _shadowed(db: Database, name: str, rows: list[Any]) -> list[Any]:
+    """Return entries recorded here that imported entries of this exact name would hide.
+
+    Ids and labels of imported logs are foreign, so they must not capture a name.
     """
     recorded = "SELECT 1 FROM sessions WHERE number = ? AND source IS NULL"
     if any(db.row(recorded, row[0]) for row in rows):

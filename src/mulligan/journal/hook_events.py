@@ -1,6 +1,7 @@
-"""Which hook events were recorded: a hook that gives up on a server records its event itself.
+"""Remember recorded hook events, so that each is recorded once.
 
-Only the last ones are kept. A hook and a server that have the same event are minutes apart at most.
+A hook whose server does not answer in time records the event itself; the server may do so later,
+within minutes. So only the last events are kept.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ MAX_EVENTS = 500
 
 
 def reply(db: Database, id: str) -> str | None:
-    """The reply to an event that was recorded; None if it was not."""
-    found = db.row("SELECT reply FROM hook_events WHERE id = ?", id)
-    return None if found is None else str(found[0])
+    """Return the reply to a recorded event; None if it is not recorded."""
+    row = db.row("SELECT reply FROM hook_events WHERE id = ?", id)
+    return None if row is None else str(row[0])
 
 
 def add(db: apsw.Connection, id: str, reply: str) -> None:
-    """Note that an event is recorded, and forget the oldest."""
+    """Mark an event as recorded, and delete the oldest."""
     db.execute("INSERT INTO hook_events (id, reply) VALUES (?, ?)", (id, reply))
     db.execute(
         "DELETE FROM hook_events WHERE number <= (SELECT max(number) FROM hook_events) - ?",

@@ -1,4 +1,4 @@
-"""The formats of the journal, one step after another. Forward only."""
+"""Migrate the journal's schema, forward only; the index of a step is its format."""
 
 JOURNAL = (
     """
@@ -107,23 +107,23 @@ JOURNAL = (
     CREATE INDEX tool_events_session ON tool_events(session);
     CREATE INDEX tool_events_time ON tool_events(created_at);
 
-    -- Where each session stands after an operation: the newest row of a session counts.
+    -- The trees of each session after an operation: the newest row of a session counts.
     CREATE TABLE views (
       session INTEGER NOT NULL REFERENCES sessions(number) ON DELETE CASCADE,
       operation INTEGER NOT NULL REFERENCES operations(number),
       round INTEGER NOT NULL,
-      approved BLOB,               -- the tree without what is pending; null if nothing is
-      written BLOB,                -- the tree without what others changed within what is pending
-      base BLOB,                   -- the tree without what the open turn did; null if none is open
+      approved BLOB,               -- the tree without pending work; null if nothing is pending
+      written BLOB,                -- the tree without other authors' edits within pending work
+      base BLOB,                   -- the tree without the open turn's work; null without a turn
       PRIMARY KEY (session, operation)
     ) WITHOUT ROWID;
     CREATE INDEX views_operation ON views(operation);
-    ALTER TABLE operations ADD COLUMN head TEXT;    -- the commit that git stood at
-    ALTER TABLE operations ADD COLUMN intent TEXT;  -- what it means for the sessions' views
+    ALTER TABLE operations ADD COLUMN head TEXT;    -- git's HEAD commit
+    ALTER TABLE operations ADD COLUMN intent TEXT;  -- its effects on the sessions' views
     CREATE INDEX checkpoints_session ON checkpoints(session) WHERE session IS NOT NULL;
     CREATE INDEX operations_session ON operations(session) WHERE session IS NOT NULL;
 
-    -- The hash of what an agent last wrote to a path.
+    -- The hash of the content that an agent last wrote to a path.
     CREATE TABLE ledger (
       session INTEGER NOT NULL REFERENCES sessions(number) ON DELETE CASCADE,
       path BLOB NOT NULL,
@@ -133,20 +133,20 @@ JOURNAL = (
       PRIMARY KEY (session, path)
     ) WITHOUT ROWID;
 
-    -- The last events of agents' hooks that a server was told of, with their replies.
+    -- The last recorded hook events, with their replies.
     CREATE TABLE hook_events (
       number INTEGER PRIMARY KEY,
       id TEXT NOT NULL UNIQUE,
       reply TEXT NOT NULL
     );
 
-    -- Everything that happens, numbered, for whoever follows it.
+    -- A numbered log of all changes, for clients that follow the journal.
     CREATE TABLE events (
       number INTEGER PRIMARY KEY AUTOINCREMENT,
       kind TEXT NOT NULL,
       session INTEGER,
       subject INTEGER,
-      deleted TEXT                 -- the id of a session that is gone
+      deleted TEXT                 -- the id of a deleted session
     );
     CREATE TRIGGER entry_added AFTER INSERT ON entries BEGIN
       INSERT INTO events (kind, session, subject) VALUES ('entry', new.session, new.seq);

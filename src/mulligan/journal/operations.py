@@ -1,8 +1,8 @@
-"""Operations: what was done to the project, one after another, never removed.
+"""Record operations: the changes of a project, in order, never removed.
 
-An operation that changes files is written as `planned` before the first file is touched, with
-the tree it wants to arrive at, and becomes `applied` when all of it is done. Whoever finds one
-that is still planned, with nobody at work on it, finishes it.
+An operation that changes files is recorded as `planned` with its target tree before the first file
+changes, and becomes `applied` at the end. Recovery finishes an operation that is still planned
+while no process works on it.
 """
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from mulligan.core.ids import CheckpointId, SessionId, TreeId
 from mulligan.core.undo_order import Step
 from mulligan.journal.db import Database
 
-Id = bytes
 COLUMNS = (
     "number, kind, state, changed, created_at, session, undoes, target, before, after, "
     "plan_tree, plan_guarded, summary, head, intent"
@@ -25,20 +25,20 @@ NEIGHBOURING_OPERATIONS = 16
 
 
 class OperationRow(NamedTuple):
-    """`before` and `after` name the checkpoints that hold the project on either side of it."""
+    """An operation's row; `before` and `after` are checkpoints of the whole project."""
 
     number: int
     kind: str
     state: str
     changed: bool
     created_at: str
-    session: str | None
+    session: SessionId | None
     undoes: int | None
-    target: str | None
-    before: str | None
-    after: str | None
-    plan_tree: Id | None
-    plan_guarded: Id | None
+    target: CheckpointId | None
+    before: CheckpointId | None
+    after: CheckpointId | None
+    plan_tree: TreeId | None
+    plan_guarded: TreeId | None
     summary: dict[str, Any]
     head: str | None
     intent: dict[str, Any]
@@ -50,14 +50,14 @@ def plan(
     kind: str,
     created_at: str,
     before: str,
-    plan_tree: Id,
-    plan_guarded: Id,
+    plan_tree: bytes,
+    plan_guarded: bytes,
     target: str | None = None,
     undoes: int | None = None,
     session: str | None = None,
     intent: dict[str, Any] | None = None,
 ) -> int:
-    """Writes down what is about to be done; gives the operation's number."""
+    """Record a planned operation; return its number."""
     db.execute(
         "INSERT INTO operations (kind, state, changed, created_at, session, undoes, target, before,"
         " plan_tree, plan_guarded, intent) VALUES (?, 'planned', 1, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -83,9 +83,9 @@ def record(
     summary: dict[str, Any] | None = None,
     intent: dict[str, Any] | None = None,
 ) -> int:
-    """An operation that changes no file itself, such as taking a checkpoint or keeping a hunk.
+    """Record an applied operation that changes no file, such as a checkpoint.
 
-    `changed` says that it counts for undo.
+    Undo considers it if `changed` is set.
     """
     db.execute(
         "INSERT INTO operations (kind, state, changed, created_at, session, before, after, undoes, "
@@ -141,7 +141,7 @@ def newest_first(
 
 
 def last_applied(db: Database) -> OperationRow | None:
-    """The newest one that is done: its `after` is how the disk was last seen."""
+    """Return the newest applied operation; its `after` is the last observed disk."""
     sql = (
         f"SELECT {COLUMNS} FROM operations WHERE state = 'applied' AND after IS NOT NULL "
         "ORDER BY number DESC LIMIT 1"
@@ -151,7 +151,7 @@ def last_applied(db: Database) -> OperationRow | None:
 
 
 def since(db: Database, kinds: tuple[str, ...]) -> list[OperationRow]:
-    """The newest applied operation of some kinds, and all that came after it."""
+    """Return the newest applied operation of these kinds, and all after it."""
     marks = ", ".join("?" * len(kinds))
     sql = (
         f"SELECT {COLUMNS} FROM operations WHERE state = 'applied' AND number >= (SELECT "
@@ -162,7 +162,7 @@ def since(db: Database, kinds: tuple[str, ...]) -> list[OperationRow]:
 
 
 def last_head(db: Database) -> str | None:
-    """The commit that git stood at when that was last looked at."""
+    """Return git's HEAD commit as of the last operation that recorded it."""
     sql = (
         "SELECT head FROM operations WHERE state = 'applied' AND head IS NOT NULL "
         "ORDER BY number DESC LIMIT 1"
@@ -172,7 +172,7 @@ def last_head(db: Database) -> str | None:
 
 
 def of_session(db: Database, session: str, kinds: tuple[str, ...]) -> list[OperationRow]:
-    """A session's operations of some kinds, oldest first."""
+    """Return a session's applied operations of these kinds, oldest first."""
     marks = ", ".join("?" * len(kinds))
     sql = (
         f"SELECT {COLUMNS} FROM operations WHERE session = ? AND state = 'applied' "
@@ -182,9 +182,9 @@ def of_session(db: Database, session: str, kinds: tuple[str, ...]) -> list[Opera
 
 
 def last_checkpoint(db: Database, number: int) -> int:
-    """The `seq` of the newest checkpoint that was there when operation `number` was done.
+    """Return the `seq` of the newest checkpoint as of operation `number`.
 
-    An operation can name an older checkpoint that holds the same files, so its neighbours count.
+    An operation can name an older checkpoint of equal files, so its neighbours count, too.
     """
     sql = (
         "SELECT max(c.seq) FROM (SELECT before, after FROM operations WHERE number <= ? "
@@ -195,7 +195,7 @@ def last_checkpoint(db: Database, number: int) -> int:
 
 
 def of_last_turn(db: Database, session: str) -> list[OperationRow]:
-    """How a session's last turn began, and what became operations of it since, oldest first."""
+    """Return the beginning of a session's last turn and its operations since, oldest first."""
     sql = (
         f"SELECT {COLUMNS} FROM operations WHERE session = ?1 AND state = 'applied' AND kind IN "
         "('begin_turn', 'turn') AND number >= coalesce((SELECT max(number) FROM operations WHERE "
@@ -205,7 +205,7 @@ def of_last_turn(db: Database, session: str) -> list[OperationRow]:
 
 
 def newest_change(db: Database, up_to: int | None) -> Step | None:
-    """The newest operation up to a number that changed something, for undo and redo."""
+    """Return the newest changing operation up to a number, for undo and redo."""
     sql = (
         "SELECT number, kind, undoes FROM operations WHERE changed AND state = 'applied' "
         "AND number <= ? ORDER BY number DESC LIMIT 1"
@@ -220,6 +220,6 @@ def _written(content: dict[str, Any] | None) -> str:
 
 def _row(row: Any) -> OperationRow:
     number, kind, state, changed, *more, summary, head, intent = row
-    told = json.loads(intent) if intent else {}
-    values = (number, kind, state, bool(changed), *more, json.loads(summary), head, told)
+    intended = json.loads(intent) if intent else {}
+    values = (number, kind, state, bool(changed), *more, json.loads(summary), head, intended)
     return OperationRow(*values)

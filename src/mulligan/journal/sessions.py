@@ -1,4 +1,4 @@
-"""Sessions: one conversation with one agent about the project, each."""
+"""Store and find sessions: conversations with one agent about the project."""
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from mulligan.core.coverage import storable
+from mulligan.core.ids import EntryId, SessionId, SessionNumber
 from mulligan.errors import Ambiguous, NotFound
 from mulligan.journal.db import PREFIX_MIN_CHARACTERS, Database
 
@@ -16,23 +18,23 @@ COLUMNS = (
     "auto_approve_commands, auto_approve_sensitive_edits, sensitive_file_patterns, forked_from, "
     "source, created_at, updated_at"
 )
-LEAF = "(SELECT e.id FROM entries e WHERE e.number = (sessions.number << 32) | sessions.leaf)"
-SELECT = f"SELECT {COLUMNS}, {LEAF} FROM sessions"
+LEAF_ID = "(SELECT e.id FROM entries e WHERE e.number = (sessions.number << 32) | sessions.leaf)"
+SELECT = f"SELECT {COLUMNS}, {LEAF_ID} FROM sessions"
 LATER = (
     "max(iif(updated_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+60 seconds'), '', updated_at), ?)"
 )
-"""A time that is not before the one that is there, unless that is a wrong clock's."""
+"""The later of `updated_at` and `?`; a stored time in the future is a wrong clock's."""
 CHANGEABLE = frozenset(COLUMNS.split(", ")) - {"number", "id", "created_at"}
 
 
 class SessionRow(NamedTuple):
-    """A session as the journal keeps it. `leaf` is the `seq` of the entry where it stands.
+    """A session's row; `leaf` is the `seq` of its current entry.
 
-    `process` says who runs it, if that is known; `source` is the log that it was imported from.
+    `process` is the agent's process, if known; `source` is the log that it was imported from.
     """
 
-    number: int
-    id: str
+    number: SessionNumber
+    id: SessionId
     agent: str
     title: str
     model: str | None
@@ -45,34 +47,36 @@ class SessionRow(NamedTuple):
     auto_approve_commands: bool
     auto_approve_sensitive_edits: bool
     sensitive_file_patterns: dict[str, bool]
-    forked_from: str | None
+    forked_from: SessionId | None
     source: str | None
     created_at: str
     updated_at: str
-    leaf_id: str | None
+    leaf_id: EntryId | None
 
 
-def insert(db: apsw.Connection, id: str, created_at: str, values: Mapping[str, Any]) -> int:
-    """Adds a session, inside the caller's transaction; gives its number."""
-    given = _stored(values) | {"id": id, "created_at": created_at}
-    given.setdefault("updated_at", created_at)
-    names = ", ".join(given)
-    marks = ", ".join("?" * len(given))
-    db.execute(f"INSERT INTO sessions ({names}) VALUES ({marks})", tuple(given.values()))
-    return db.last_insert_rowid()
+def insert(
+    db: apsw.Connection, id: str, created_at: str, values: Mapping[str, Any]
+) -> SessionNumber:
+    """Add a session, inside the caller's transaction; return its number."""
+    columns = _columns(values) | {"id": id, "created_at": created_at}
+    columns.setdefault("updated_at", created_at)
+    names = ", ".join(columns)
+    marks = ", ".join("?" * len(columns))
+    db.execute(f"INSERT INTO sessions ({names}) VALUES ({marks})", tuple(columns.values()))
+    return SessionNumber(db.last_insert_rowid())
 
 
 def update(db: apsw.Connection, number: int, values: Mapping[str, Any]) -> None:
-    """Changes some columns of a session. Times only ever go forward."""
-    given = _stored(values)
+    """Set columns of a session; `updated_at` only moves forward."""
+    columns = _columns(values)
     sets = ", ".join(
-        f"{name} = {LATER}" if name == "updated_at" else f"{name} = ?" for name in given
+        f"{name} = {LATER}" if name == "updated_at" else f"{name} = ?" for name in columns
     )
-    db.execute(f"UPDATE sessions SET {sets} WHERE number = ?", (*given.values(), number))
+    db.execute(f"UPDATE sessions SET {sets} WHERE number = ?", (*columns.values(), number))
 
 
 def stop(db: apsw.Connection, row: SessionRow) -> None:
-    """Mark a session as stopped, unless it has changed hands since `row` was read."""
+    """Mark a session as stopped, unless another process has used it since `row`."""
     db.execute(
         "UPDATE sessions SET status = 'stopped', process = NULL "
         "WHERE number = ? AND process IS ? AND updated_at = ?",
@@ -81,7 +85,7 @@ def stop(db: apsw.Connection, row: SessionRow) -> None:
 
 
 def delete(db: apsw.Connection, number: int) -> None:
-    """Drops a session with all that belongs to it."""
+    """Delete a session and its rows in all tables."""
     db.execute("DELETE FROM sessions WHERE number = ?", (number,))
 
 
@@ -94,7 +98,7 @@ def newest_first(
     status: str | None = None,
     agent: str | None = None,
 ) -> list[SessionRow]:
-    """The sessions by the time of their last change. `after` is a cursor: time and number."""
+    """Return sessions by time of change; `after` is a cursor (time, number)."""
     where: list[str] = ["1"]
     values: list[str | int] = []
     for name, value in (("status", status), ("agent", agent)):
@@ -124,14 +128,14 @@ def by_number(db: Database, number: int) -> SessionRow | None:
 
 
 def resolve(db: Database, name: str) -> SessionRow:
-    """The session with this id, an unambiguous prefix of it, or `@`: the one changed last."""
-    name = name.encode("utf-8", "replace").decode()
+    """Return the session with this id, unambiguous prefix, or `@N`: N before the newest."""
+    name = storable(name)
     if name.startswith("@"):
         steps = name[1:] or "0"
         if steps.isascii() and steps.isdigit() and len(steps) < 10:
-            found = newest_first(db, limit=1, offset=int(steps))
-            if found:
-                return found[0]
+            newest = newest_first(db, limit=1, offset=int(steps))
+            if newest:
+                return newest[0]
         raise NotFound(f"There is no session {name!r} here; `mulligan sessions` lists them.")
     exact = by_id(db, name)
     if exact is not None:
@@ -147,7 +151,7 @@ def resolve(db: Database, name: str) -> SessionRow:
 
 
 def is_prefix(db: Database, name: str) -> bool:
-    """True if sessions are likely to be named by this beginning of their ids."""
+    """True if `name` is a prefix of a session's id, long enough to be typed as one."""
     if len(name) < PREFIX_MIN_CHARACTERS:
         return False
     sql = "SELECT 1 FROM sessions WHERE substr(id, 1, ?) = ? AND id <> ? LIMIT 1"
@@ -155,21 +159,22 @@ def is_prefix(db: Database, name: str) -> bool:
 
 
 def with_process(db: Database, statuses: Iterable[str]) -> list[SessionRow]:
-    """Those in one of these states that say which process runs them."""
+    """Return the sessions with one of these statuses and a known process."""
     chosen = tuple(statuses)
     marks = ", ".join("?" * len(chosen))
     sql = f"{SELECT} WHERE status IN ({marks}) AND process IS NOT NULL"
     return [_row(row) for row in db.rows(sql, *chosen)]
 
 
-def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
+def _columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the names of columns, and encode JSON columns."""
     unknown = set(values) - CHANGEABLE
     if unknown:
-        raise ValueError(f"A session has no {', '.join(sorted(unknown))} to change.")
-    stored = dict(values)
-    if "sensitive_file_patterns" in stored:
-        stored["sensitive_file_patterns"] = json.dumps(stored["sensitive_file_patterns"])
-    return stored
+        raise ValueError(f"A session has no changeable {', '.join(sorted(unknown))}.")
+    columns = dict(values)
+    if "sensitive_file_patterns" in columns:
+        columns["sensitive_file_patterns"] = json.dumps(columns["sensitive_file_patterns"])
+    return columns
 
 
 def _one(row: Any) -> SessionRow | None:

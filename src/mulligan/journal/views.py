@@ -1,4 +1,4 @@
-"""Views: where each session stands after each operation. The newest one of a session counts."""
+"""Store views: the trees of each session after each operation. The newest counts."""
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 
@@ -7,27 +7,26 @@ from typing import NamedTuple
 
 import apsw
 
+from mulligan.core.ids import TreeId
 from mulligan.journal.db import Database
-
-Id = bytes
 
 
 class View(NamedTuple):
-    """What a session's work is measured against. All three name trees.
+    """The trees that a session's work is compared with.
 
-    `approved` is the disk without the session's pending work, `written` the disk without what
-    others have changed within that work, `base` the disk without what the open turn has done.
-    Nothing pending: no `approved`, no `written`. No open turn: no `base`.
+    `approved` is the disk without the session's pending work, `written` the disk without other
+    authors' edits within that work, `base` the disk without the work of the open turn. Without
+    pending work `approved` and `written` are None, without an open turn `base` is.
     """
 
     round: int = 1
-    approved: Id | None = None
-    written: Id | None = None
-    base: Id | None = None
+    approved: bytes | None = None
+    written: bytes | None = None
+    base: bytes | None = None
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the session neither has pending work nor is about to have any."""
+        """True without pending work and without an open turn."""
         return self.approved is None and self.base is None
 
 
@@ -40,7 +39,7 @@ def insert(db: apsw.Connection, operation: int, session: int, view: View) -> Non
 
 
 def of_session(db: Database, session: int, before: int | None = None) -> View | None:
-    """The session's newest view, or the one that it had before an operation."""
+    """Return the session's newest view, or its view before an operation."""
     sql = (
         "SELECT round, approved, written, base FROM views WHERE session = ? AND operation < ? "
         "ORDER BY operation DESC LIMIT 1"
@@ -50,14 +49,14 @@ def of_session(db: Database, session: int, before: int | None = None) -> View | 
 
 
 def at(db: Database, session: int, operation: int) -> View | None:
-    """The view that an operation gave a session, if it gave it one."""
+    """Return the view that an operation recorded for a session, if any."""
     sql = "SELECT round, approved, written, base FROM views WHERE session = ? AND operation = ?"
     row = db.row(sql, session, operation)
     return View(*row) if row else None
 
 
 def live(db: Database) -> dict[int, View]:
-    """The newest views of all sessions that have pending work or an open turn."""
+    """Return the newest views of sessions with pending work or an open turn."""
     sql = (
         "SELECT v.session, v.round, v.approved, v.written, v.base FROM views v JOIN "
         "(SELECT session, max(operation) AS operation FROM views GROUP BY session) n "
@@ -67,8 +66,8 @@ def live(db: Database) -> dict[int, View]:
     return {row[0]: View(*row[1:]) for row in db.rows(sql)}
 
 
-def trees(db: Database) -> Iterator[tuple[str, Id]]:
-    """Every tree that a view names, with a word about it."""
+def trees(db: Database) -> Iterator[tuple[str, TreeId]]:
+    """Yield every tree of every view, with the session's name for messages."""
     sql = (
         "SELECT DISTINCT 'session ' || s.id, v.approved, v.written, v.base FROM views v "
         "JOIN sessions s ON s.number = v.session"
@@ -80,7 +79,7 @@ def trees(db: Database) -> Iterator[tuple[str, Id]]:
 
 
 def forget(db: apsw.Connection) -> None:
-    """Drops views that no undo can return to any more: those whose checkpoints are gone."""
+    """Delete old views whose operations have lost their checkpoints: undo cannot reach them."""
     db.execute(
         "DELETE FROM views WHERE EXISTS (SELECT 1 FROM views later WHERE later.session = "
         "views.session AND later.operation > views.operation) AND NOT EXISTS (SELECT 1 FROM "

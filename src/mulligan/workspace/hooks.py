@@ -37,6 +37,7 @@ from mulligan.core.hook_kinds import (
 from mulligan.core.times import nanoseconds
 from mulligan.errors import MulliganError, UsageError
 from mulligan.journal import append, entries, hook_events, sessions, views
+from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution import turns
 from mulligan.workspace.attribution.checkpoint import include_paths, observe, on_disk_not_in_tree
@@ -198,7 +199,7 @@ def _was_just_said(project: OpenProject, session: SessionRow, text: str) -> bool
     """Whether the session stands at this very prompt, and it is not long ago."""
     found = project.journal.row(
         "SELECT type, content, created_at FROM entries WHERE number = ?",
-        (session.number << 32) | (session.leaf or 0),
+        entry_number(session.number, session.leaf or 0),
     )
     if found is None or found[0] != USER_INPUT or found[1] != storable(text):
         return False

@@ -1,1 +1,1 @@
-"""The full-text index of sessions: derived, in a file of its own."""
+"""Search sessions by a full-text index: derived, in a file of its own."""

@@ -1,9 +1,9 @@
-"""Search: an index of what entries say, derived from the journal and kept in a file of its own.
+"""Maintain the full-text index of entries, derived from the journal.
 
-Appending entries costs nothing here: before a search the index catches up with the journal's
-events. It holds no text, only where which words stand, so what a hit says is read from the
-journal. An index that is damaged, of another format or about another journal is made again; that
-loses nothing. FTS5 does the work, with the tokenizer `porter unicode61`: "run" finds "running".
+Appending entries does not touch it: before a search the index catches up with the journal's
+events. It is contentless, so the text of a hit is read from the journal. A damaged index, or one of
+another format or journal, is rebuilt; that loses nothing. It is FTS5 with the tokenizer
+`porter unicode61`: "run" finds "running".
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import apsw
 from mulligan.core.entries import TOOL_CALL
 from mulligan.errors import Busy, Corrupt, MulliganError, NotWritable, OutOfSpace
 from mulligan.journal.db import Database
+from mulligan.journal.entry_numbers import entry_number, session_range
 from mulligan.journal.search.texts import Columns, columns_of, kind
 
 FORMAT = 1
@@ -26,34 +27,34 @@ TOKENIZER = "porter unicode61"
 SCHEMA = f"""
     CREATE VIRTUAL TABLE words USING fts5(content, tool, path, diff, kind,
       content='', contentless_delete=1, tokenize='{TOKENIZER}');
-    -- What is collected in memory before it is written: merging many small parts takes longer.
+    -- Bytes collected in memory before a write: merging many small segments is slower.
     INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);
     CREATE TABLE state (
       format INTEGER NOT NULL,
-      event INTEGER,               -- the last event that was taken in; null before the first walk
-      mark TEXT,                   -- what that event was, to tell another journal from this one
-      walked INTEGER               -- how far the first walk through all entries is; null after it
+      event INTEGER,               -- the last indexed event; null before the first walk
+      mark TEXT,                   -- the content of that event, to recognise another journal
+      walked INTEGER               -- last entry of the first walk so far; null after it
     );
     INSERT INTO state (format) VALUES ({FORMAT});
 """
-WEIGHTS = "10.0, 2.0, 4.0, 1.0, 0.0"
+COLUMN_WEIGHTS = "10.0, 2.0, 4.0, 1.0, 0.0"
 MAX_RANKED_ENTRIES = 10_000
-"""So many of the newest matches are ranked: a word that is in every entry says little anyway."""
+"""Only the newest matches are ranked; a word in more entries says little."""
 
 BATCH_ENTRIES = 10_000
 BATCH_BYTES = 16 << 20
 PAGE_BYTES = 4096
-"""Large parts are written at a time, and none of them alone: larger pages than the journal's."""
+"""Larger than the journal's pages, because large segments are written at once."""
 
-WAL_PAGES = 4_000
+CHECKPOINT_PAGES = 4_000
 
 Progress = Callable[[str, int, int | None], None]
-Alone = Callable[[], AbstractContextManager[None]]
-Answer = TypeVar("Answer")
+Lock = Callable[[], AbstractContextManager[None]]
+Result = TypeVar("Result")
 
 
 class State(NamedTuple):
-    """How far the index has come. `event` is `None` before anything was read."""
+    """How far the index follows the journal; `event` is `None` at the start."""
 
     event: int | None
     mark: str | None
@@ -61,12 +62,12 @@ class State(NamedTuple):
 
 
 class Index:
-    """The index of one journal, opened. Use it from one thread at a time."""
+    """The open index of one journal. Use it from one thread at a time."""
 
-    def __init__(self, path: str, alone: Alone) -> None:
-        """`alone` keeps other processes from opening or replacing it at the same time."""
-        self.path, self._alone = path, alone
-        with alone():
+    def __init__(self, path: str, lock: Lock) -> None:
+        """`lock` keeps other processes from opening or replacing the file meanwhile."""
+        self.path, self._lock = path, lock
+        with lock():
             self._open()
 
     def close(self) -> None:
@@ -74,11 +75,11 @@ class Index:
 
     @property
     def is_current(self) -> bool:
-        """Whether it is still the one at its path: another process may have made it anew."""
+        """False if another process has replaced the file."""
         return _inode(self.path) == self._inode
 
-    def use(self, work: Callable[[Index], Answer]) -> Answer:
-        """Does some work with it; an index that turns out damaged is made again first."""
+    def use(self, work: Callable[[Index], Result]) -> Result:
+        """Call `work` with the index; rebuild it once if it is damaged."""
         try:
             try:
                 return work(self)
@@ -87,58 +88,58 @@ class Index:
                 return work(self)
         except _Damaged as problem:
             raise Corrupt(
-                f"{self.path} was damaged twice in a row ({problem}); look at the disk."
+                f"{self.path} was damaged twice in a row ({problem}); check the disk."
             ) from None
 
     def replace(self) -> None:
-        """Makes the index anew, unless another process has done so since this one opened it."""
-        with self._alone():
+        """Replace the index by an empty one, unless another process has done so."""
+        with self._lock():
             self._db.close()
             if self.is_current:
                 _remove(self.path)
             self._open()
 
     def clear(self) -> None:
-        """Forgets everything; the next `catch_up` begins at the beginning."""
-        with self._own(), self._db.writing() as db:
+        """Empty the index; the next `catch_up` indexes everything again."""
+        with self._detect_damage(), self._db.writing() as db:
             db.execute("INSERT INTO words (words) VALUES ('delete-all')")
             db.execute("UPDATE state SET event = NULL, mark = NULL, walked = NULL")
 
     def catch_up(self, journal: Database, progress: Progress) -> None:
-        """Takes in what happened in the journal since the last time.
+        """Index the journal's events since the last call.
 
-        In batches, each committed with how far it goes: what is interrupted goes on from there,
-        and two processes that do this at once share the work.
+        Each batch is committed with its new state: an interrupted run continues from there, and
+        two processes at once share the work.
         """
         total: int | None = None
         done = 0
         while True:
             state = self._state()
-            if state.event is None or not _is_about(state, journal):
-                self._begin(journal, state)
+            if state.event is None or not _belongs_to(state, journal):
+                self._start_walk(journal, state)
                 continue
             if state.walked is not None:
                 if total is None:
                     total = int(journal.row("SELECT count(*) FROM entries")[0])
                 numbers, after = _walk(journal, state)
-                gone: set[int] = set()
+                deleted_sessions: set[int] = set()
             else:
-                numbers, gone, after = _follow(journal, state)
+                numbers, deleted_sessions, after = _follow_events(journal, state)
                 if after == state:
                     return
             rows = list(_read(journal, numbers))
             missing = set(numbers) - {number for number, _, _ in rows}
-            self._take_in(state, after, rows, missing, gone)
+            self._write_batch(state, after, rows, missing, deleted_sessions)
             done += len(numbers)
             progress("Indexing", done, max(total, done) if total is not None else None)
 
     def matches(
         self, expression: str, sessions: Mapping[int, tuple[int, int]] | None
     ) -> list[tuple[int, float]] | None:
-        """The entries that match, the last first, each with its score: more is better.
+        """Return (number, score) of matching entries, newest first; higher is better.
 
-        `sessions` limits them to some sessions, and there to numbers from one to before another.
-        `None` if somebody has begun to make the index anew since it caught up.
+        `sessions` limits the search to half-open ranges of entry numbers. The result is `None` if
+        another process has begun to rebuild the index since `catch_up`.
         """
         where, values = "", []
         if sessions is not None and len(sessions) == 1:
@@ -150,73 +151,77 @@ class Index:
                 "AND words.rowid >= c.low AND words.rowid < c.high)"
             )
         sql = (
-            f"SELECT rowid, -bm25(words, {WEIGHTS}) FROM words WHERE words MATCH ? {where} "
+            f"SELECT rowid, -bm25(words, {COLUMN_WEIGHTS}) FROM words WHERE words MATCH ? {where} "
             "ORDER BY rowid DESC LIMIT ?"
         )
-        with self._own():
-            self._choose(sessions or {})
+        with self._detect_damage():
+            self._fill_chosen(sessions or {})
             self._db.rows("BEGIN")
             try:
-                whole = self._db.row("SELECT event IS NOT NULL AND walked IS NULL FROM state")[0]
-                rows = self._db.rows(sql, expression, *values, MAX_RANKED_ENTRIES) if whole else []
+                complete = self._db.row("SELECT event IS NOT NULL AND walked IS NULL FROM state")[0]
+                rows = (
+                    self._db.rows(sql, expression, *values, MAX_RANKED_ENTRIES) if complete else []
+                )
             finally:
                 self._db.rows("ROLLBACK")
-        return rows if whole else None
+        return rows if complete else None
 
     def _open(self) -> None:
         if os.path.exists(self.path) and not os.path.getsize(self.path):
-            # Somebody has cut it; for who still has it open it would stay in use.
+            # Give a truncated file a new inode, so that other processes notice.
             _remove(self.path)
         try:
-            self._db = _opened(self.path)
+            self._db = _connect(self.path)
         except (Busy, OutOfSpace, NotWritable):
             raise
         except (MulliganError, apsw.SQLError):
             _remove(self.path)
-            self._db = _opened(self.path)
+            self._db = _connect(self.path)
         self._inode = _inode(self.path)
 
     def _state(self) -> State:
-        with self._own():
+        with self._detect_damage():
             row = self._db.row("SELECT event, mark, walked FROM state")
         if row is None:
-            raise _Damaged("it does not say how far it is")
+            raise _Damaged("its state is missing")
         return State(*row)
 
-    def _begin(self, journal: Database, before: State) -> None:
-        """From here on events count; what was there before them is found by a walk."""
+    def _start_walk(self, journal: Database, before: State) -> None:
+        """Follow events from now on; a walk indexes the entries before them."""
         if before.event is not None:
             self.clear()
             before = State(None, None, None)
         sql = "SELECT number, kind, session, subject FROM events ORDER BY number DESC LIMIT 1"
         newest = journal.row(sql)
         after = State(newest[0], _mark(newest), 0) if newest else State(0, None, 0)
-        self._take_in(before, after, (), (), ())
+        self._write_batch(before, after, (), (), ())
 
-    def _take_in(
+    def _write_batch(
         self,
         before: State,
         after: State,
         rows: Iterable[tuple[int, str, Columns]],
         missing: Iterable[int],
-        gone: Iterable[int],
+        deleted_sessions: Iterable[int],
     ) -> None:
-        """One batch, unless another process has gone on from the same state meanwhile."""
+        """Commit one batch, unless another process has moved on from `before`."""
         sql = (
             "INSERT OR REPLACE INTO words (rowid, content, tool, path, diff, kind) "
             "VALUES (?,?,?,?,?,?)"
         )
-        with self._own(), self._db.writing() as db:
+        with self._detect_damage(), self._db.writing() as db:
             if db.execute("SELECT event, mark, walked FROM state").fetchone() != before:
                 return
-            for session in gone:
-                low, high = session << 32, (session + 1) << 32
-                db.execute("DELETE FROM words WHERE rowid >= ? AND rowid < ?", (low, high))
+            for session in deleted_sessions:
+                db.execute(
+                    "DELETE FROM words WHERE rowid >= ? AND rowid < ?", session_range(session)
+                )
             db.executemany("DELETE FROM words WHERE rowid = ?", [(number,) for number in missing])
             db.executemany(sql, ((number, *columns, kind(type)) for number, type, columns in rows))
             db.execute("UPDATE state SET event = ?, mark = ?, walked = ?", after)
 
-    def _choose(self, sessions: Mapping[int, tuple[int, int]]) -> None:
+    def _fill_chosen(self, sessions: Mapping[int, tuple[int, int]]) -> None:
+        """Put ranges of entry numbers into a temporary table, for a join."""
         self._db.rows(
             "CREATE TEMP TABLE IF NOT EXISTS chosen (session INTEGER PRIMARY KEY, low, high)"
         )
@@ -229,8 +234,8 @@ class Index:
         )
 
     @contextmanager
-    def _own(self) -> Iterator[None]:
-        """Tells damage to the index from damage to the journal, which is not ours to mend."""
+    def _detect_damage(self) -> Iterator[None]:
+        """Raise `_Damaged` for errors of the index; errors of the journal are not caught."""
         try:
             yield
         except (Busy, OutOfSpace, NotWritable):
@@ -239,11 +244,11 @@ class Index:
             raise _Damaged(str(problem)) from problem
 
 
-def _opened(path: str) -> Database:
+def _connect(path: str) -> Database:
     db = Database(path, (SCHEMA,), page_bytes=PAGE_BYTES)
-    # Nothing is lost with the last commits: the journal still has what they were made from.
+    # Commits lost in a power loss are derived from the journal again.
     db.rows("PRAGMA synchronous = NORMAL")
-    db.rows(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+    db.rows(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     row = db.row("SELECT format FROM state")
     if row is None or row[0] != FORMAT:
         db.close()
@@ -261,8 +266,8 @@ def _inode(path: str) -> int | None:
     return os.stat(path).st_ino if os.path.exists(path) else None
 
 
-def _is_about(state: State, journal: Database) -> bool:
-    """Whether this is the journal that the index was made from: its last event is as remembered."""
+def _belongs_to(state: State, journal: Database) -> bool:
+    """True if the journal's event at `state` is the one that was indexed."""
     if state.event == 0:
         return True
     sql = "SELECT number, kind, session, subject FROM events WHERE number = ?"
@@ -275,7 +280,7 @@ def _mark(event: Sequence[Any]) -> str:
 
 
 def _walk(journal: Database, state: State) -> tuple[list[int], State]:
-    """The next entries of the first walk, in the order of their numbers."""
+    """Return the next batch of entries of the first walk, and the new state."""
     sql = (
         "SELECT number, octet_length(content) + ifnull(octet_length(data), 0) FROM entries "
         "WHERE number > ? ORDER BY number LIMIT ?"
@@ -290,8 +295,8 @@ def _walk(journal: Database, state: State) -> tuple[list[int], State]:
     return numbers, state._replace(walked=numbers[-1] if numbers else None)
 
 
-def _follow(journal: Database, state: State) -> tuple[list[int], set[int], State]:
-    """The entries that the next events touch, and the sessions that were deleted."""
+def _follow_events(journal: Database, state: State) -> tuple[list[int], set[int], State]:
+    """Return entries and deleted sessions of the next events, and the new state."""
     sql = (
         "SELECT v.number, v.kind, v.session, v.subject, e.type, "
         "octet_length(e.content) + ifnull(octet_length(e.data), 0) FROM events v "
@@ -300,22 +305,22 @@ def _follow(journal: Database, state: State) -> tuple[list[int], set[int], State
         "WHERE v.number > ? ORDER BY v.number LIMIT ?"
     )
     numbers: dict[int, None] = {}
-    gone: set[int] = set()
+    deleted_sessions: set[int] = set()
     size = 0
     for *event, type, length in journal.rows(sql, state.event, BATCH_ENTRIES):
-        _, happened, session, subject = event
-        if happened == "session_deleted":
-            gone.add(session)
-        # Of an entry that changes later only a tool call's data is searched.
-        elif happened == "entry" or (happened == "entry_changed" and type == TOOL_CALL):
-            number = (session << 32) | subject
+        _, event_kind, session, subject = event
+        if event_kind == "session_deleted":
+            deleted_sessions.add(session)
+        # The only change of an entry that affects its words is a tool call's output.
+        elif event_kind == "entry" or (event_kind == "entry_changed" and type == TOOL_CALL):
+            number = entry_number(session, subject)
             if number not in numbers:
                 numbers[number] = None
                 size += length or 0
         state = state._replace(event=event[0], mark=_mark(event))
         if size > BATCH_BYTES:
             break
-    return list(numbers), gone, state
+    return list(numbers), deleted_sessions, state
 
 
 def _read(journal: Database, numbers: Sequence[int]) -> Iterator[tuple[int, str, Columns]]:
@@ -328,4 +333,4 @@ def _read(journal: Database, numbers: Sequence[int]) -> Iterator[tuple[int, str,
 
 
 class _Damaged(Exception):
-    """The index cannot be used as it is."""
+    """The index cannot be read."""

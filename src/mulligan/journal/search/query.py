@@ -1,14 +1,13 @@
-"""What somebody types, as a question to the index; and what of a text answers it.
+"""Turn a user's text into an FTS5 query, and mark the matches in texts.
 
-Any text is data: it is cut at white space, each word is quoted, and all words must match. FTS5 in
-memory does the rest, so that words are taken apart, and found again in a text, exactly as the
-index does it.
+Any text is accepted: it is split at white space, each word is quoted, and all words must match. An
+FTS5 table in memory tokenizes and marks texts exactly as the index does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import apsw
@@ -20,23 +19,23 @@ from mulligan.journal.search.texts import CLOSE, OPEN, Columns, clean, kind
 SNIPPET_TOKENS = 32
 GAP = "..."
 ENDINGS = ("ing", "ed", "es", "er", "ly", "ation", "ment", "ness", "ity", "able", "ful")
-SHORTEST_PREFIX = 3
-LONG_TEXT = 16 << 10
-PLACES, AROUND = 8, 1_500
-EXACT_TEXT = 4 << 20
-"""So much text is taken apart as a whole, where no guess says which part of it matches."""
+MIN_PREFIX_CHARACTERS = 3
+LONG_TEXT_CHARACTERS = 16 << 10
+MAX_PLACES_PER_WORD, CONTEXT_CHARACTERS = 8, 1_500
+LITERAL_CONTEXT_CHARACTERS = 80
+MAX_EXACT_CHARACTERS = 4 << 20
+"""Long texts are tokenized whole up to this total, if their excerpts do not match."""
 
-LONGEST_PIECE = 160
+MAX_PIECE_CHARACTERS = 160
 
 Pieces = tuple[tuple[str, bool], ...]
-"""A text in order, cut where what matched begins and ends; with each piece, whether it matched."""
+"""A text split into (piece, matched) in order."""
 
 
 class Query(NamedTuple):
-    """A question to the index: what must match, what is to be marked, and how words begin.
+    """An FTS5 expression to match, one to mark, and the beginnings of its words.
 
-    Without `match` there is no word to look up; then `literal` is to be found as it is, if it is
-    not empty.
+    Without any word `match` is empty, and `literal` is searched for as it is, unless empty.
     """
 
     match: str = ""
@@ -46,7 +45,7 @@ class Query(NamedTuple):
 
 
 class Reader:
-    """Reads queries and marks texts. Use it from one thread."""
+    """Parses queries and marks texts. Use it from one thread."""
 
     def __init__(self) -> None:
         self._db = apsw.Connection(":memory:")
@@ -61,7 +60,7 @@ class Reader:
         self._db.close()
 
     def words(self, text: str, *, as_you_type: bool = False) -> Query:
-        """All words of a text; `as_you_type` takes the last one as the beginning of a word."""
+        """Query for all words of a text; `as_you_type` takes the last one as a prefix."""
         text = clean(text)
         pieces = text.split()
         phrases: dict[tuple[str, ...], str] = {}
@@ -69,7 +68,7 @@ class Reader:
             tokens = self.tokens(piece)
             if tokens:
                 last = as_you_type and position == len(pieces) - 1 and text.endswith(piece)
-                phrases[tokens] = self._begun(piece, tokens) if last else _quoted(piece)
+                phrases[tokens] = self._prefix(piece, tokens) if last else _quoted(piece)
         if not phrases:
             return Query(literal=text.strip())
         beginnings = {_beginning(token) for tokens in phrases for token in tokens}
@@ -81,14 +80,14 @@ class Reader:
         )
 
     def raw(self, text: str) -> Query:
-        """FTS5's own syntax; raises `UsageError` if it is not that."""
+        """Query in FTS5's own syntax; raise `UsageError` if it is invalid."""
         if not text.strip():
             return Query()
         if "\0" in text:
-            raise UsageError("The query holds a NUL, which the raw syntax cannot have.")
+            raise UsageError("The query holds a NUL, which the raw syntax does not allow.")
         text = clean(text)
         match = f"({text})"
-        # By itself too: with a bracket too many at each end it would only seem to be in brackets.
+        # Test both: text such as `a) OR (b` is valid only within the added brackets.
         for each in (text, match):
             try:
                 self._db.execute("SELECT 1 FROM words WHERE words MATCH ?", (each,)).fetchall()
@@ -99,57 +98,58 @@ class Reader:
         return Query(match, match)
 
     def path(self, path: str) -> str:
-        """What the path column must match for a path, or for all below it; at least that much."""
-        # Only whole names count: what stands beside a wildcard may be part of a longer one.
+        """Return an expression that the path column matches for a path and all below it."""
+        # Only whole names: text beside a wildcard may be part of a longer name.
         plain = re.sub(r"\[[^]]*\]", "*", clean(path))
         parts = re.split(r"[/._-]", plain)
-        found = [part for part in parts if not re.search(r"[*?\[]", part) and self.tokens(part)]
-        names = " AND ".join(dict.fromkeys(_quoted(part) for part in found))
+        whole = [part for part in parts if not re.search(r"[*?\[]", part) and self.tokens(part)]
+        names = " AND ".join(dict.fromkeys(_quoted(part) for part in whole))
         return f"path : ({names})" if names else ""
 
     def tokens(self, text: str) -> tuple[str, ...]:
-        found = self._tokenizer(
+        """Tokenize a text as a query."""
+        groups = self._tokenizer(
             text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False
         )
-        return tuple(str(each) for token in found for each in token)
+        return tuple(str(token) for group in groups for token in group)
 
     def mark(self, texts: Sequence[Columns], query: Query) -> list[Pieces]:
-        """The part of each text that answers best, with marks on what matched."""
+        """Return the best excerpt of each text, with its matches marked."""
         if not query.match:
             return [_around(each, query.literal) for each in texts]
-        # Most of a long text is left out at first, for taking it apart is what costs.
+        # Tokenizing is what costs, so long texts are first cut to likely excerpts.
         short = {
             number: _cut(each, query.beginnings)
             for number, each in enumerate(texts)
-            if query.beginnings or _length(each) <= LONG_TEXT
+            if query.beginnings or _length(each) <= LONG_TEXT_CHARACTERS
         }
-        found = self._snippets(short, query)
+        snippets = self._snippets(short, query)
         rest: dict[int, Columns] = {}
-        left = EXACT_TEXT
+        characters_left = MAX_EXACT_CHARACTERS
         for number, each in enumerate(texts):
-            if number not in found and left > 0:
+            if number not in snippets and characters_left > 0:
                 rest[number] = each
-                left -= _length(each)
+                characters_left -= _length(each)
         if rest:
-            found |= self._snippets(rest, query)
-        return [found.get(number) or _head(each) for number, each in enumerate(texts)]
+            snippets |= self._snippets(rest, query)
+        return [snippets.get(number) or _head(each) for number, each in enumerate(texts)]
 
-    def _begun(self, word: str, tokens: tuple[str, ...]) -> str:
-        """A word that may not be finished yet.
+    def _prefix(self, word: str, tokens: tuple[str, ...]) -> str:
+        """Return an expression for a word that may be unfinished.
 
-        The index has stems, and none begins with "runn": so likely endings are tried as well.
+        The index holds stems, and no stem begins with "runn": so likely endings are tried, too.
         """
         quoted, last = _quoted(word), tokens[-1]
-        if not word[-1].isalnum() or (last.isascii() and len(last) < SHORTEST_PREFIX):
+        if not word[-1].isalnum() or (last.isascii() and len(last) < MIN_PREFIX_CHARACTERS):
             return quoted
-        ways = [quoted, f"{quoted}*"]
+        alternatives = [quoted, f"{quoted}*"]
         for ending in ENDINGS:
-            for there in range(len(ending)):
-                whole = word + ending[there:]
-                fits = word.lower().endswith(ending[:there])
+            for typed in range(len(ending)):
+                whole = word + ending[typed:]
+                fits = word.lower().endswith(ending[:typed])
                 if fits and not self.tokens(whole)[-1].startswith(last):
-                    ways.append(_quoted(whole))
-        return f"({' OR '.join(ways)})"
+                    alternatives.append(_quoted(whole))
+        return f"({' OR '.join(alternatives)})"
 
     def _snippets(self, texts: dict[int, Columns], query: Query) -> dict[int, Pieces]:
         self._db.execute("BEGIN")
@@ -159,24 +159,25 @@ class Reader:
                 ((number, *columns) for number, columns in texts.items()),
             )
             sql = "SELECT rowid, snippet(words, -1, ?, ?, ?, ?) FROM words WHERE words MATCH ?"
-            given = (OPEN, CLOSE, GAP, SNIPPET_TOKENS, query.marked)
-            return {row[0]: _pieces(row[1]) for row in self._db.execute(sql, given)}
+            values = (OPEN, CLOSE, GAP, SNIPPET_TOKENS, query.marked)
+            return {row[0]: _pieces(row[1]) for row in self._db.execute(sql, values)}
         finally:
             self._db.execute("ROLLBACK")
 
 
 def all_of(*expressions: str) -> str:
-    """One expression that holds where all of them do; empty ones do not count."""
+    """Join expressions by AND, without the empty ones."""
     return " AND ".join(each for each in expressions if each)
 
 
 def of_types(types: Sequence[str]) -> str:
+    """Return an expression that matches entries of these types."""
     names = " OR ".join(_quoted(kind(each)) for each in types)
     return f"kind : ({names})" if names else ""
 
 
 def marked(pieces: Pieces) -> str:
-    """The pieces in one, with `<mark>` around what matched. The text itself is as it was."""
+    """Join pieces, with `<mark>` around the matches; the text is not escaped."""
     return "".join(f"<mark>{text}</mark>" if matched else text for text, matched in pieces)
 
 
@@ -185,40 +186,42 @@ def _quoted(word: str) -> str:
 
 
 def _beginning(stem: str) -> str:
-    """What words with this stem begin with, most often: "file" is the stem of "filing"."""
-    return stem[:-1] if len(stem) > SHORTEST_PREFIX else stem
+    """Return how words of this stem mostly begin: "filing" has the stem "file"."""
+    return stem[:-1] if len(stem) > MIN_PREFIX_CHARACTERS else stem
 
 
 def _cut(columns: Columns, beginnings: Sequence[str]) -> Columns:
-    """The columns, and of long ones only the surroundings of some places that may match."""
-    if _length(columns) <= LONG_TEXT:
+    """Cut long columns to the surroundings of likely matches."""
+    if _length(columns) <= LONG_TEXT_CHARACTERS:
         return columns
     return Columns(*(_near(column, beginnings[:SNIPPET_TOKENS]) for column in columns))
 
 
 def _near(text: str, beginnings: Sequence[str]) -> str:
-    if len(text) <= LONG_TEXT // len(Columns._fields):
+    if len(text) <= LONG_TEXT_CHARACTERS // len(Columns._fields):
         return text
-    small = text.lower()
-    places: list[int] = []
-    for each in beginnings:
-        place = small.find(each)
-        for _ in range(PLACES):
-            if place < 0:
-                break
-            places.append(place)
-            place = small.find(each, place + AROUND)
     parts: list[str] = []
     end = 0
-    for place in sorted(places):
-        if place + AROUND // 2 > end:
-            start = max(end, place - AROUND)
-            # From one gap between words to another, so that none is cut in two.
+    for place in sorted(_places(text.lower(), beginnings)):
+        if place + CONTEXT_CHARACTERS // 2 > end:
+            start = max(end, place - CONTEXT_CHARACTERS)
+            # Cut at spaces, so that no word is split.
             start = text.find(" ", start, place) + 1 or start
-            end = text.find(" ", place + AROUND, place + 2 * AROUND)
-            end = end if end >= 0 else place + AROUND
+            end = text.find(" ", place + CONTEXT_CHARACTERS, place + 2 * CONTEXT_CHARACTERS)
+            end = end if end >= 0 else place + CONTEXT_CHARACTERS
             parts.append(text[start:end])
     return "\n".join(parts)
+
+
+def _places(text: str, beginnings: Sequence[str]) -> Iterator[int]:
+    """Yield some places of each beginning, one context apart."""
+    for beginning in beginnings:
+        place = text.find(beginning)
+        for _ in range(MAX_PLACES_PER_WORD):
+            if place < 0:
+                break
+            yield place
+            place = text.find(beginning, place + CONTEXT_CHARACTERS)
 
 
 def _length(columns: Columns) -> int:
@@ -226,13 +229,14 @@ def _length(columns: Columns) -> int:
 
 
 def _pieces(snippet: str) -> Pieces:
-    found: list[tuple[str, bool]] = []
+    """Split a snippet of FTS5 at its marks, and shorten long pieces."""
+    split: list[tuple[str, bool]] = []
     for part in snippet.split(OPEN):
         matched, closed, rest = part.rpartition(CLOSE)
         if closed:
-            found.append((matched, True))
-        found.append((rest, False))
-    pieces = [(text, is_marked) for text, is_marked in found if text]
+            split.append((matched, True))
+        split.append((rest, False))
+    pieces = [(text, is_marked) for text, is_marked in split if text]
     last = len(pieces) - 1
     return tuple(
         (_shortened(text, is_marked or number == last, not is_marked and number == 0), is_marked)
@@ -241,30 +245,33 @@ def _pieces(snippet: str) -> Pieces:
 
 
 def _shortened(text: str, keep_start: bool, keep_end: bool) -> str:
-    """A piece that is not too long: some files have one line, and that without a gap."""
-    if len(text) <= LONGEST_PIECE:
+    """Limit the length of a piece: minified files hold lines without any space."""
+    if len(text) <= MAX_PIECE_CHARACTERS:
         return text
     if keep_end and not keep_start:
-        return GAP + text[-LONGEST_PIECE:]
+        return GAP + text[-MAX_PIECE_CHARACTERS:]
     if keep_start:
-        return text[:LONGEST_PIECE] + GAP
-    half = LONGEST_PIECE // 2
+        return text[:MAX_PIECE_CHARACTERS] + GAP
+    half = MAX_PIECE_CHARACTERS // 2
     return text[:half] + GAP + text[-half:]
 
 
 def _around(columns: Columns, literal: str) -> Pieces:
+    """Return the first occurrence of a literal text with its context."""
+    context = LITERAL_CONTEXT_CHARACTERS
     for text in columns:
         place = text.find(literal) if literal else -1
         if place >= 0:
             end = place + len(literal)
-            before, after = text[max(0, place - 80) : place], text[end : end + 80]
-            start = GAP if place > 80 else ""
-            stop = GAP if end + 80 < len(text) else ""
+            before, after = text[max(0, place - context) : place], text[end : end + context]
+            start = GAP if place > context else ""
+            stop = GAP if end + context < len(text) else ""
             pieces = ((start + before, False), (literal, True), (after + stop, False))
             return tuple(piece for piece in pieces if piece[0])
     return _head(columns)
 
 
 def _head(columns: Columns) -> Pieces:
+    """Return the beginning of the first column with text."""
     text = next((each for each in columns if each), "")
     return ((_shortened(text, True, False), False),) if text else ()

@@ -19,6 +19,7 @@ from mulligan.core.entries import (
 )
 from mulligan.errors import UsageError
 from mulligan.journal import entries, operations, sessions
+from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.results.sessions import Entry
 from mulligan.workspace.sessions import edits
@@ -210,7 +211,7 @@ def _seqs(workspace: Workspace, session: SessionRow) -> list[int]:
         seq
         for branch, last in entries.path(workspace.project.journal, session.number, session.leaf)
         for (seq,) in workspace.project.journal.rows(
-            sql, session.number, branch, (session.number << 32) | last, *SHOWN
+            sql, session.number, branch, entry_number(session.number, last), *SHOWN
         )
     ]
 

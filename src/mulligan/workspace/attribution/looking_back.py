@@ -153,7 +153,7 @@ def taken_back(
         # the session itself did there has been taken back already.
         moved = View(before.round, *sides)
         if paths:
-            known_then = {owner.number: moved}
+            known_then: dict[int, View] = {owner.number: moved}
             moved = carried_on(trees, known_then, start, present, lambda path: None)[owner.number]
             paths |= set(renamed(trees, trees.differences(start, present), paths).values())
         approved, written = (

@@ -17,6 +17,7 @@ from mulligan.core.tree import EMPTY_ID, Change
 from mulligan.errors import UsageError
 from mulligan.journal import append, checkpoints, entries, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.appending import appending
@@ -162,7 +163,7 @@ def turn_index(project: OpenProject, session: int, seq: int) -> int:
         found += project.journal.row(
             "SELECT count(*) FROM entries WHERE session = ? AND branch = ? AND number <= ? "
             "AND type = 'user_input'",
-            session, branch, (session << 32) | last,
+            session, branch, entry_number(session, last),
         )[0]  # fmt: skip
     return max(0, found - 1)
 

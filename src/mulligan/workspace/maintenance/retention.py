@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import apsw
 
 from mulligan.clock import now_ns
+from mulligan.core.ids import CheckpointId
 from mulligan.core.times import nanoseconds
 from mulligan.core.undo_order import next_redo, next_undo
 from mulligan.errors import UsageError
@@ -100,7 +101,7 @@ def needed(project: OpenProject) -> set[str | None]:
     return keep
 
 
-def _over_budget(project: OpenProject, max_bytes: int) -> set[str]:
+def _over_budget(project: OpenProject, max_bytes: int) -> set[CheckpointId]:
     """The fewest of the oldest checkpoints without which the rest would fit."""
     rows = checkpoints.newest_first(project.journal)
     sizes: dict[bytes, int] = {record.id: record.length for record in project.store.index.all()}
@@ -120,7 +121,7 @@ def _over_budget(project: OpenProject, max_bytes: int) -> set[str]:
     return set()
 
 
-def _older(rows: list[CheckpointRow], seconds: float) -> set[str]:
+def _older(rows: list[CheckpointRow], seconds: float) -> set[CheckpointId]:
     """Find the checkpoints that are older than so many seconds, whatever a wrong clock said.
 
     A time before that of an earlier checkpoint, or one that is still to come, is a wrong clock's:
@@ -146,7 +147,7 @@ def _older(rows: list[CheckpointRow], seconds: float) -> set[str]:
     return found
 
 
-def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[str]:
+def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[CheckpointId]:
     """Everything older than the last so many checkpoints that somebody took."""
     not_taken = set(checkpoints.NOT_TAKEN) - {checkpoints.FILES}
     taken = [at for at, row in enumerate(rows) if row.kind not in not_taken]

@@ -20,8 +20,16 @@ from mulligan.core.times import nanoseconds, rfc3339
 from mulligan.errors import MulliganError, NotWritable, OutOfSpace, UsageError
 from mulligan.journal import sessions
 from mulligan.journal.db import MEMORY, Database
+from mulligan.journal.entry_numbers import session_of, session_range
 from mulligan.journal.migrations import JOURNAL
-from mulligan.journal.search.entry_filters import Returns, containing, first_at, newest_of, times_of
+from mulligan.journal.search.entry_filters import (
+    NearestCheckpoints,
+    containing,
+    first_at,
+    newest_of,
+    session_times,
+    times_of,
+)
 from mulligan.journal.search.index import MAX_RANKED_ENTRIES, Index
 from mulligan.journal.search.query import Pieces, Reader, all_of, marked, of_types
 from mulligan.journal.search.texts import columns_of, paths_of
@@ -296,14 +304,14 @@ class _Search:
         rows = {row[0]: row for row in journal.rows(sql, numbers)}
         texts = [columns_of(row[6], row[9], _data(row[10])) for row in rows.values()]
         pieces = dict(zip(rows, self._reader.mark(texts, self._query), strict=True))
-        returns = Returns(journal, {number >> 32 for number in rows})
+        nearest = NearestCheckpoints(journal, set(map(session_of, rows)))
         found = {}
         for score, _, number in chosen:
             if number in rows:
                 _, id, title, agent, entry, seq, type, created_at, branch, _, _ = rows[number]
                 found[number] = Hit(
                     shown_path(project.root), id, title, agent, entry, seq, type, created_at,
-                    returns.nearest(number >> 32, branch, seq), score, pieces[number],
+                    nearest.find(session_of(number), branch, seq), score, pieces[number],
                 )  # fmt: skip
         return found
 
@@ -311,16 +319,9 @@ class _Search:
         """The numbers to look among: times only ever increase within a session."""
         if session is None and not (self._agent or self._after or self._before):
             return None
-        sql = (
-            "SELECT s.number, (SELECT created_at FROM entries WHERE number > s.number << 32 "
-            "ORDER BY number LIMIT 1), (SELECT created_at FROM entries "
-            "WHERE number < (s.number + 1) << 32 ORDER BY number DESC LIMIT 1) FROM sessions s "
-            "WHERE (?1 IS NULL OR s.number = ?1) AND (?2 IS NULL OR s.agent = ?2) "
-            "AND EXISTS (SELECT 1 FROM entries WHERE session = s.number)"
-        )
         found: Ranges = {}
-        for number, first, last in journal.rows(sql, session, self._agent):
-            low, high = number << 32, (number + 1) << 32
+        for number, first, last in session_times(journal, session, self._agent):
+            low, high = session_range(number)
             if self._after and first < self._after:
                 low = first_at(journal, number, self._after) if last >= self._after else high
             if self._before and last >= self._before:

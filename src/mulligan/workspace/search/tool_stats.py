@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from mulligan.errors import UsageError
 from mulligan.journal import analytics, sessions
-from mulligan.journal.analytics import KEYS, TIMES, Call, Chosen, Part
+from mulligan.journal.analytics import KEYS, TIMES, Call, CallFilter, CallGroup
 from mulligan.journal.db import Database
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.location import ProjectLocation, known_projects
@@ -99,16 +99,16 @@ def stats(
     names, chosen = _names(by), _chosen(which)
     if session:
         chosen = chosen._replace(session=sessions.resolve(project.journal, session).number)
-    return _counted(names, analytics.parts(project.journal, names, chosen))
+    return _counted(names, analytics.call_groups(project.journal, names, chosen))
 
 
 def stats_everywhere(home: str, by: Sequence[str] = ("tool",), **which: Unpack[Which]) -> Stats:
     """The same over all projects; those that cannot be read are named in `problems`."""
     names, chosen = _names(by), _chosen(which)
-    parts: list[Part] = []
+    parts: list[CallGroup] = []
 
     def work(project: ProjectLocation, journal: Database) -> None:
-        parts.extend(analytics.parts(journal, names, chosen))
+        parts.extend(analytics.call_groups(journal, names, chosen))
 
     problems = in_each(known_projects(home), work)
     return _counted(names, parts)._replace(problems=tuple(problems))
@@ -154,9 +154,9 @@ def delete_stats_everywhere(home: str) -> tuple[int, tuple[str, ...]]:
     return deleted, tuple(problems)
 
 
-def _counted(by: tuple[str, ...], parts: Iterable[Part]) -> Stats:
-    groups: dict[tuple[str, ...], list[Part]] = {}
-    everything: list[Part] = []
+def _counted(by: tuple[str, ...], parts: Iterable[CallGroup]) -> Stats:
+    groups: dict[tuple[str, ...], list[CallGroup]] = {}
+    everything: list[CallGroup] = []
     for part in parts:
         groups.setdefault(part.key, []).append(part)
         everything.append(part)
@@ -166,7 +166,7 @@ def _counted(by: tuple[str, ...], parts: Iterable[Part]) -> Stats:
     return Stats(by, tuple(rows), _usage((), everything))
 
 
-def _usage(key: tuple[str, ...], parts: Sequence[Part]) -> Usage:
+def _usage(key: tuple[str, ...], parts: Sequence[CallGroup]) -> Usage:
     success = sum(part.calls for part in parts if part.success)
     failure = sum(part.calls for part in parts if part.success is False)
     unknown = sum(part.calls for part in parts if part.success is None)
@@ -204,8 +204,8 @@ def _names(by: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(by))
 
 
-def _chosen(which: Which) -> Chosen:
-    return Chosen(
+def _chosen(which: Which) -> CallFilter:
+    return CallFilter(
         moment(which.get("after")),
         moment(which.get("before")),
         which.get("agent"),

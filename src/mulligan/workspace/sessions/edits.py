@@ -11,6 +11,7 @@ from mulligan.clock import now_ns
 from mulligan.core.coverage import decode_lossy, decode_path, encode_path
 from mulligan.core.diff import compare, is_binary
 from mulligan.core.entries import FILE_EDIT, NewEntry
+from mulligan.core.ids import ObjectId
 from mulligan.core.times import rfc3339
 from mulligan.core.tree import FILE, Entry, file_entry, find, link_entry, parents
 from mulligan.errors import UsageError
@@ -190,7 +191,7 @@ def _entry(project: OpenProject, path: bytes, held: Held) -> Entry | None:
         return None
     kind, mode, id = held
     name = path.rpartition(b"/")[2]
-    content = bytes.fromhex(id)
+    content = ObjectId(bytes.fromhex(id))
     size = project.store.size(content)
     if encode_path(kind) == FILE:
         return file_entry(name, int(mode, 8), size, content)

@@ -23,6 +23,7 @@ from mulligan.core.tree import Entry as TreeEntry
 from mulligan.errors import NotFound
 from mulligan.journal import checkpoints, entries, sessions
 from mulligan.journal.checkpoints import CheckpointRow
+from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution.turns import named
 from mulligan.workspace.open_project import OpenProject
@@ -137,7 +138,7 @@ def _boundaries(
             "'snapshotTreeHash' IS NOT NULL OR data ->> 'preRollbackTreeHash' IS NOT NULL) AND "
             "(? OR type IN ('user_input', 'step_snapshot', 'unrevert_point')) "
             "ORDER BY number DESC LIMIT 1",
-            session.number, branch, (session.number << 32) | last, session.source is not None,
+            session.number, branch, entry_number(session.number, last), session.source is not None,
         )  # fmt: skip
         if row is not None:
             yield tuple(row)
@@ -181,7 +182,7 @@ def _end_of_turn(
     row = project.journal.row(
         f"SELECT {STATE}, type FROM entries WHERE session = ? AND branch = ? AND number > ? AND "
         f"type IN ({', '.join('?' * (len(WORKING) + 1))}) ORDER BY number LIMIT 1",
-        session.number, here.branch, (session.number << 32) | seq, *WORKING, STEP_SNAPSHOT,
+        session.number, here.branch, entry_number(session.number, seq), *WORKING, STEP_SNAPSHOT,
     )  # fmt: skip
     if row is None or row[3] != STEP_SNAPSHOT:
         return None

@@ -24,6 +24,7 @@ from mulligan.errors import NotFound
 from mulligan.journal import append, entries, operations, sessions
 from mulligan.journal.checkpoints import IMPORTED
 from mulligan.journal.entries import EntryRow
+from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.appending import appending
@@ -215,10 +216,10 @@ def _summarized(
     if done.skip_files:
         data["skipFiles"] = True
     appender = appending(db, owner.number)
-    appender.stand_at(new.id if new else None)
+    appender.move_leaf(new.id if new else None)
     place = appender.append(NewEntry(BRANCH_SUMMARY, words, data))
     row: Any = db.execute(
-        "SELECT id FROM entries WHERE number = ?", ((owner.number << 32) | place.seq,)
+        "SELECT id FROM entries WHERE number = ?", (entry_number(owner.number, place.seq),)
     ).fetchone()
     return place.seq, row[0]
 

@@ -131,7 +131,7 @@ def _delete(project: OpenProject, rows: list[SessionRow]) -> None:
     with project.journal.writing() as db:
         for row in rows:
             # A fork shares the checkpoints on its path.
-            checkpoints.hand_over(db, row.id, row.number)
+            checkpoints.give_to_forks(db, row.id, row.number)
             sessions.delete(db, row.number)
             drop(project, db, checkpoints.of_session(project.journal, row.id))
 

@@ -10,6 +10,7 @@ import apsw
 from mulligan.clock import now_ns
 from mulligan.core import tree
 from mulligan.core.coverage import Coverage, decode_path
+from mulligan.core.ids import CheckpointId, ObjectId, TreeId
 from mulligan.core.times import stamp_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
@@ -41,10 +42,10 @@ def add(
 ) -> CheckpointRow:
     """Adds a checkpoint of a look, inside the caller's transaction."""
     row = CheckpointRow(
-        id=new_id(),
-        tree=seen.tree,
-        guarded=seen.guarded,
-        coverage=seen.covered,
+        id=CheckpointId(new_id()),
+        tree=TreeId(ObjectId(seen.tree)),
+        guarded=TreeId(ObjectId(seen.guarded)),
+        coverage=ObjectId(seen.covered),
         complete=seen.coverage.complete,
         kind=kind,
         message=message,

@@ -76,7 +76,7 @@ def compare(
         old = baseline(project)
     new = checkpoints.resolve(project.journal, after) if after is not None else None
     if new is not None:
-        new_tree = new.tree
+        new_tree: bytes = new.tree
         load: Load = project.load
         read: Read = project.store.get
         covered = Coverage()

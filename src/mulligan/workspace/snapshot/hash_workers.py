@@ -27,6 +27,7 @@ from hashlib import sha256
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from mulligan.core.ids import ObjectId
 from mulligan.store.packing import Packer
 from mulligan.store.packs import Framed, frame_head
 from mulligan.worktree.scan.fork import child, has_ended
@@ -234,8 +235,8 @@ class _Packed:
         self.records: list[bytes] = []
         self.bytes = 0
 
-    def put(self, content: bytes, *, base: bytes | None = None) -> bytes:
-        id = sha256(content).digest()
+    def put(self, content: bytes, *, base: bytes | None = None) -> ObjectId:
+        id = ObjectId(sha256(content).digest())
         if id not in self.listed:
             encoding, payload = self.packer.pack(content)
             self.listed[id] = (encoding, len(content), len(payload))
@@ -246,7 +247,7 @@ class _Packed:
 
     def put_stream(
         self, read: Callable[[int], bytes], *, base: bytes | None = None
-    ) -> tuple[bytes, int]:
+    ) -> tuple[ObjectId, int]:
         raise OSError("It is large: it is to be cut up by whoever asked.")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mulligan.clock import now_ns
 from mulligan.core import coverage
 from mulligan.core.coverage import decode_path, storable
+from mulligan.core.ids import CheckpointId, ObjectId, TreeId
 from mulligan.core.times import stamp_after
 from mulligan.core.tree import EMPTY, EMPTY_ID, FORBIDDEN_NAMES, Entry, file_entry, parents
 from mulligan.errors import UsageError
@@ -69,9 +70,9 @@ def record(
     covered = coverage.make([(b"", NOT_NAMED)], (), 0)
     last = checkpoints.last_made(project.journal)
     row = CheckpointRow(
-        new_id(),
-        root,
-        writer.put(EMPTY),
+        CheckpointId(new_id()),
+        TreeId(ObjectId(root)),
+        TreeId(writer.put(EMPTY)),
         writer.put(covered.encode()),
         complete=False,
         kind=FILES,

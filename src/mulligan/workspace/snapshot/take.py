@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.clock import now_s
 from mulligan.core.coverage import Coverage
+from mulligan.core.ids import ObjectId
 from mulligan.core.tree import Entry, Tree
 from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
@@ -149,7 +150,7 @@ def _scan(
     root = cache.root
     assert root is not None
 
-    def save(data: bytes, old: bytes | None, made: Tree) -> bytes:
+    def save(data: bytes, old: bytes | None, made: Tree) -> ObjectId:
         if old is not None:
             # It will be written as a difference from the old one, which is mostly at hand.
             project.seed_base(old)
@@ -260,14 +261,14 @@ class _Memory:
     def __init__(self) -> None:
         self.kept: dict[bytes, bytes] = {}
 
-    def put(self, content: bytes, *, base: bytes | None = None) -> bytes:
-        id = sha256(content).digest()
+    def put(self, content: bytes, *, base: bytes | None = None) -> ObjectId:
+        id = ObjectId(sha256(content).digest())
         self.kept[id] = content
         return id
 
     def put_stream(
         self, read: Callable[[int], bytes], *, base: bytes | None = None
-    ) -> tuple[bytes, int]:
+    ) -> tuple[ObjectId, int]:
         digest, size, begin = sha256(), 0, b""
         while piece := read(1 << 20):
             digest.update(piece)
@@ -276,4 +277,4 @@ class _Memory:
                 begin += piece
         if size <= KEPT_BYTES:
             self.kept[digest.digest()] = begin
-        return digest.digest(), size
+        return ObjectId(digest.digest()), size

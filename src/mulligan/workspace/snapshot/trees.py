@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mulligan.core import tree
+from mulligan.core.ids import ObjectId
 from mulligan.core.tree import Change, Entry, Tree
 from mulligan.store.writer import Writer
 from mulligan.workspace.open_project import OpenProject
@@ -43,12 +44,12 @@ class Trees:
         return entry._replace(id=id, size=len(content))
 
     def edit(self, root: Id, changes: Mapping[bytes, Entry | None]) -> Id:
-        return tree.edit(root, changes, self.load, self._save) if changes else root
+        return tree.edit(ObjectId(root), changes, self.load, self._save) if changes else root
 
     def differences(self, before: Id, after: Id) -> list[Change]:
         return self._project.differences(before, after, self.load)
 
-    def _save(self, data: bytes, old: Id | None, entries: Tree) -> Id:
+    def _save(self, data: bytes, old: Id | None, entries: Tree) -> ObjectId:
         id = self._writer.put(data, base=old)
         self._made[id] = entries
         return id

@@ -111,7 +111,7 @@ class Target:
             if place is not None:
                 append.mark_compacted(db, number, place.seq, but=self._untold(db))
         elif isinstance(record, Leaf) and self._row.source is not None:
-            appender.stand_at(record.id)
+            appender.move_leaf(record.id)
         elif isinstance(record, Label):
             place = appender.find(record.entry)
             if place is not None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from mulligan.clock import now_ns
 from mulligan.core import coverage, tree
+from mulligan.core.ids import CheckpointId, ObjectId, TreeId
 from mulligan.core.times import rfc3339
 from mulligan.core.tree import EMPTY, EMPTY_ID, FORBIDDEN_NAMES, Entry, Tree
 from mulligan.importers.records import Content, Held, Snapshot
@@ -34,7 +35,6 @@ from mulligan.worktree.scan.reader import MIN_STREAMED_BYTES
 
 LONGEST_NAME = 255
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-Id = bytes
 Placed = Callable[[str], str]
 """Gives a path as the project knows it; one that is outside of it stays absolute."""
 
@@ -52,7 +52,7 @@ class Snapshots:
     def __init__(self, journal: Database, project: ProjectLocation) -> None:
         self._journal, self._project = journal, project
         self._store: Store | None = None
-        self._known: dict[str, tuple[Id, int]] = {}
+        self._known: dict[str, tuple[ObjectId, int]] = {}
 
     def close(self) -> None:
         if self._store is not None:
@@ -74,9 +74,9 @@ class Snapshots:
                 rest = (b"", f"was not kept by {session.agent}")
                 covered = coverage.make([rest, *missing.items()], (), 0)
                 row = CheckpointRow(
-                    id,
-                    root,
-                    writer.put(EMPTY),
+                    CheckpointId(id),
+                    TreeId(root),
+                    TreeId(writer.put(EMPTY)),
                     writer.put(covered.encode()),
                     complete=covered.complete,
                     kind=IMPORTED,
@@ -158,7 +158,7 @@ def _inside(path: str) -> bytes:
     return found
 
 
-def _stored(writer: Writer, pieces: Iterator[bytes]) -> tuple[Id, int]:
+def _stored(writer: Writer, pieces: Iterator[bytes]) -> tuple[ObjectId, int]:
     """Puts a content into the store; a large one never lies in memory as a whole."""
     start = bytearray()
     for piece in pieces:
@@ -182,11 +182,11 @@ def _reading(pieces: Iterator[bytes]) -> Callable[[int], bytes]:
     return read
 
 
-def _tree(writer: Writer, held: Mapping[bytes, Entry]) -> tuple[Id, tuple[int, int]]:
+def _tree(writer: Writer, held: Mapping[bytes, Entry]) -> tuple[ObjectId, tuple[int, int]]:
     """The tree of these files, put into the store; and how many they are, and their bytes."""
-    made = {EMPTY_ID: Tree(EMPTY)}
+    made: dict[bytes, Tree] = {EMPTY_ID: Tree(EMPTY)}
 
-    def save(data: bytes, old: Id | None, tree: Tree) -> Id:
+    def save(data: bytes, old: bytes | None, tree: Tree) -> ObjectId:
         id = writer.put(data)
         made[id] = tree
         return id

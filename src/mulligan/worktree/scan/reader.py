@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
+from mulligan.core.ids import ObjectId
 from mulligan.core.tree import FILE
 from mulligan.worktree.fs.background import READ_THREADS
 from mulligan.worktree.fs.safe_paths import OPEN_FILE, RESOURCE_ERRORS, Directories
@@ -36,11 +37,11 @@ UNKNOWN = -1
 class Sink(Protocol):
     """Where contents go; the object store's writer, or something that only takes the hash."""
 
-    def put(self, content: bytes, *, base: bytes | None = None) -> bytes: ...
+    def put(self, content: bytes, *, base: bytes | None = None) -> ObjectId: ...
 
     def put_stream(
         self, read: Callable[[int], bytes], *, base: bytes | None = None
-    ) -> tuple[bytes, int]: ...
+    ) -> tuple[ObjectId, int]: ...
 
 
 class HashWorkers(Protocol):

@@ -23,6 +23,7 @@ from typing import Any
 from zlib import crc32
 
 from mulligan.core.coverage import Coverage
+from mulligan.core.ids import ObjectId
 
 FileStat = tuple[bytes, int, int, int, int, int, bytes]
 """kind, mode, size, modified (ns), changed (ns), inode, identity of the content."""
@@ -30,7 +31,7 @@ FileStat = tuple[bytes, int, int, int, int, int, bytes]
 Excluded = tuple[int, bool, int, int]
 """reason, whether a directory, how many files, its modification time (ns)."""
 
-BuiltTree = tuple[bytes, int, int]
+BuiltTree = tuple[ObjectId, int, int]
 """A built tree: its identity, and the files and bytes below it."""
 
 HEADER = b"MULLIGAN INDEX 3 %d.%d.%d\n" % (*sys.version_info[:2], marshal.version)
