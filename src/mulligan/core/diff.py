@@ -68,7 +68,7 @@ def line_counts(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def unified(old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context: int = 3) -> bytes:
-    """Return the diff as `git diff` writes it, from the `---` line on; empty if equal.
+    """Write the diff as git does, from the `---` line on.
 
     Names are written as given (`a/path`, `/dev/null`), and quoted as git does.
     """

@@ -169,7 +169,7 @@ def _new(hunk: Hunk) -> Span:
 
 
 def _contacts(spans: Sequence[Span], by: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """Yield, for each span in `by`, the index range [first, stop) of `spans` that overlap it.
+    """Yield, for each span in `by`, the index range of `spans` that overlap it.
 
     Spans overlap if they share a line, or if one is empty and strictly inside the other.
     """

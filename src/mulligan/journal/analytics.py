@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import apsw
 
-from mulligan.core.ids import SessionId
+from mulligan.core.ids import SessionId, SessionNumber
 from mulligan.journal.db import Database
 
 KEYS: Mapping[str, str] = {
@@ -32,7 +32,7 @@ class CallFilter(NamedTuple):
     after: str | None = None
     before: str | None = None
     agent: str | None = None
-    session: int | None = None
+    session: SessionNumber | None = None
     tool: str | None = None
 
 

@@ -10,6 +10,7 @@ import apsw
 
 from mulligan.core.coverage import storable
 from mulligan.core.entries import CALL_STATES, ENDED, LEAF, TOOL_CALL, TYPES, NewEntry
+from mulligan.core.ids import SessionNumber
 from mulligan.core.times import just_after, nanoseconds, rfc3339
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal.entry_numbers import entry_number, seq_of, session_range
@@ -38,7 +39,7 @@ class Appender:
     def __init__(
         self,
         db: apsw.Connection,
-        session: int,
+        session: SessionNumber,
         *,
         new_id: Callable[[], str],
         now: Callable[[], int],
@@ -133,7 +134,7 @@ class Appender:
         return parent or self.leaf
 
     def _moment(self, entry: NewEntry) -> tuple[str, dict[str, Any] | None]:
-        """Return a time after the last entry's, and data that holds the true time if it differs."""
+        """Return a time after the last entry's, and the data with the true time."""
         if entry.created_at is None:
             now = self._now()
             self._clock_time = rfc3339(now)
@@ -184,7 +185,7 @@ class Appender:
 
 def end_call(
     db: apsw.Connection,
-    session: int,
+    session: SessionNumber,
     call: str,
     *,
     status: str,
@@ -218,7 +219,7 @@ def end_call(
     return True
 
 
-def _find_call(db: apsw.Connection, session: int, call: str) -> Any:
+def _find_call(db: apsw.Connection, session: SessionNumber, call: str) -> Any:
     """Return number and data of a tool call's entry; the agent's id is tried first."""
     sql = (
         "SELECT number, data FROM entries WHERE session = ? AND type = 'tool_call' "
@@ -231,7 +232,7 @@ def _find_call(db: apsw.Connection, session: int, call: str) -> Any:
     return row
 
 
-def end_open_calls(db: apsw.Connection, session: int) -> int:
+def end_open_calls(db: apsw.Connection, session: SessionNumber) -> int:
     """Mark unfinished tool calls as errors; return how many."""
     sql = (
         "SELECT e.id FROM tool_events t JOIN entries e ON e.number = t.entry "
@@ -241,7 +242,7 @@ def end_open_calls(db: apsw.Connection, session: int) -> int:
     return sum(end_call(db, session, str(id), status="error") for (id,) in open_calls)
 
 
-def link(db: apsw.Connection, session: int, seq: int, values: Mapping[str, Any]) -> bool:
+def link(db: apsw.Connection, session: SessionNumber, seq: int, values: Mapping[str, Any]) -> bool:
     """Set the checkpoint, plan item or compaction flag of an entry."""
     names = {"checkpoint", "plan_item", "is_compacted"}
     if set(values) - names:
@@ -255,7 +256,7 @@ def link(db: apsw.Connection, session: int, seq: int, values: Mapping[str, Any])
 
 
 def mark_compacted(
-    db: apsw.Connection, session: int, before: int, *, but: Collection[str] = ()
+    db: apsw.Connection, session: SessionNumber, before: int, *, but: Collection[str] = ()
 ) -> int:
     """Mark entries before a `seq` as compacted, except `but`; return how many changed."""
     db.execute(
@@ -266,7 +267,9 @@ def mark_compacted(
     return db.changes()
 
 
-def copy(db: apsw.Connection, source: int, target: int, path: list[tuple[int, int]]) -> int:
+def copy(
+    db: apsw.Connection, source: SessionNumber, target: SessionNumber, path: list[tuple[int, int]]
+) -> int:
     """Copy the entries of a path to an empty session; return how many."""
     names = "id, type, created_at, content, data, model, checkpoint, plan_item, is_compacted"
     db.execute(
@@ -293,7 +296,7 @@ def copy(db: apsw.Connection, source: int, target: int, path: list[tuple[int, in
     return copied
 
 
-def set_label(db: apsw.Connection, session: int, seq: int, label: str | None) -> None:
+def set_label(db: apsw.Connection, session: SessionNumber, seq: int, label: str | None) -> None:
     """Label an entry, or remove its label; a label moves from another entry."""
     number = entry_number(session, seq)
     if label:
@@ -320,7 +323,7 @@ def _dump(data: dict[str, Any]) -> str:
 
 
 def _with_own_time(data: dict[str, Any] | None, moment: str, given: str) -> dict[str, Any] | None:
-    """Return the data, with the given time if the entry's is a second later or more."""
+    """Add the given time to the data if the entry's is much later."""
     if nanoseconds(moment) - nanoseconds(given) < MIN_RECORDED_SHIFT_NS:
         return data
     return (data or {}) | {"at": given}

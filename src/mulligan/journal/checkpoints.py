@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from mulligan.core.ids import CheckpointId, ObjectId, TreeId
+from mulligan.core.ids import CheckpointId, ObjectId, SessionId, SessionNumber, TreeId
 from mulligan.errors import Ambiguous, NotFound
 from mulligan.journal.db import PREFIX_MIN_CHARACTERS, Database
 
@@ -158,7 +158,7 @@ def by_id(db: Database, id: str) -> CheckpointRow | None:
 
 
 def is_prefix(db: Database, name: str) -> bool:
-    """True if `name` is a prefix of a checkpoint's id, long enough to be typed as one."""
+    """True if `name` is a proper prefix of a checkpoint's id."""
     if len(name) < PREFIX_MIN_CHARACTERS:
         return False
     sql = "SELECT 1 FROM checkpoints WHERE substr(id, 1, ?) = ? AND id <> ? LIMIT 1"
@@ -210,7 +210,7 @@ def make_anonymous(db: apsw.Connection, id: str, new_id: str) -> None:
         db.execute(f"UPDATE operations SET {column} = ? WHERE {column} = ?", (new_id, id))
 
 
-def give_to_forks(db: apsw.Connection, session: str, number: int) -> None:
+def give_to_forks(db: apsw.Connection, session: SessionId, number: SessionNumber) -> None:
     """Give a session's checkpoints to other sessions whose entries link them."""
     db.execute(
         "UPDATE checkpoints SET session = (SELECT s.id FROM entries e JOIN sessions s "
@@ -239,7 +239,9 @@ def count_listed(db: Database, session: str, last: int | None) -> int:
     return int(db.row(sql, session, IMPORTED, (1 << 62) if last is None else last)[0])
 
 
-def with_shared(db: Database, session: str, number: int) -> list[tuple[int, CheckpointRow]]:
+def with_shared(
+    db: Database, session: SessionId, number: SessionNumber
+) -> list[tuple[int, CheckpointRow]]:
     """Return (seq, checkpoint) of a session and of the entries it shares with its origin."""
     sql = (
         f"SELECT seq, {COLUMNS} FROM checkpoints WHERE session = ? OR id IN (SELECT checkpoint "

@@ -49,7 +49,7 @@ class EntryRow(NamedTuple):
 
 def page(
     db: Database,
-    session: int,
+    session: SessionNumber,
     *,
     types: Sequence[str] = (),
     since: int = 0,
@@ -69,7 +69,7 @@ def page(
 
 def recent(
     db: Database,
-    session: int,
+    session: SessionNumber,
     *,
     types: Sequence[str] = (),
     before: int | None = None,
@@ -87,14 +87,14 @@ def recent(
     return [_row(row) for row in reversed(rows)]
 
 
-def count(db: Database, session: int, *, include_compacted: bool = True) -> int:
+def count(db: Database, session: SessionNumber, *, include_compacted: bool = True) -> int:
     where = "" if include_compacted else "AND NOT is_compacted"
     sql = f"SELECT count(*) FROM entries WHERE session = ? {where}"
     return int(db.row(sql, session)[0])
 
 
-def path(db: Database, session: int, leaf: int | None) -> list[tuple[int, int]]:
-    """Return the branches from the root to an entry, each with its last `seq` on the path."""
+def path(db: Database, session: SessionNumber, leaf: int | None) -> list[tuple[int, int]]:
+    """Return (branch, last seq) from the root to an entry."""
     branches = []
     while leaf is not None:
         sql = "SELECT branch FROM entries WHERE number = ?"
@@ -107,7 +107,7 @@ def path(db: Database, session: int, leaf: int | None) -> list[tuple[int, int]]:
 
 def on_path(
     db: Database,
-    session: int,
+    session: SessionNumber,
     leaf: int | None,
     *,
     types: Sequence[str] = (),
@@ -137,7 +137,7 @@ def on_path(
     return rows[::-1] if newest else rows
 
 
-def branches(db: Database, session: int) -> list[tuple[int, int | None, int, int]]:
+def branches(db: Database, session: SessionNumber) -> list[tuple[int, int | None, int, int]]:
     """Return each branch as (first seq, parent's seq, last seq, number of entries)."""
     sql = (
         "SELECT b.branch, f.parent, b.last & 0xFFFFFFFF, b.entries FROM "
@@ -147,17 +147,17 @@ def branches(db: Database, session: int) -> list[tuple[int, int | None, int, int
     return [tuple(row) for row in db.rows(sql, session)]
 
 
-def by_seq(db: Database, session: int, seq: int) -> EntryRow | None:
+def by_seq(db: Database, session: SessionNumber, seq: int) -> EntryRow | None:
     sql = f"SELECT {COLUMNS} FROM {FROM} WHERE e.number = ?"
     return _one(db.row(sql, entry_number(session, seq)))
 
 
-def by_id(db: Database, session: int, id: str) -> EntryRow | None:
+def by_id(db: Database, session: SessionNumber, id: str) -> EntryRow | None:
     sql = f"SELECT {COLUMNS} FROM {FROM} WHERE e.session = ? AND e.id = ?"
     return _one(db.row(sql, session, id))
 
 
-def resolve(db: Database, name: str, session: int | None = None) -> EntryRow:
+def resolve(db: Database, name: str, session: SessionNumber | None = None) -> EntryRow:
     """Return the entry with this id, unambiguous prefix, label, or `#` and `seq`."""
     name = storable(name)
     if name.startswith("#") and session is not None and name[1:].isascii() and name[1:].isdigit():
@@ -174,7 +174,7 @@ def resolve(db: Database, name: str, session: int | None = None) -> EntryRow:
     raise NotFound(f"There is no entry {name!r} here; `mulligan tree` shows them.")
 
 
-def _named(db: Database, name: str, session: int | None) -> list[Any]:
+def _named(db: Database, name: str, session: SessionNumber | None) -> list[Any]:
     """Return up to three rows whose id, or else label, is exactly `name`."""
     where, values = _in_session(session)
     for test in ("e.id = ?", "l.label = ?"):
@@ -184,7 +184,7 @@ def _named(db: Database, name: str, session: int | None) -> list[Any]:
     return []
 
 
-def _with_prefix(db: Database, name: str, session: int | None) -> list[Any]:
+def _with_prefix(db: Database, name: str, session: SessionNumber | None) -> list[Any]:
     """Return rows whose id begins with `name`; a part after `:` must be its end."""
     where, values = _in_session(session)
     begin, colon, part = name.partition(":")
@@ -200,7 +200,7 @@ def _with_prefix(db: Database, name: str, session: int | None) -> list[Any]:
     return rows
 
 
-def _in_session(session: int | None) -> tuple[str, list[int]]:
+def _in_session(session: SessionNumber | None) -> tuple[str, list[int]]:
     return ("e.session = ? AND", [session]) if session is not None else ("", [])
 
 

@@ -66,7 +66,7 @@ def insert(
     return SessionNumber(db.last_insert_rowid())
 
 
-def update(db: apsw.Connection, number: int, values: Mapping[str, Any]) -> None:
+def update(db: apsw.Connection, number: SessionNumber, values: Mapping[str, Any]) -> None:
     """Set columns of a session; `updated_at` only moves forward."""
     columns = _columns(values)
     sets = ", ".join(
@@ -84,7 +84,7 @@ def stop(db: apsw.Connection, row: SessionRow) -> None:
     )
 
 
-def delete(db: apsw.Connection, number: int) -> None:
+def delete(db: apsw.Connection, number: SessionNumber) -> None:
     """Delete a session and its rows in all tables."""
     db.execute("DELETE FROM sessions WHERE number = ?", (number,))
 
@@ -151,7 +151,7 @@ def resolve(db: Database, name: str) -> SessionRow:
 
 
 def is_prefix(db: Database, name: str) -> bool:
-    """True if `name` is a prefix of a session's id, long enough to be typed as one."""
+    """True if `name` is a proper prefix of a session's id."""
     if len(name) < PREFIX_MIN_CHARACTERS:
         return False
     sql = "SELECT 1 FROM sessions WHERE substr(id, 1, ?) = ? AND id <> ? LIMIT 1"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import apsw
 
-from mulligan.core.ids import TreeId
+from mulligan.core.ids import SessionNumber, TreeId
 from mulligan.journal.db import Database
 
 
@@ -48,7 +48,7 @@ def of_session(db: Database, session: int, before: int | None = None) -> View | 
     return View(*row) if row else None
 
 
-def at(db: Database, session: int, operation: int) -> View | None:
+def at(db: Database, session: SessionNumber, operation: int) -> View | None:
     """Return the view that an operation recorded for a session, if any."""
     sql = "SELECT round, approved, written, base FROM views WHERE session = ? AND operation = ?"
     row = db.row(sql, session, operation)

@@ -196,9 +196,9 @@ class Writer:
             self._committed()
 
     def _sync_before_indexing(self) -> None:
-        """Sync, and give up rollback: after an interrupt the index may or may not have the rows.
+        """Sync the packs; from here on nothing is rolled back.
 
-        The next writer indexes records that it lacks.
+        After an interrupt the index may or may not have the rows. The next writer adds them.
         """
         self._sync()
         self._rollback_ends = []
@@ -413,6 +413,6 @@ def _without(
 
 
 def _chunk_at(chunks: list[tuple[ObjectId, int]]) -> Callable[[int], ObjectId | None]:
-    """Return a function that maps an offset to the old chunk there, a good delta base."""
+    """Return a function from an offset to the old chunk there."""
     starts = [0, *accumulate(length for _id, length in chunks)][:-1]
     return lambda offset: chunks[bisect_right(starts, offset) - 1][0] if chunks else None

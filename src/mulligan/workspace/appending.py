@@ -5,10 +5,11 @@ from __future__ import annotations
 import apsw
 
 from mulligan.clock import now_ns
+from mulligan.core.ids import SessionNumber
 from mulligan.journal.append import Appender
 from mulligan.workspace.new_id import new_id
 
 
-def appending(db: apsw.Connection, session: int, *, lenient: bool = False) -> Appender:
+def appending(db: apsw.Connection, session: SessionNumber, *, lenient: bool = False) -> Appender:
     """An appender with the clock and the ids that all of them use."""
     return Appender(db, session, new_id=new_id, now=now_ns, lenient=lenient)

@@ -17,7 +17,7 @@ MAX_SCANNED_ENTRIES = 10_000
 def containing(
     journal: Database, literal: str, sessions: Mapping[int, tuple[int, int]] | None
 ) -> list[tuple[int, float]]:
-    """Scan the newest entries for text that has no word to look up, such as `=>`."""
+    """Scan the newest entries for text without words, such as `=>`."""
     escaped = json.dumps(literal)[1:-1]
     sql = (
         "SELECT number, instr(content, ?) OR instr(data, ?) FROM entries "
@@ -69,7 +69,7 @@ def session_times(
     return journal.rows(sql, session, agent)
 
 
-def first_at(journal: Database, session: int, moment: str) -> int:
+def first_at(journal: Database, session: SessionNumber, moment: str) -> int:
     """Return the number of a session's first entry at or after a moment, by bisection."""
     sql = (
         "SELECT number, created_at FROM entries WHERE number >= ? AND number < ? "
@@ -104,8 +104,8 @@ class NearestCheckpoints:
             checkpoints.sort()
         self._sessions = {session for session, _ in self._branches}
 
-    def find(self, session: int, branch: int, seq: int) -> CheckpointId | None:
-        """Return the checkpoint of the entry, or of the nearest one before it on its path."""
+    def find(self, session: SessionNumber, branch: int, seq: int) -> CheckpointId | None:
+        """Return the last checkpoint on the path to an entry."""
         sql = (
             "SELECT p.branch, p.seq FROM entries f "
             "JOIN entries p ON p.number = (f.session << 32) | f.parent WHERE f.number = ?"

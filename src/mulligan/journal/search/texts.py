@@ -42,7 +42,7 @@ def columns_of(type: str, content: str, data: Mapping[str, Any] | None) -> Colum
 
 
 def paths_of(data: Mapping[str, Any] | None) -> list[str]:
-    """Return the paths in an entry's data: those of an edit, and of a tool's input."""
+    """Return the paths of an edit and of a tool's input."""
     data = data or {}
     paths = [data[name] for name in ("path", "old_path") if isinstance(data.get(name), str)]
     pending = [data.get("input")]

@@ -13,6 +13,7 @@ import apsw
 
 from mulligan.core.coverage import decode_path, storable
 from mulligan.core.entries import STATUSES, STEP_SNAPSHOT, USER_INPUT, NewEntry
+from mulligan.core.ids import SessionNumber
 from mulligan.core.tree import EMPTY_ID, Change
 from mulligan.errors import UsageError
 from mulligan.journal import append, checkpoints, entries, operations, sessions, views
@@ -156,7 +157,7 @@ def round_name(view: View) -> str:
     return f"session_{view.round}"
 
 
-def turn_index(project: OpenProject, session: int, seq: int) -> int:
+def turn_index(project: OpenProject, session: SessionNumber, seq: int) -> int:
     """Which turn an entry belongs to, counting messages on the way to it from 0."""
     found = 0
     for branch, last in entries.path(project.journal, session, seq):

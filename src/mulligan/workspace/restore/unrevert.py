@@ -8,6 +8,7 @@ import apsw
 
 from mulligan.core.coverage import decode_path
 from mulligan.core.entries import UNREVERT_POINT, NewEntry
+from mulligan.core.ids import SessionNumber
 from mulligan.workspace.appending import appending
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def append_unrevert_point(
-    db: apsw.Connection, session: int, tree: bytes, move: RestorePlan, leaf: str | None
+    db: apsw.Connection, session: SessionNumber, tree: bytes, move: RestorePlan, leaf: str | None
 ) -> None:
     """Append the point inside the plan's transaction, so that no file changes before it is there.
 

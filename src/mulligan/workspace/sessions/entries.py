@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mulligan.core.entries import COMPACT_MARKER, TYPES, NewEntry
+from mulligan.core.ids import SessionNumber
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import append, checkpoints, entries, sessions
 from mulligan.journal.entries import EntryRow
@@ -31,7 +32,7 @@ def add(project: OpenProject, name: str, new: Iterable[NewEntry]) -> list[Entry]
     return [entry_result(session, row) for row in found if row.seq <= last]
 
 
-def put(project: OpenProject, session: int, new: Iterable[NewEntry]) -> tuple[int, int]:
+def put(project: OpenProject, session: SessionNumber, new: Iterable[NewEntry]) -> tuple[int, int]:
     """Appends entries; gives the last `seq` before them, and that of the last of them."""
     with project.journal.writing() as db:
         appender = appending(db, session)
