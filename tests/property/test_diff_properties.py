@@ -1,4 +1,4 @@
-"""What must hold for every pair of contents, git being the judge of what is written for it."""
+"""Test properties of diffs for any pair of contents; git judges the patches."""
 
 import difflib
 import os
@@ -31,7 +31,7 @@ contents = st.builds(
 
 @st.composite
 def edited(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """A content and a version of it, a few edits later."""
+    """Draw a content and an edited version of it."""
     old = draw(contents)
     lines = split_lines(old)
     for _ in range(draw(st.integers(0, 4))):
@@ -114,7 +114,7 @@ def test_where_every_line_is_repeated_the_difference_is_the_smallest(
 
 
 def longest_common(old: list[bytes], new: list[bytes]) -> int:
-    """The length of the longest common subsequence, from the textbook."""
+    """Return the length of the longest common subsequence."""
     above = [0] * (len(new) + 1)
     for line in old:
         row = [0]
@@ -125,7 +125,7 @@ def longest_common(old: list[bytes], new: list[bytes]) -> int:
 
 
 def git(folder: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Git far from any repository and any setting of whoever runs the tests."""
+    """Run git outside any repository, without the user's configuration."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": folder,
@@ -169,7 +169,7 @@ def test_git_applies_what_unified_writes(batch: list[tuple[bytes, bytes]], conte
 
 @st.composite
 def plainly_edited(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """Lines that all differ, some deleted and some inserted: only one answer is the smallest."""
+    """Draw unique lines with deletions and insertions: only one diff is smallest."""
     old: list[bytes] = []
     new: list[bytes] = []
     for number in range(draw(st.integers(0, 25))):

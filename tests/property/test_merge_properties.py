@@ -1,4 +1,4 @@
-"""What must hold for any three versions of a file, and for those of which the truth is known."""
+"""Test properties of merges, for any three versions and for known authors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ contents = st.builds(lambda lines, last: b"".join(lines) + last, st.lists(line, 
 
 
 def edited(draw: st.DrawFn, content: bytes) -> bytes:
-    """The content a few edits later; what is added at its end may do without one."""
+    """Draw an edited content; its last line may lack a newline."""
     lines = split_lines(content)
     for _ in range(draw(st.integers(0, 3))):
         place = draw(st.integers(0, len(lines)))
@@ -32,7 +32,7 @@ def edited(draw: st.DrawFn, content: bytes) -> bytes:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
-    """Base, before and after: one made from the other, or from the same beginning."""
+    """Draw base, before and after, derived from each other or from one content."""
     base = draw(contents)
     before = edited(draw, base)
     return base, before, edited(draw, draw(st.sampled_from([base, before, before, before])))
@@ -50,25 +50,25 @@ def new_span(hunk: Hunk) -> Span:
 
 
 def overlap(first: Span, second: Span) -> bool:
-    """Sharing a line, or the one empty and strictly inside the other."""
+    """True if both share a line, or one is empty and strictly inside the other."""
     if first[0] == first[1] or second[0] == second[1]:
         return first[0] < second[0] < first[1] or second[0] < first[0] < second[1]
     return bool(set(range(*first)) & set(range(*second)))
 
 
 def contact(first: Span, second: Span) -> bool:
-    """Overlapping, or with a common border."""
+    """True if both overlap or have a common border."""
     return first[0] <= second[1] and second[0] <= first[1]
 
 
 def turned(found: list[Hunk]) -> list[Hunk]:
-    """The same differences, the other way round."""
+    """Reverse hunks."""
     return [Hunk(h.new_start, h.new_lines, h.old_start, h.old_lines) for h in found]
 
 
 @given(triples)
 @settings(max_examples=600)
-def test_a_result_is_made_of_whole_lines_and_a_change_is_in_it_or_left(
+def test_a_result_has_whole_lines_and_a_hunk_is_merged_or_unplaced(
     versions: tuple[bytes, bytes, bytes],
 ) -> None:
     base, before, after = versions
@@ -97,7 +97,7 @@ def test_where_two_versions_are_equal_the_third_is_the_answer(one: bytes, other:
 
 @given(triples)
 @settings(max_examples=600)
-def test_what_is_left_and_what_is_not_is_what_a_slow_model_says(
+def test_unplaced_hunks_are_those_of_a_slow_model(
     versions: tuple[bytes, bytes, bytes],
 ) -> None:
     base, before, after = versions
@@ -159,7 +159,7 @@ def test_two_changes_apart_from_each_other_give_the_same_in_either_order(
 
 
 class Story(NamedTuple):
-    """Three versions of which everybody knows who wrote what, and what should come out."""
+    """Three versions with the author of each line, and the expected result."""
 
     base: bytes
     before: bytes
@@ -170,9 +170,9 @@ class Story(NamedTuple):
 
 @st.composite
 def stories(draw: st.DrawFn) -> Story:
-    """Lines that nobody touched, and between them what the session or somebody else changed.
+    """Draw unchanged lines, and between them edits of the session or of another author.
 
-    No line is there twice, so that there is only one way to tell who did what.
+    No line occurs twice, so that the author of each edit is unambiguous.
     """
     number = 0
 
@@ -187,15 +187,15 @@ def stories(draw: st.DrawFn) -> Story:
     parts: list[tuple[tuple[bytes, ...], ...]] = []
     pending: list[tuple[tuple[bytes, ...], tuple[bytes, ...]]] = []
     for _ in range(draw(st.integers(0, 6))):
-        who = draw(st.sampled_from(["session", "somebody", "somebody, session", "both"]))
+        who = draw(st.sampled_from(["session", "other", "other, session", "both"]))
         old, new = fresh(0, 3), fresh(0, 3)
         mine = (old, new, new, old)
         theirs_old, theirs_new = fresh(0, 3), fresh(0, 3)
         theirs = (theirs_old, theirs_old, theirs_new, theirs_new)
         if who == "both":
-            # One right behind the other. With neither of these two, nobody could tell that what
-            # somebody inserted belongs behind what the session deleted.
-            who = "session, somebody" if new or theirs_old else "session"
+            # Adjacent edits. Without a new line of the session or an old one of the other author,
+            # an insertion could belong on either side of the session's deletion.
+            who = "session, other" if new or theirs_old else "session"
         if "session" in who and (old or new):
             pending.append((old, new))
         parts += [mine if name == "session" else theirs for name in who.split(", ")]
@@ -205,7 +205,7 @@ def stories(draw: st.DrawFn) -> Story:
         b"".join(line for part in parts for line in part[side]) for side in range(4)
     )
     if not ended:
-        # The last line is one that nobody touched, so all of them lose its end.
+        # The last line is unchanged, so all versions lose its newline.
         base, before, after, truth = (
             version.removesuffix(b"\n") for version in (base, before, after, truth)
         )
@@ -224,8 +224,8 @@ def test_a_change_outside_of_pending_work_joins_the_base_and_leaves_the_same_wor
 
 @given(stories())
 @settings(max_examples=200)
-def test_taking_back_what_one_did_leaves_exactly_what_the_other_did(story: Story) -> None:
-    # Somebody's part from the base, and the session's from under somebody's.
+def test_reverting_one_author_leaves_exactly_the_other(story: Story) -> None:
+    # Revert the other author's edits, and the session's from below them.
     theirs = merge_edits(story.truth, story.after, story.before)
     mine = merge_edits(story.after, story.before, story.base)
     assert theirs.unplaced == mine.unplaced == ()
@@ -236,7 +236,7 @@ def test_taking_back_what_one_did_leaves_exactly_what_the_other_did(story: Story
 
 @given(histories(), st.data())
 @settings(max_examples=300)
-def test_pending_hunks_that_somebody_undid_change_nothing(
+def test_pending_hunks_that_another_author_reverted_change_nothing(
     versions: tuple[bytes, bytes, bytes], data: st.DataObject
 ) -> None:
     base, before, _ = versions
@@ -255,7 +255,7 @@ def test_pending_hunks_that_somebody_undid_change_nothing(
 
 @given(contents, contents, contents)
 @settings(max_examples=300)
-def test_touched_is_what_comparing_all_pairs_says(one: bytes, other: bytes, disk: bytes) -> None:
+def test_touched_equals_comparing_all_pairs(one: bytes, other: bytes, disk: bytes) -> None:
     of, by = hunks(one, disk), hunks(other, disk)
     slow = {
         number
@@ -269,7 +269,7 @@ def test_touched_is_what_comparing_all_pairs_says(one: bytes, other: bytes, disk
 
 @given(histories(), st.data())
 @settings(max_examples=300)
-def test_carried_spans_hold_every_line_that_stayed_and_all_that_replaced_the_others(
+def test_mapped_spans_hold_every_kept_line_and_all_replacements(
     versions: tuple[bytes, bytes, bytes], data: st.DataObject
 ) -> None:
     _, before, after = versions

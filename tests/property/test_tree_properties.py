@@ -1,4 +1,4 @@
-"""Trees: canonical bytes, differences that compose, and refusal of anything else."""
+"""Test properties of trees: canonical bytes, differences, edits, refusals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PICTURES = st.dictionaries(NAMES, PLAIN, max_size=5)
 
 
 class Trees:
-    """A store in memory."""
+    """Trees in memory."""
 
     def __init__(self) -> None:
         self.data = {EMPTY_ID: EMPTY}
@@ -64,7 +64,7 @@ class Trees:
 
 
 def flat(picture: dict, directory: bytes = b"") -> dict[bytes, tuple]:
-    """The picture by paths; a directory without what lies in it."""
+    """Return entries by path; directories without their content."""
     found = {}
     for name, (kind, mode, content) in picture.items():
         path = tree.join(directory, name)
@@ -146,7 +146,7 @@ def test_differences_name_exactly_the_paths_that_differ(before, after) -> None:
 @given(PICTURES, PICTURES)
 @example({b"x": (tree.FILE, 0o644, b"")}, {b"x": (tree.DIRECTORY, 0o700, {})})
 @example({b"x": (tree.DIRECTORY, 0o700, {b"y": (tree.FILE, 0, b"")})}, {b"x": (tree.LINK, 0, b"")})
-def test_editing_in_all_differences_gives_the_other_tree(before, after) -> None:
+def test_edit_with_all_differences_gives_the_other_tree(before, after) -> None:
     trees = Trees()
     old, new = trees.build(before), trees.build(after)
     changes = {each.path: each.after for each in tree.differences(old, new, trees.load)}
@@ -154,7 +154,7 @@ def test_editing_in_all_differences_gives_the_other_tree(before, after) -> None:
 
 
 @given(PICTURES, PICTURES, st.randoms(use_true_random=False))
-def test_editing_in_some_files_changes_those_and_no_others(before, after, random) -> None:
+def test_edit_with_some_files_changes_only_those(before, after, random) -> None:
     trees = Trees()
     old, new = trees.build(before), trees.build(after)
     changes = [
@@ -178,7 +178,7 @@ def test_editing_in_some_files_changes_those_and_no_others(before, after, random
 
 
 def _fits(root: bytes, path: bytes, trees: Trees) -> bool:
-    """Whether all that is above the path is a directory, or nothing."""
+    """True if each parent of the path is a directory or missing."""
     parts = path.split(b"/")
     above = (b"/".join(parts[:depth]) for depth in range(1, len(parts)))
     entries = [tree.find(root, each, trees.load) for each in above]
@@ -186,7 +186,7 @@ def _fits(root: bytes, path: bytes, trees: Trees) -> bool:
 
 
 @given(PICTURES)
-def test_editing_in_what_is_there_already_stores_nothing(picture) -> None:
+def test_edit_without_a_change_stores_nothing(picture) -> None:
     trees = Trees()
     root = trees.build(picture)
 
@@ -199,7 +199,7 @@ def test_editing_in_what_is_there_already_stores_nothing(picture) -> None:
 
 
 @given(PICTURES)
-def test_a_directory_that_is_removed_stays_while_something_is_left_in_it(picture) -> None:
+def test_a_removed_directory_stays_while_it_holds_other_paths(picture) -> None:
     trees = Trees()
     root = trees.build(picture)
     full = {

@@ -1,4 +1,4 @@
-"""A wrong clock: years ahead, years behind, or beyond what Python can tell."""
+"""Test wrong clocks: years ahead, years behind, or beyond what Python reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REAL, REAL_SECONDS = time.time_ns, time.time
 
 @pytest.fixture
 def shifted(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Sets the clock off by some seconds."""
+    """Return a function that shifts the clock by seconds."""
 
     def shift(seconds: float) -> None:
         monkeypatch.setattr(time, "time_ns", lambda: REAL() + int(seconds * 1e9))

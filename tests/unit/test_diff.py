@@ -1,4 +1,4 @@
-"""Differences and hunks, one row a shape."""
+"""Test diffs and hunks, one row for each shape."""
 
 import difflib
 import random
@@ -17,7 +17,7 @@ from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
 
 
 def check_ranges(old: list[bytes], new: list[bytes]) -> list[Range]:
-    """The ranges, after making sure that they tell exactly how old becomes new."""
+    """Return the ranges, after checking that old plus ranges is new."""
     ranges = changed_ranges(old, new)
     i = j = 0
     for number, (old_start, old_end, new_start, new_end) in enumerate(ranges):
@@ -71,7 +71,7 @@ def test_lines_end_after_a_newline_and_nowhere_else(data: bytes, lines: list[byt
         (b"x" * 8192 + b"\0", False),
     ],
 )
-def test_binary_is_an_early_nul_whatever_the_coding(data: bytes, binary: bool) -> None:
+def test_binary_content_has_an_early_nul_in_any_encoding(data: bytes, binary: bool) -> None:
     assert is_binary(data) is binary
 
 
@@ -329,9 +329,7 @@ def test_each_hunk_can_be_taken_alone() -> None:
         (b"a\na\n", [Hunk(0, (b"a\n",), 0, ()), Hunk(0, (b"a\n",), 0, ())]),
     ],
 )
-def test_content_that_is_not_what_a_hunk_says_is_refused(
-    content: bytes, chosen: list[Hunk]
-) -> None:
+def test_content_that_does_not_match_a_hunk_is_refused(content: bytes, chosen: list[Hunk]) -> None:
     with pytest.raises(ValueError):
         apply_hunks(content, chosen)
     turned = [

@@ -1,4 +1,4 @@
-"""What is kept in memory to save reading has a bound, and is freed when a project is unused."""
+"""Test that caches are bounded, and freed when a project is unused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_caches_of_a_project_stay_within_their_bounds(
 ) -> None:
     monkeypatch.setattr(open_projects, "MAX_TREE_CACHE_BYTES", LIMIT)
     monkeypatch.setattr(objects, "MAX_CACHE_BYTES", LIMIT)
-    # The trees are so small that their objects weigh more than their bytes.
+    # The trees are so small that Python objects outweigh their bytes.
     for number in range(600):
         (project / f"{number}").mkdir()
         (project / f"{number}" / "f").write_text(f"{number}\n")

@@ -1,8 +1,7 @@
-"""Changes carried from one version to another, one row a shape.
+"""Test merges of edits into another version, one row for each shape.
 
-In most rows a letter is a line, so that a row shows where everything stands. The baseline is what
-the session began from, the disk is what the session made of it, and after is what somebody else
-made of the disk.
+In most rows a letter is a line. `base` is the session's baseline, `before` is the disk with the
+session's edits, and `after` is the disk with another author's edits on top.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ def hunk(old_start: int, old: str, new_start: int, new: str) -> Hunk:
 
 
 def check(base: bytes, before: bytes, after: bytes, wanted: bytes, left: list[Hunk]) -> None:
-    """The result, and the same one for whoever has the hunks at hand."""
-    folded = merge_edits(base, before, after)
-    assert folded == MergedContent(wanted, tuple(left))
+    """Check the result, with and without hunks that the caller passes in."""
+    merged = merge_edits(base, before, after)
+    assert merged == MergedContent(wanted, tuple(left))
     ready = merge_edits(
         base, before, after, pending=hunks(base, before), edits=tuple(hunks(before, after))
     )
-    assert ready == folded
+    assert ready == merged
     assert set(left) <= set(hunks(before, after))
 
 
 def lines_of(old: bytes, new: bytes) -> tuple[list[bytes], list[bytes]]:
-    """All lines that a difference deletes, and all that it adds."""
+    """Return all lines that a diff deletes, and all that it adds."""
     found = hunks(old, new)
     return (
         [line for hunk in found for line in hunk.old_lines],
@@ -110,7 +109,7 @@ def test_a_change_beside_pending_work_joins_the_base(
         ("ab", "aXYZUVb", "aXMZNVb", "ab", [hunk(2, "Y", 2, "M"), hunk(4, "U", 4, "N")]),
     ],
 )
-def test_a_change_that_overlaps_pending_work_is_left(
+def test_an_edit_that_overlaps_pending_work_is_unplaced(
     base: str, before: str, after: str, wanted: str, left: list[Hunk]
 ) -> None:
     check(content(base), content(before), content(after), content(wanted), left)
@@ -132,7 +131,7 @@ def test_a_change_that_overlaps_pending_work_is_left(
         ("", "abc", "", ""),
     ],
 )
-def test_what_was_undone_by_hand_is_done_and_not_left(
+def test_an_edit_that_restores_the_base_is_not_unplaced(
     base: str, before: str, after: str, wanted: str
 ) -> None:
     check(content(base), content(before), content(after), content(wanted), [])
@@ -151,9 +150,7 @@ def test_what_was_undone_by_hand_is_done_and_not_left(
         ("abcdZ", "adY", "AbcdY", "AbcdZ"),
     ],
 )
-def test_deleted_lines_that_were_put_back_are_not_there_twice(
-    base: str, before: str, after: str, wanted: str
-) -> None:
+def test_restored_lines_are_not_duplicated(base: str, before: str, after: str, wanted: str) -> None:
     check(content(base), content(before), content(after), content(wanted), [])
 
 
@@ -175,7 +172,7 @@ def test_deleted_lines_that_were_put_back_are_not_there_twice(
         (b"\xff\n\0\nx\n", b"\xfe\n\0\nx\n", b"\xfe\n\0\n\xf0", b"\xff\n\0\n\xf0"),
     ],
 )
-def test_ends_of_lines_are_carried_exactly(
+def test_line_endings_are_merged_exactly(
     base: bytes, before: bytes, after: bytes, wanted: bytes
 ) -> None:
     check(base, before, after, wanted, [])
@@ -217,7 +214,7 @@ def test_where_two_versions_are_equal_the_third_is_the_answer(data: bytes, other
         ("abc", "aXbc", "aXYbc", "aYbc", []),
         ("abc", "aXbc", "aYXbc", "aYbc", []),
         ("abc", "ac", "aYc", "abYc", []),
-        # Nobody did anything since, or somebody has taken it back already.
+        # No edits since, or the edit is reverted already.
         ("abc", "aXc", "aXc", "abc", []),
         ("abcd", "aXcd", "abcD", "abcD", []),
         # Others have changed the same lines: theirs stay, and the rest is taken back.
@@ -225,7 +222,7 @@ def test_where_two_versions_are_equal_the_third_is_the_answer(data: bytes, other
         ("abcde", "AbcdE", "AbcdY", "abcdY", [hunk(4, "E", 4, "e")]),
     ],
 )
-def test_taking_back_leaves_what_others_did_since(
+def test_reverting_keeps_later_edits_of_others(
     before: str, after: str, present: str, wanted: str, left: list[Hunk]
 ) -> None:
     taken = merge_edits(content(present), content(after), content(before))
@@ -259,7 +256,7 @@ def test_taking_back_leaves_what_others_did_since(
         ([(0, 2), (4, 6), (8, 8), (10, 12)], [(1, 1), (6, 7), (8, 8), (11, 20)], {0, 2, 3}),
     ],
 )
-def test_touched_are_those_that_overlap_in_the_new_version(
+def test_touched_hunks_overlap_in_the_new_version(
     of: list[Span], by: list[Span], numbers: set[int]
 ) -> None:
     def at(spans: list[Span]) -> list[Hunk]:
@@ -302,7 +299,7 @@ def test_touched_are_those_that_overlap_in_the_new_version(
         ("", "abc", (0, 0), (0, 3)),
     ],
 )
-def test_spans_are_carried_to_where_their_lines_went(
+def test_spans_map_to_where_their_lines_went(
     before: str, after: str, span: Span, wanted: Span
 ) -> None:
     old, new = content(before), content(after)
@@ -318,5 +315,5 @@ def test_hundreds_of_hunks_in_a_large_file_all_find_their_place() -> None:
         mine, theirs = number * 100 + chance.randrange(40), number * 100 + 50 + number % 40
         before[mine] = after[mine] = b"mine %d\n" % number
         after[theirs] = wanted[theirs] = b"theirs %d\n" % number
-    folded = merge_edits(b"".join(base), b"".join(before), b"".join(after))
-    assert folded == MergedContent(b"".join(wanted), ())
+    merged = merge_edits(b"".join(base), b"".join(before), b"".join(after))
+    assert merged == MergedContent(b"".join(wanted), ())

@@ -1,4 +1,4 @@
-"""Renames, exact and similar."""
+"""Test exact and similar renames."""
 
 import hashlib
 import random
@@ -10,7 +10,7 @@ from mulligan.core.renames import Candidate, exact_renames, similar_renames
 
 
 class Files:
-    """Contents by path, as both sides of a rename see them."""
+    """The contents of one side of a rename, by path."""
 
     def __init__(self, contents: dict[bytes, bytes]) -> None:
         self.contents = {hashlib.sha256(data).digest(): data for data in contents.values()}
@@ -175,7 +175,7 @@ def test_no_more_than_the_limit_is_read_and_shared_names_come_first() -> None:
 
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_told_at_a_glance_is_what_comparing_tells(
+def test_the_upper_bound_rules_out_no_similar_pair(
     seed: int, threshold: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""The object store: what is put can be got, costs little, and outlives garbage collection."""
+"""Test the object store: reading, deltas, crashes and garbage collection."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ SIZES = (0, 1, 63, 64, 65, 4096, MIB - 1, MIB, MIB + 1, 3 * MIB)
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", ["noise", "text"])
-def test_what_is_put_can_be_got(store: Store, noise: random.Random, size: int, kind: str) -> None:
+def test_put_then_get_returns_the_content(
+    store: Store, noise: random.Random, size: int, kind: str
+) -> None:
     content = noise.randbytes(size) if kind == "noise" else (b"line of text\n" * size)[:size]
     [id] = put(store, content)
     assert id == sha256(content).digest()
@@ -84,7 +86,7 @@ def test_what_is_put_can_be_got(store: Store, noise: random.Random, size: int, k
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_is_streamed_can_be_got_and_streamed(
+def test_a_streamed_content_can_be_read_whole_and_in_pieces(
     store: Store, noise: random.Random, size: int
 ) -> None:
     content = noise.randbytes(size)
@@ -107,7 +109,7 @@ def test_any_earlier_version_may_be_the_base(
     assert store.get(id) == new
 
 
-def test_a_base_that_is_not_there_does_no_harm(store: Store, noise: random.Random) -> None:
+def test_a_missing_base_is_ignored(store: Store, noise: random.Random) -> None:
     content = noise.randbytes(5000)
     [id] = put(store, content, base=bytes(32))
     streamed = put_stream(store, content * 300, base=bytes(32))
@@ -171,7 +173,7 @@ def test_a_byte_inserted_in_the_middle_of_a_large_file_costs_a_chunk(
     assert_clean(store, base, id)
 
 
-def test_nothing_counts_before_the_commit(store: Store) -> None:
+def test_objects_do_not_exist_before_the_commit(store: Store) -> None:
     with Writer(store) as writer:
         id = writer.put(b"not yet")
         assert writer.has(id)
@@ -181,7 +183,7 @@ def test_nothing_counts_before_the_commit(store: Store) -> None:
         store.get(id)
 
 
-def test_an_abandoned_writer_gives_its_space_back(store: Store, noise: random.Random) -> None:
+def test_a_rollback_truncates_the_packs(store: Store, noise: random.Random) -> None:
     [kept] = put(store, b"kept")
     before = packs(store)
     with Writer(store) as writer:
@@ -193,7 +195,7 @@ def test_an_abandoned_writer_gives_its_space_back(store: Store, noise: random.Ra
     assert_clean(store, kept)
 
 
-def test_a_writer_abandoned_by_an_error_leaves_an_empty_store_empty(
+def test_a_rollback_after_an_error_leaves_an_empty_store_empty(
     store: Store, noise: random.Random
 ) -> None:
     def put_and_fail() -> None:
@@ -206,7 +208,7 @@ def test_a_writer_abandoned_by_an_error_leaves_an_empty_store_empty(
     assert packs(store) == {}
 
 
-def test_a_writer_goes_on_to_the_next_pack_when_one_is_full(
+def test_a_writer_starts_a_new_pack_when_one_is_full(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "MAX_PACK_BYTES", 10_000)
@@ -229,7 +231,7 @@ with Writer(Store(sys.argv[1])) as writer:
 """
 
 
-def test_what_a_killed_writer_left_is_used_and_does_no_harm(store: Store) -> None:
+def test_whole_records_of_a_killed_writer_are_indexed_and_used(store: Store) -> None:
     [kept] = put(store, b"kept")
     run = subprocess.run([sys.executable, "-c", KILLED_WRITER, store.directory], check=False)
     assert run.returncode == -9
@@ -244,7 +246,7 @@ def test_what_a_killed_writer_left_is_used_and_does_no_harm(store: Store) -> Non
 
 
 @pytest.mark.parametrize("cut", [1, 20, 55, 56, 57, 2000, 4055])
-def test_a_record_that_a_crash_cut_short_is_stored_anew(
+def test_a_record_truncated_by_a_crash_is_stored_again(
     store: Store, noise: random.Random, cut: int
 ) -> None:
     [kept] = put(store, b"kept")
@@ -260,10 +262,10 @@ def test_a_record_that_a_crash_cut_short_is_stored_anew(
     assert_clean(store, kept, id)
 
 
-def test_a_record_whose_bytes_never_reached_the_disk_is_stored_anew(
+def test_a_record_whose_bytes_never_reached_the_disk_is_stored_again(
     store: Store, noise: random.Random
 ) -> None:
-    """After a loss of power a file may have its length and its header, and zeros for the rest."""
+    """After a power loss a file may have its length and header, and zeros for the rest."""
     put(store, b"kept")
     content = noise.randbytes(4000)
     id = sha256(content).digest()
@@ -275,7 +277,7 @@ def test_a_record_whose_bytes_never_reached_the_disk_is_stored_anew(
     assert_clean(store, id)
 
 
-def test_the_index_can_be_lost(tmp_path: Path, noise: random.Random) -> None:
+def test_a_lost_index_is_rebuilt(tmp_path: Path, noise: random.Random) -> None:
     directory = str(tmp_path / "objects")
     store = Store(directory)
     content = noise.randbytes(50_000)
@@ -294,7 +296,7 @@ def test_the_index_can_be_lost(tmp_path: Path, noise: random.Random) -> None:
 
 
 @pytest.mark.parametrize("damage", ["not a database", "cut short", "empty"])
-def test_a_damaged_index_is_made_again_from_the_packs(
+def test_a_damaged_index_is_rebuilt_from_the_packs(
     tmp_path: Path, noise: random.Random, damage: str
 ) -> None:
     directory = str(tmp_path / "objects")
@@ -317,7 +319,7 @@ def test_a_damaged_index_is_made_again_from_the_packs(
     store.close()
 
 
-def test_gc_frees_what_nothing_reaches_and_keeps_the_rest(
+def test_gc_frees_unreachable_objects_and_keeps_the_rest(
     store: Store, noise: random.Random
 ) -> None:
     alive, dead = noise.randbytes(100_000), noise.randbytes(400_000)
@@ -383,7 +385,7 @@ def test_a_delta_can_be_read_after_its_base_in_another_pack_was_collected(
 def test_deltas_survive_one_collection_after_another(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each time the oldest versions go; bases then lie in newer packs than their deltas."""
+    """Each run drops the oldest versions, so bases move to newer packs than their deltas."""
     monkeypatch.setattr(writing, "MAX_PACK_BYTES", 30_000)
     content = noise.randbytes(20_000)
     versions: dict[bytes, bytes] = {}
@@ -413,7 +415,7 @@ def test_chunks_shared_with_a_collected_version_stay(store: Store, noise: random
     assert_clean(store, new)
 
 
-def test_gc_frees_nothing_while_something_reachable_is_missing(
+def test_gc_frees_nothing_while_a_reachable_object_is_missing(
     store: Store, noise: random.Random
 ) -> None:
     kept, dead = put(store, b"kept", noise.randbytes(9000))
@@ -435,7 +437,7 @@ def test_the_generation_counts_removals_and_nothing_else(
     assert store.index.summary().generation > start
 
 
-def test_a_collection_that_is_killed_has_counted_what_it_removed(
+def test_a_killed_gc_has_changed_the_generation(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [kept, gone] = put(store, noise.randbytes(3000), noise.randbytes(3000))
@@ -455,10 +457,10 @@ def test_a_collection_that_is_killed_has_counted_what_it_removed(
     assert store.index.summary().generation != start
 
 
-def test_a_collection_that_is_killed_leaves_nothing_listed_that_cannot_be_read(
+def test_a_killed_gc_leaves_no_unreadable_object_indexed(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else it would be taken for stored when somebody puts it again."""
+    """A writer would count such an object as stored."""
     monkeypatch.setattr(writing, "MAX_PACK_BYTES", 30_000)
     version = noise.randbytes(20_000)
     [base] = put(store, version)
@@ -492,7 +494,7 @@ def test_a_collection_that_is_killed_leaves_nothing_listed_that_cannot_be_read(
     assert store.get(delta) == changed
 
 
-def test_a_reader_that_knew_where_a_delta_lay_finds_it_after_its_base_was_collected(
+def test_a_reader_with_a_stale_record_finds_a_delta_after_its_base_was_collected(
     store: Store, noise: random.Random
 ) -> None:
     versions = [noise.randbytes(100_000)]
@@ -508,7 +510,7 @@ def test_a_reader_that_knew_where_a_delta_lay_finds_it_after_its_base_was_collec
     reader.close()
 
 
-def test_an_index_that_was_deleted_is_not_believed_by_those_who_have_it_open(
+def test_a_process_with_a_deleted_index_open_opens_the_new_one(
     store: Store, noise: random.Random
 ) -> None:
     kept, content = noise.randbytes(3000), noise.randbytes(3000)
@@ -527,7 +529,7 @@ def test_an_index_that_was_deleted_is_not_believed_by_those_who_have_it_open(
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc to see open files")
-def test_a_pack_that_another_has_deleted_is_let_go_of(store: Store, noise: random.Random) -> None:
+def test_a_pack_collected_by_another_process_is_closed(store: Store, noise: random.Random) -> None:
     kept, _gone = put(store, noise.randbytes(5_000), noise.randbytes(500_000))
     content = store.get(kept)
     other = Store(store.directory)
@@ -542,7 +544,7 @@ def test_a_pack_that_another_has_deleted_is_let_go_of(store: Store, noise: rando
     assert not [each for each in held if each.startswith(store.directory) and "deleted" in each]
 
 
-def test_readers_go_on_while_packs_are_collected(
+def test_readers_continue_during_gc(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "MAX_PACK_BYTES", 200_000)
@@ -582,10 +584,10 @@ def test_readers_go_on_while_packs_are_collected(
     assert_clean(store, *ids, streamed)
 
 
-def test_a_reader_of_another_process_is_right_after_the_last_pack_was_collected(
+def test_a_reader_in_another_process_is_right_after_the_last_pack_was_collected(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may hold packs open that are deleted by now; new ones must not be taken for them."""
+    """It may hold deleted packs open; new packs must not be mistaken for them."""
     monkeypatch.setattr(writing, "MAX_PACK_BYTES", 3000)
     reader = Store(store.directory)
     first, second, third = (noise.randbytes(4000) for _ in range(3))
@@ -641,10 +643,10 @@ def test_verify_names_a_damaged_object_and_reading_it_raises(
     assert [store.get(ids[0]), store.get(ids[2])] == [contents[0], contents[2]]
 
 
-def test_a_healthy_delta_of_a_damaged_base_is_not_struck_out_with_it(
+def test_an_intact_delta_of_a_damaged_base_is_not_dropped_with_it(
     store: Store, noise: random.Random
 ) -> None:
-    """With its base stored anew it can be read again."""
+    """It can be read again once its base is stored again."""
     content = noise.randbytes(50_000)
     [base] = put(store, content)
     [delta] = put(store, content + b"!", base=base)
@@ -661,14 +663,14 @@ def test_a_healthy_delta_of_a_damaged_base_is_not_struck_out_with_it(
     assert_clean(store, base, delta)
 
 
-# The index remembers the records that it was last asked for
+# The index caches the records of the last queries
 
 
 def known(store: Store, *ids: bytes) -> set[bytes]:
     return set(store.index.find_many(ids))
 
 
-def test_what_another_process_has_collected_is_not_remembered_as_listed(
+def test_cached_records_are_dropped_when_another_process_collects_them(
     store: Store, noise: random.Random
 ) -> None:
     kept, gone = put(store, noise.randbytes(500), old := noise.randbytes(500))
@@ -682,7 +684,7 @@ def test_what_another_process_has_collected_is_not_remembered_as_listed(
     assert store.get(gone) == old
 
 
-def test_what_is_struck_out_or_replaced_is_not_remembered_as_it_was(
+def test_cached_records_of_dropped_and_replaced_objects_are_dropped(
     store: Store, noise: random.Random
 ) -> None:
     (id,) = put(store, content := noise.randbytes(500))
@@ -698,9 +700,7 @@ def test_what_is_struck_out_or_replaced_is_not_remembered_as_it_was(
     assert store.index.find_many([id])[id].offset > anew.offset
 
 
-def test_what_is_listed_already_is_remembered_as_it_was_listed_first(
-    store: Store, noise: random.Random
-) -> None:
+def test_the_cache_keeps_the_row_that_was_indexed_first(store: Store, noise: random.Random) -> None:
     (id,) = put(store, noise.randbytes(500))
     first = store.index.find(id)
     assert first is not None
@@ -710,7 +710,7 @@ def test_what_is_listed_already_is_remembered_as_it_was_listed_first(
     assert store.index.find_many([id, other])[id] == first
 
 
-def test_no_more_is_remembered_than_there_is_room_for(
+def test_the_cache_of_records_is_bounded(
     store: Store, noise: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexing, "MAX_CACHED_RECORDS", 10)
@@ -740,14 +740,14 @@ for work in (lambda: zstd.decompress(frame), *(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and RLIMIT_AS")
-def test_a_lack_of_memory_is_told_apart_from_damage() -> None:
+def test_a_failed_allocation_is_not_reported_as_damage() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LITTLE_MEMORY], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["no memory"] * 5
 
 
-def test_with_too_little_memory_nothing_is_taken_for_damaged(
+def test_verify_raises_memory_error_instead_of_reporting_damage(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(store, b"a line\n" * 1000)

@@ -1,4 +1,4 @@
-"""A large content's identity, worked out beside those who read it."""
+"""Test the hash of a stream that a worker thread computes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def read_all(source: HashingReader, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1_000, 70_000, 1 << 20])
-def test_the_digest_is_that_of_all_that_was_read(size: int) -> None:
+def test_the_digest_covers_all_bytes_read(size: int) -> None:
     with closing(HashingReader(BytesIO(CONTENT).read)) as source:
         assert read_all(source, size) == CONTENT
     assert source.digest == sha256(CONTENT).digest()
 
 
-def test_of_nothing_it_is_that_of_nothing() -> None:
+def test_the_digest_of_an_empty_stream() -> None:
     with closing(HashingReader(BytesIO(b"").read)) as source:
         assert source.read(10) == b""
     assert source.digest == sha256(b"").digest()
 
 
-def test_without_a_thread_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_free_thread_the_digest_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -45,7 +45,7 @@ def test_without_a_thread_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     assert source.digest == sha256(CONTENT).digest()
 
 
-def test_a_failure_in_the_middle_leaves_no_thread_behind() -> None:
+def test_a_failed_read_leaves_no_thread_behind() -> None:
     before = threading.active_count()
 
     def fail() -> None:

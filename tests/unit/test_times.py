@@ -1,4 +1,4 @@
-"""Times are written and read by hand, and as the standard library would."""
+"""Test that times are formatted and parsed as the standard library does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read or written whole is not read again, unless its pack was changed by somebody."""
+"""Test that verified objects are not read again until their pack changes."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def damaged_among(store: Store, *ids: bytes) -> list[bytes]:
     return store.damaged_among(ids, store.prefetch(ids))
 
 
-class Reading(Store):
-    """A store that tells what was read of it."""
+class RecordingStore(Store):
+    """A store that records which objects are read."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)
@@ -48,13 +48,13 @@ class Reading(Store):
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Reading]:
-    found = Reading(str(tmp_path / "objects"))
-    yield found
-    found.close()
+def store(tmp_path: Path) -> Iterator[RecordingStore]:
+    opened = RecordingStore(str(tmp_path / "objects"))
+    yield opened
+    opened.close()
 
 
-def test_what_was_just_written_is_not_read_again(store: Reading) -> None:
+def test_a_written_object_is_not_read_again(store: RecordingStore) -> None:
     first = put(store, FIRST)
     second = put(store, SECOND, base=first)
     store.clear_cache()
@@ -63,9 +63,9 @@ def test_what_was_just_written_is_not_read_again(store: Reading) -> None:
     assert store.read == []
 
 
-def test_what_was_read_once_is_not_read_again(tmp_path: Path, store: Reading) -> None:
+def test_an_object_is_read_once(tmp_path: Path, store: RecordingStore) -> None:
     first = put(store, FIRST)
-    other = Reading(store.directory)
+    other = RecordingStore(store.directory)
     assert damaged_among(other, first) == []
     assert other.read == [first]
     other.clear_cache()
@@ -74,14 +74,14 @@ def test_what_was_read_once_is_not_read_again(tmp_path: Path, store: Reading) ->
     other.close()
 
 
-def test_damage_is_found_though_the_content_is_still_in_memory(store: Reading) -> None:
+def test_damage_is_found_while_the_content_is_cached(store: RecordingStore) -> None:
     first = put(store, FIRST)
     assert store.get(first) == FIRST
     damage(store, first)
     assert damaged_among(store, first) == [first]
 
 
-def test_damage_of_what_an_object_builds_on_is_found(store: Reading) -> None:
+def test_damage_of_a_delta_base_is_found(store: RecordingStore) -> None:
     first = put(store, FIRST)
     second = put(store, SECOND, base=first)
     assert store.locate(second).base == first
@@ -89,7 +89,7 @@ def test_damage_of_what_an_object_builds_on_is_found(store: Reading) -> None:
     assert damaged_among(store, second) == [second]
 
 
-def test_a_pack_that_is_cut_short_or_gone_is_found(store: Reading) -> None:
+def test_a_truncated_or_deleted_pack_is_found(store: RecordingStore) -> None:
     first = put(store, FIRST)
     path = os.path.join(store.directory, pack_name(store.locate(first).pack))
     os.truncate(path, 100)
@@ -99,7 +99,7 @@ def test_a_pack_that_is_cut_short_or_gone_is_found(store: Reading) -> None:
     assert damaged_among(store, first) == [first]
 
 
-def test_what_others_append_makes_us_read_again_and_finds_nothing(store: Reading) -> None:
+def test_an_append_by_another_process_begins_a_new_epoch(store: RecordingStore) -> None:
     first = put(store, FIRST)
     other = Store(store.directory)
     put(other, SECOND)
@@ -109,22 +109,24 @@ def test_what_others_append_makes_us_read_again_and_finds_nothing(store: Reading
     assert store.read == [first]
 
 
-def test_what_is_not_listed_is_damaged(store: Reading) -> None:
+def test_an_object_that_is_not_indexed_is_damaged(store: RecordingStore) -> None:
     missing = sha256(b"nowhere").digest()
     assert damaged_among(store, missing) == [missing]
 
 
-def test_only_so_much_is_remembered(store: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_bounded_to_two_generations(
+    store: RecordingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mulligan.store.verified_cache.MAX_RECORDS", 2)
     ids = [put(store, os.urandom(200)) for _ in range(7)]
     store.clear_cache()
     store.read.clear()
     assert damaged_among(store, *ids) == []
-    # Not all at once: the newest, and as many as are remembered of those before them.
+    # The current generation and the previous one are kept.
     assert store.read == ids[:4]
 
 
-def test_damage_while_somebody_is_about_to_write_is_found(store: Reading) -> None:
+def test_damage_while_a_writer_is_open_is_found(store: RecordingStore) -> None:
     first = put(store, FIRST)
     with Writer(store) as writer:
         second = writer.put(SECOND)
