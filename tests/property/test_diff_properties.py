@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mulligan.core.diff import changed_ranges, line_counts, split_lines, unified
+from mulligan.core.diff import changed_ranges, compare, split_lines
 from mulligan.core.hunks import apply_hunks, hunks, revert_hunks
 
 GIT = shutil.which("git")
@@ -42,6 +42,11 @@ def edited(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 
 pairs = st.one_of(edited(), st.tuples(contents, contents))
+
+
+def line_counts(old: bytes, new: bytes) -> tuple[int, int]:
+    """Return additions and deletions."""
+    return compare(old, new, old_name=b"a", new_name=b"b")[1:]
 
 
 @given(contents)
@@ -148,7 +153,7 @@ def git(folder: str, *arguments: str, stdin: bytes = b"") -> subprocess.Complete
 @needs_git
 @given(st.lists(pairs, min_size=1, max_size=30), st.sampled_from([0, 1, 3]))
 @settings(max_examples=30, deadline=None)
-def test_git_applies_what_unified_writes(batch: list[tuple[bytes, bytes]], context: int) -> None:
+def test_git_applies_the_diff(batch: list[tuple[bytes, bytes]], context: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         patch = b""
         for number, (old, new) in enumerate(batch):
@@ -156,9 +161,9 @@ def test_git_applies_what_unified_writes(batch: list[tuple[bytes, bytes]], conte
             name = b"f%d" % number
             if old != new:
                 patch += b"diff --git a/%b b/%b\n" % (name, name)
-                patch += unified(
+                patch += compare(
                     old, new, old_name=b"a/" + name, new_name=b"b/" + name, context=context
-                )
+                )[0]
         if patch:
             options = ["--whitespace=nowarn", *(["--unidiff-zero"] if context == 0 else [])]
             done = git(folder, "apply", *options, "-", stdin=patch)
@@ -189,7 +194,7 @@ def plainly_edited(draw: st.DrawFn) -> tuple[bytes, bytes]:
 @needs_git
 @given(st.lists(plainly_edited(), min_size=1, max_size=20), st.sampled_from([0, 1, 3]))
 @settings(max_examples=20, deadline=None)
-def test_unified_is_what_git_writes(batch: list[tuple[bytes, bytes]], context: int) -> None:
+def test_the_diff_equals_gits(batch: list[tuple[bytes, bytes]], context: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         expected = b""
         for side in (0, 1):
@@ -198,12 +203,12 @@ def test_unified_is_what_git_writes(batch: list[tuple[bytes, bytes]], context: i
                 Path(folder, "ab"[side], f"f{number:02}").write_bytes(pair[side])
         for number, (old, new) in enumerate(batch):
             name = b"f%02d" % number
-            expected += unified(
+            expected += compare(
                 old, new, old_name=b"a/" + name, new_name=b"b/" + name, context=context
-            )
+            )[0]
         done = git(folder, "diff", "--no-index", "--no-prefix", f"-U{context}", "a", "b")
         assert done.returncode in (0, 1), done.stderr
-        # Git may add the nearest heading after the second @@; unified does not.
+        # Git may add the nearest heading after the second @@; we do not.
         theirs = re.sub(rb"^(@@ [^@]* @@).*$", rb"\1", done.stdout, flags=re.MULTILINE)
         theirs = re.sub(rb"^(diff|index) .*\n", b"", theirs, flags=re.MULTILINE)
         assert theirs == expected

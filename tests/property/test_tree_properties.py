@@ -55,7 +55,7 @@ class Trees:
         for name, (kind, mode, content) in picture.items():
             if kind == tree.DIRECTORY:
                 id = self.build(content)
-                entries.append(tree.directory_entry(name, mode, id, self.load(id)))
+                entries.append(Entry(tree.DIRECTORY, mode, *self.load(id).totals, id, name))
             elif kind == tree.LINK:
                 entries.append(tree.link_entry(name, len(content), sha256(content).digest()))
             else:

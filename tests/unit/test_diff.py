@@ -5,14 +5,7 @@ import random
 
 import pytest
 
-from mulligan.core.diff import (
-    Range,
-    changed_ranges,
-    is_binary,
-    line_counts,
-    split_lines,
-    unified,
-)
+from mulligan.core.diff import Range, changed_ranges, compare, is_binary, split_lines
 from mulligan.core.hunks import Hunk, apply_hunks, hunks, revert_hunks
 
 
@@ -29,8 +22,13 @@ def check_ranges(old: list[bytes], new: list[bytes]) -> list[Range]:
     return ranges
 
 
+def line_counts(old: bytes, new: bytes) -> tuple[int, int]:
+    """Return additions and deletions."""
+    return compare(old, new, old_name=b"a", new_name=b"b")[1:]
+
+
 def diff(old: bytes, new: bytes, context: int = 3) -> bytes:
-    text = unified(old, new, old_name=b"a/p", new_name=b"b/p", context=context)
+    text, _, _ = compare(old, new, old_name=b"a/p", new_name=b"b/p", context=context)
     header = b"--- a/p\n+++ b/p\n"
     assert not text or text.startswith(header)
     return text.removeprefix(header)
@@ -259,7 +257,7 @@ def test_without_context_an_empty_side_names_the_line_before() -> None:
     ],
 )
 def test_a_name_never_breaks_the_header(name: bytes, written: bytes) -> None:
-    text = unified(b"a\n", b"b\n", old_name=name, new_name=b"b/p")
+    text, _, _ = compare(b"a\n", b"b\n", old_name=name, new_name=b"b/p")
     assert text.startswith(b"--- " + written + b"\n+++ b/p\n@@ ")
 
 

@@ -56,29 +56,14 @@ def changed_ranges(old: Sequence[bytes], new: Sequence[bytes]) -> list[Range]:
     return _slide(_ranges(old, new), old, new)
 
 
-def line_counts(old: bytes, new: bytes) -> tuple[int, int]:
-    """Count added and deleted lines."""
-    if old == new:
-        return 0, 0
-    additions = deletions = 0
-    for old_start, old_end, new_start, new_end in _ranges(split_lines(old), split_lines(new)):
-        additions += new_end - new_start
-        deletions += old_end - old_start
-    return additions, deletions
-
-
-def unified(old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context: int = 3) -> bytes:
-    """Write the diff as git does, from the `---` line on.
-
-    Names are written as given (`a/path`, `/dev/null`), and quoted as git does.
-    """
-    return compare(old, new, old_name=old_name, new_name=new_name, context=context)[0]
-
-
 def compare(
     old: bytes, new: bytes, *, old_name: bytes, new_name: bytes, context: int = 3
 ) -> tuple[bytes, int, int]:
-    """Return the unified diff, additions and deletions from one search."""
+    """Return the diff as `git diff` writes it, additions and deletions.
+
+    The text begins with the `---` line and is empty if both are equal. Names are written as given
+    (`a/path`, `/dev/null`), and quoted as git does.
+    """
     if old == new:
         return b"", 0, 0
     out = [b"--- " + _header_name(old_name), b"+++ " + _header_name(new_name)]

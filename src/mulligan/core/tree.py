@@ -191,14 +191,6 @@ def link_entry(name: bytes, size: int, id: ObjectId) -> Entry:
     return Entry(LINK, 0, 1, size, id, name)
 
 
-def directory_entry(name: bytes, mode: int, id: ObjectId, children: Iterable[Entry]) -> Entry:
-    files = size = 0
-    for child in children:
-        files += child[2]
-        size += child[3]
-    return Entry(DIRECTORY, mode, files, size, id, name)
-
-
 def encode(entries: Iterable[Entry]) -> bytes:
     """Return the canonical bytes of these entries, given in any order."""
     return b"".join([_record(entry) for entry in sorted(entries, key=itemgetter(5))])
