@@ -137,6 +137,7 @@ class Database:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
+        """Raise errors of SQLite as Mulligan's."""
         try:
             yield
         except UnicodeEncodeError as problem:

@@ -150,6 +150,7 @@ class PackIndex:
                 self._db.execute("PRAGMA synchronous = NORMAL")
 
     def _recreate(self) -> None:
+        """Set the database aside, and create an empty one."""
         os.replace(self._path, f"{self._path}.damaged")
         for ending in ("-wal", "-shm"):
             if os.path.exists(self._path + ending):
@@ -190,6 +191,7 @@ class PackIndex:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
+        """Raise errors of SQLite as Mulligan's."""
         try:
             yield
         except (apsw.BusyError, apsw.LockedError) as problem:

@@ -180,6 +180,7 @@ class Store:
             return self._content(now, depth)
 
     def _content(self, record: Record, depth: int) -> bytes:
+        """Decode an object, check its hash, and cache it."""
         epoch = self._epoch_before_reading(record)
         payload = self.payload(record)
         try:

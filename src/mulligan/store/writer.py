@@ -204,6 +204,7 @@ class Writer:
         self._rollback_ends = []
 
     def _committed(self) -> int:
+        """Reset the state after a commit; return the number of objects."""
         count = len(self._pending)
         for record in islice(reversed(self._pending.values()), MAX_RECORDS):
             self.store.verified.add(record, self._epochs[record.pack])
@@ -348,6 +349,7 @@ class Writer:
         return os.path.join(self.store.directory, pack_name(number))
 
     def _flush(self) -> None:
+        """Write the buffer to the pack."""
         if self._number not in self._epochs:
             # Taken right before our first write, so that foreign changes begin a new epoch.
             self._epochs[self._number] = self.store.verified.epoch(self._number, self._fd)
