@@ -23,9 +23,9 @@ from mulligan.worktree.fs.rename import NoExchange
 from mulligan.worktree.restore import apply as applying
 from mulligan.worktree.restore import staging_recovery
 from mulligan.worktree.restore.apply import Applied, apply
-from mulligan.worktree.restore.making import MIN_FILES
 from mulligan.worktree.restore.readback import verify
 from mulligan.worktree.restore.staging_recovery import rescue
+from mulligan.worktree.restore.unnamed_files import MIN_FILES_FOR_THREAD
 
 TAG = "7"
 STAGING = f".mulligan-tmp-{TAG}"
@@ -937,7 +937,7 @@ def refuse_links(*given: Any, **named: Any) -> None:
         ("link", refuse_links),
     ],
 )
-@pytest.mark.parametrize("count", [1, 2 * MIN_FILES])
+@pytest.mark.parametrize("count", [1, 2 * MIN_FILES_FOR_THREAD])
 def test_where_no_file_can_be_made_without_a_name_it_is_made_with_one(
     project: Path,
     store: Contents,
@@ -960,7 +960,7 @@ def test_where_no_file_can_be_made_without_a_name_it_is_made_with_one(
     )
 
 
-@pytest.mark.parametrize("count", [1, 2 * MIN_FILES])
+@pytest.mark.parametrize("count", [1, 2 * MIN_FILES_FOR_THREAD])
 def test_what_cannot_be_read_back_as_it_should_be_never_gets_to_its_place(
     project: Path, store: Contents, count: int
 ) -> None:

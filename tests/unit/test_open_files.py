@@ -262,7 +262,7 @@ def test_a_file_that_a_program_waits_to_open_when_it_would_be_deleted_goes_back(
 
     def drop(self: DisplacedFiles) -> Any:
         writer.start()
-        [fd] = [each.fd for each in self._taken if each.change.path == b"changed"]
+        [fd] = [each.fd for each in self._files if each.change.path == b"changed"]
         assert fd is not None
         while leases.is_unbroken(fd):
             time.sleep(0.001)
@@ -287,13 +287,13 @@ def test_without_room_for_its_descriptor_a_file_is_looked_at_again_before_it_is_
     for name in ("r0", "r1"):
         (project / name).write_bytes(b"one")
     parent = os.open(project, os.O_RDONLY)
-    with DeferredUnlink() as freeing:
-        freeing.most = 0
-        rubbish = DisplacedFiles(freeing)
+    with DeferredUnlink() as unlinker:
+        unlinker.max_held = 0
+        displaced = DisplacedFiles(unlinker)
         for name in (b"r0", b"r1"):
-            assert rubbish.accept(Change(name, entry(b"one"), None), Slot(parent, name)) is None
+            assert displaced.accept(Change(name, entry(b"one"), None), Slot(parent, name)) is None
         with (project / "r0").open("a"):
-            kept = list(rubbish.delete_all())
+            kept = list(displaced.delete_all())
     os.close(parent)
     assert [(each.change.path, each.reason) for each in kept] == [(b"r0", leases.reason_to_leave())]
     assert os.listdir(project) == ["r0"]

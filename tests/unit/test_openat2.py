@@ -44,7 +44,7 @@ def test_links_and_ways_out_are_refused(place: Path, path: str) -> None:
 def test_one_step_and_many_come_to_the_same(
     place: Path, path: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(safe_paths, "MAX_OPEN_DIRECTORIES", few)
+    monkeypatch.setattr(safe_paths, "MIN_OPENS_FOR_OPENAT2", few)
     with Directories(os.fsencode(place)) as directories:
         if path == "a/b/c":
             found = os.fstat(directories.open(path.encode()))

@@ -69,9 +69,9 @@ def test_elsewhere_a_clock_that_cannot_be_asked_is_given_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: MOMENT)
-    assert racy_cutoff(os.makedev(0, 45)) == MOMENT - module.UNKNOWN_CLOCK
-    monkeypatch.setattr(module, "_TICK", 0)
-    assert racy_cutoff(os.makedev(8, 1)) == MOMENT - module.UNKNOWN_CLOCK
+    assert racy_cutoff(os.makedev(0, 45)) == MOMENT - module.UNKNOWN_CLOCK_MARGIN_NS
+    monkeypatch.setattr(module, "_TICK_NS", 0)
+    assert racy_cutoff(os.makedev(8, 1)) == MOMENT - module.UNKNOWN_CLOCK_MARGIN_NS
 
 
 def test_a_clock_that_is_not_there_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_a_clock_that_is_not_there_is_not_asked(monkeypatch: pytest.MonkeyPatch)
         raise OSError("Invalid argument")
 
     monkeypatch.setattr(time, "clock_getres", refuse)
-    assert module._tick() == 0
+    assert module._tick_ns() == 0
 
 
 @pytest.mark.parametrize("pause", [0, 0.002, 0.006, 0.02])

@@ -183,4 +183,4 @@ def test_questions_are_told_apart_and_few_are_remembered(tmp_path: Path) -> None
     remembered = StatMemo[int]()
     for number in [*range(100), *range(100)]:
         assert remembered.get(number, lambda number=number: number) == number  # type: ignore[misc]
-    assert len(remembered._known) <= stat_memo.MAX_MEMO_ENTRIES
+    assert len(remembered._entries) <= stat_memo.MAX_MEMO_ENTRIES
