@@ -328,7 +328,7 @@ def test_tokens_that_mean_nothing_here_are_lost(root: bytes, watcher: Watcher) -
 
 
 def test_more_paths_than_are_remembered_make_old_tokens_lost(root: bytes) -> None:
-    with Watcher(root, max_remembered=10) as watcher:
+    with Watcher(root, max_paths=10) as watcher:
         watcher.add(b"")
         tokens = [watcher.since(None).token]
         for n in range(30):
