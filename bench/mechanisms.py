@@ -45,18 +45,21 @@ class Mechanism:
     modules: tuple[str, ...]
     scenario: Callable[[Project], float]
     off: tuple[tuple[str, Any], ...]
+    files_per_directory: int = 20
 
 
 class Project:
     """A project of small files with a new home, and the seconds of one step."""
 
-    def __init__(self, place: Path, *, files: int, depth: int) -> None:
+    def __init__(self, place: Path, *, files: int, per_directory: int, depth: int) -> None:
         self.root = place / "project"
         self.home = place / "home"
         self._rng = random.Random(files)
         self._words = [f"{self._rng.getrandbits(40):x}" for _ in range(3_000)]
         below = Path(*(f"level {level}" for level in range(depth)))
-        self.paths = [self.root / f"part {at // 20}" / below / f"{at}.txt" for at in range(files)]
+        self.paths = [
+            self.root / f"part {at // per_directory}" / below / f"{at}.txt" for at in range(files)
+        ]
         for path in self.paths:
             path.parent.mkdir(parents=True, exist_ok=True)
         self.edit(files)
@@ -91,11 +94,11 @@ def unchanged(project: Project) -> float:
 
 
 def after_recent_edits(project: Project) -> float:
-    """A checkpoint with no change, after one that came 20 ms behind 200 edits."""
+    """A checkpoint with no change, after one that came 10 ms behind 200 edits."""
     with project.open() as workspace:
         workspace.checkpoint()
         project.edit(CHANGED_FILES)
-        time.sleep(0.02)
+        time.sleep(0.01)
         workspace.checkpoint()
         return seconds(workspace.checkpoint)
 
@@ -132,12 +135,27 @@ def restore(project: Project) -> float:
         return seconds(lambda: workspace.restore(first.id))
 
 
+def restore_scattered(project: Project) -> float:
+    """A restore of 200 files in 200 directories."""
+    return restore(project)
+
+
 def _close_at_once(_self: Any, fd: int) -> None:
     os.close(fd)
 
 
 def _unlink_at_once(_self: Any, name: bytes, parent: int) -> None:
     os.unlink(name, dir_fd=parent)
+
+
+class _ForegroundTask:
+    """A task that `start` does at once."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.start = work
+
+    def wait(self) -> None:
+        pass
 
 
 class _AutoCheckpoint:
@@ -190,8 +208,7 @@ MECHANISMS = (
         "background sync",
         ("worktree/fs/background",),
         restore,
-        # The task never starts its thread, so `wait` does the work.
-        (("mulligan.worktree.fs.background:BackgroundTask.start", lambda _self: None),),
+        (("mulligan.worktree.fs.sync:BackgroundTask", _ForegroundTask),),
     ),
     Mechanism(
         "unnamed files created ahead",
@@ -225,8 +242,9 @@ MECHANISMS = (
     Mechanism(
         "openat2",
         ("worktree/fs/openat2",),
-        restore,
+        restore_scattered,
         (("mulligan.worktree.fs.safe_paths:open_beneath", lambda *_: None),),
+        files_per_directory=1,
     ),
 )
 
@@ -247,7 +265,12 @@ def main(arguments: list[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="mechanisms-", dir=options.cache) as place:
             is_first = mechanism.scenario is first_checkpoint
             files = options.new_files if is_first else 2 * CHANGED_FILES
-            project = Project(Path(place), files=files, depth=options.depth)
+            project = Project(
+                Path(place),
+                files=files,
+                per_directory=mechanism.files_per_directory,
+                depth=options.depth,
+            )
             samples = compare(mechanism, project, options.runs)
         results.append({"mechanism": mechanism.name, **samples})
         print(describe(mechanism, samples, markdown=options.markdown), flush=True)

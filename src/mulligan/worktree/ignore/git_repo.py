@@ -136,11 +136,11 @@ def tracked_paths(index_path: bytes) -> list[bytes]:
     A submodule is one path. Directory entries of a sparse index are dropped: their files are not
     on disk. With a split index, paths removed since the split are still listed.
     """
-    folder = os.path.dirname(index_path)
-    hash_size = 32 if _uses_sha256(folder) else 20
+    gitdir = os.path.dirname(index_path)
+    hash_size = 32 if _uses_sha256(gitdir) else 20
     paths, shared = _index(read(index_path), hash_size)
     if shared is not None:
-        paths += _index(read(os.path.join(folder, b"sharedindex." + shared)), hash_size)[0]
+        paths += _index(read(os.path.join(gitdir, b"sharedindex." + shared)), hash_size)[0]
     return list(dict.fromkeys(path for path in paths if path and not path.endswith(b"/")))
 
 
@@ -224,8 +224,8 @@ def _reference(gitdir: bytes, commondir: bytes, name: bytes) -> bytes:
     """Return the content of a loose or packed reference; empty if missing."""
     if b".." in name.split(b"/"):
         return b""
-    for folder in (gitdir, commondir):
-        content = read(os.path.join(folder, name))
+    for directory in (gitdir, commondir):
+        content = read(os.path.join(directory, name))
         if content is not None:
             return content.strip()
     for line in (read(os.path.join(commondir, b"packed-refs")) or b"").splitlines():
@@ -237,8 +237,8 @@ def _reference(gitdir: bytes, commondir: bytes, name: bytes) -> bytes:
 
 def _uses_sha256(gitdir: bytes) -> bool:
     common = read(os.path.join(gitdir, b"commondir"))
-    folder = gitdir if common is None else os.path.join(gitdir, common.rstrip(b"\r\n"))
-    values = dict(settings(os.path.join(folder, b"config"), {}))
+    commondir = gitdir if common is None else os.path.join(gitdir, common.rstrip(b"\r\n"))
+    values = dict(settings(os.path.join(commondir, b"config"), {}))
     return (values.get(b"extensions.objectformat") or b"").lower() == b"sha256"
 
 

@@ -98,16 +98,18 @@ def apply(
     """
     with Directories(root) as directories, DeferredUnlink() as own:
         displaced = DisplacedFiles(unlinker or own, replace_open=replace_open)
-        run = _Run(directories, root, tag, changes, read, progress, unlinker or own, displaced)
+        restore = _Restore(
+            directories, root, tag, changes, read, progress, unlinker or own, displaced
+        )
         try:
-            return run.run(check)
+            return restore.run(check)
         except BaseException as problem:
-            if not run.has_begun and not run.staging.places:
+            if not restore.has_begun and not restore.staging.places:
                 on_abandon(problem)
             raise
 
 
-class _Run:
+class _Restore:
     def __init__(
         self,
         directories: Directories,
@@ -148,33 +150,37 @@ class _Run:
                 self._discard_staged()
                 raise
             self.has_begun = True
-            for change in removals:
-                self._attempt(change, self._remove)
-            for change in reversed(self.changes):
-                if is_directory(change.before) and not is_directory(change.after):
-                    self._attempt(change, self._remove_directory)
-            for change in self.changes:
-                if is_directory(change.after) and not is_directory(change.before):
-                    self._attempt(change, self._create_directory)
-            for index, change in enumerate(writes):
-                if change.path in self.slots:
-                    self._attempt(change, self._place)
-                    self.progress(index + 1, len(writes))
-            for change in reversed(self.changes):
-                if needs_mode(change):
-                    self._attempt(change, self._set_mode)
+            self._change_files(writes, removals)
         finally:
             self._unstage()
         self._finish()
         return self.result
 
+    def _change_files(self, writes: Sequence[Change], removals: Sequence[Change]) -> None:
+        """Do steps 2 to 4, and set the modes."""
+        for change in removals:
+            self._attempt(change, self._remove)
+        for change in reversed(self.changes):
+            if is_directory(change.before) and not is_directory(change.after):
+                self._attempt(change, self._remove_directory)
+        for change in self.changes:
+            if is_directory(change.after) and not is_directory(change.before):
+                self._attempt(change, self._create_directory)
+        for index, change in enumerate(writes):
+            if change.path in self.slots:
+                self._attempt(change, self._place)
+                self.progress(index + 1, len(writes))
+        for change in reversed(self.changes):
+            if needs_mode(change):
+                self._attempt(change, self._set_mode)
+
     def _skip_unsafe_paths(self) -> None:
         for change in self.changes:
             names = names_of(change.path)
             if b".git" in names:
-                self._skip(change, "it is git's own")
+                self._skip(change, "it is inside .git")
             elif not NOT_NAMES.isdisjoint(names):
-                self._skip(change, "it is no path below the project")
+                self._skip(change, "it is not a path inside the project")
 
     def _attempt(self, change: Change, step: Callable[[Change], None]) -> None:
         """Run a step; an error is recorded for its path and does not stop the others."""
@@ -186,7 +192,7 @@ class _Run:
             if change.after is None and self._was_removed_with_directory(change.path, problem):
                 return
             if isinstance(problem, NotADirectoryError) or problem.errno == errno.ELOOP:
-                self._skip(change, "a folder above it is not a folder any more")
+                self._skip(change, "a parent directory was replaced by a file or link")
             else:
                 self._fail(change, problem.strerror or str(problem))
 
@@ -345,7 +351,7 @@ class _Run:
             os.mkdir(name, 0o700 | change.after.mode & 0o777, dir_fd=parent)
         except FileExistsError:
             if not content_matches(parent, name, change.after):
-                self._skip(change, "something else is in its place")
+                self._skip(change, "another kind of file is at this path")
             return
         self._mark_changed(change.path)
 
@@ -358,7 +364,7 @@ class _Run:
                 move_if_free(slot.name, slot.fd, name, parent)
             except FileExistsError:
                 if not content_matches(parent, name, change.after):
-                    self._skip(change, "something is there that no checkpoint had in view")
+                    self._skip(change, "no checkpoint has the file that is at this path")
                 return
             self._mark_changed(change.path)
             return
@@ -413,7 +419,7 @@ class _Run:
     def _set_mode(self, change: Change) -> None:
         assert change.after is not None
         if not set_mode(*self._parent(change.path), change.after):
-            self._skip(change, "something else is in its place")
+            self._skip(change, "another kind of file is at this path")
 
     def _is_done(self, change: Change) -> bool:
         try:

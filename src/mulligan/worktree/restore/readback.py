@@ -33,7 +33,7 @@ def read_back(slot: Slot, entry: Entry) -> os.stat_result | None:
         return None
     try:
         if digest(fd, entry.size) != entry.id:
-            raise ValueError("what was written to the disk is not what can be read from it")
+            raise ValueError("the disk returned other bytes than were written")
         return os.fstat(fd)
     finally:
         os.close(fd)

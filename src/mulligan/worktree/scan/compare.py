@@ -64,7 +64,7 @@ class FileComparison:
                     self._classifier.remove(node, name)
                 elif isinstance(status_or_error, OSError):
                     self._classifier.mark_unreadable(
-                        node, name, f"cannot be looked at: {status_or_error.strerror}", guard
+                        node, name, f"cannot be accessed: {status_or_error.strerror}", guard
                     )
                 else:
                     became_directory |= stat.S_ISDIR(status_or_error.st_mode)
@@ -103,7 +103,7 @@ class FileComparison:
                 return
             elif kind != stat.S_IFREG:
                 self._classifier.mark_unreadable(
-                    node, name, SPECIAL.get(kind, "is no ordinary file"), guard
+                    node, name, SPECIAL.get(kind, "is not an ordinary file"), guard
                 )
             elif status.st_size > limit:
                 self._classifier.mark_unreadable(
@@ -116,7 +116,7 @@ class FileComparison:
             vanished = problem.errno in (errno.ENOENT, errno.ELOOP)
             reason = f"cannot be read: {problem.strerror}"
             self._classifier.mark_unreadable(
-                node, name, "vanished while it was looked at" if vanished else reason, guard
+                node, name, "vanished during the scan" if vanished else reason, guard
             )
 
     def _link(self, fd: int, name: bytes, status: os.stat_result) -> FileStat:

@@ -235,7 +235,7 @@ class FileReader:
                     vanished = problem.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
                     reason = f"cannot be read: {problem.strerror}"
                     if vanished:
-                        reason = "vanished while it was looked at"
+                        reason = "vanished during the scan"
                     elif job.size == UNKNOWN:
                         reason = _lstat_problem(directories, job) or reason
                     result = ReadResult(job, None, reason)
@@ -244,11 +244,11 @@ class FileReader:
     def _read_one(self, job: ReadJob, fd: int) -> ReadResult:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            return ReadResult(job, None, "is no ordinary file")
+            return ReadResult(job, None, "is not an ordinary file")
         for _attempt in range(MAX_READ_ATTEMPTS):
             cutoff = racy_cutoff(status.st_dev)
             if status.st_size > self._limit:
-                grew = "grew beyond the limit while it was looked at"
+                grew = "grew beyond the size limit during the scan"
                 why = grew if job.size >= 0 else too_large(status.st_size, self._limit)
                 return ReadResult(job, None, why)
             if status.st_size < MIN_STREAMED_BYTES:
@@ -274,7 +274,7 @@ def _lstat_problem(directories: Directories, job: ReadJob) -> str | None:
     try:
         os.stat(job.name, dir_fd=directories.open(job.directory), follow_symlinks=False)
     except OSError as problem:
-        return f"cannot be looked at: {problem.strerror}"
+        return f"cannot be accessed: {problem.strerror}"
     return None
 
 

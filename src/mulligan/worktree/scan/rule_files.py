@@ -16,7 +16,7 @@ from mulligan.worktree.fs.safe_paths import OPEN_FILE, RESOURCE_ERRORS
 
 MULLIGANIGNORE = b".mulliganignore"
 IGNORE_FILE_MAX_BYTES = 1 << 20
-NOT_ACCEPTED = "is not accepted; ignored in it: all that leaves files out"
+NOT_ACCEPTED = "is not accepted; its excludes are ignored"
 BOM = b"\xef\xbb\xbf"
 Accepted = frozenset[tuple[bytes, bytes]]
 """The path of each accepted file, below the project's root, and the SHA-256 of its content."""
