@@ -1,4 +1,4 @@
-"""Find out whether a program has a file open for writing, by asking for a read lease on it.
+"""Detect files that a program has open for writing, with read leases.
 
 The kernel grants a read lease only if no program has the file open for writing, or mapped for
 that. While the lease is held, an open for writing waits for its end, or for
@@ -40,7 +40,7 @@ def reason_to_leave(program: str = UNKNOWN_PROGRAM) -> str:
 
 
 def take(fd: int) -> bool | None:
-    """Take a read lease; `False` if the file is open for writing, `None` if none can be had."""
+    """Take a read lease; `False` if open for writing, `None` if unsupported."""
     if not HAS_LEASES:
         return None
     try:
@@ -55,7 +55,7 @@ def take(fd: int) -> bool | None:
 
 
 def is_unbroken(fd: int) -> bool:
-    """Return True if the lease is held and no program waits to open the file for writing."""
+    """Return True while no program waits to open the leased file for writing."""
     return bool(fcntl(fd, F_GETLEASE) == F_RDLCK)
 
 

@@ -158,7 +158,7 @@ def _section(text: bytes, at: int) -> tuple[bytes, int] | None:
 
 
 def _value(text: bytes, at: int) -> tuple[bytes, int] | None:
-    """Parse a value from `at`, without quotes and comment; return it and the end of its line."""
+    """Parse a value from `at`; return it unquoted, and the end of its line."""
     value = bytearray()
     spaces = 0  # trailing spaces are dropped
     quoted = False

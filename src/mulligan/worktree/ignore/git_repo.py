@@ -243,7 +243,7 @@ def _uses_sha256(gitdir: bytes) -> bool:
 
 
 def work_tree(root: bytes) -> tuple[bytes, tuple[bytes, bytes]] | None:
-    """Return the top of the work tree above a path and its directories; None if git finds none.
+    """Return the top of the work tree around a path, and its `repository_of`.
 
     Like git, does not cross file systems.
     """

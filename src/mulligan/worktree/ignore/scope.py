@@ -89,7 +89,7 @@ class Scope:
         self._below: dict[bytes, Scope] = {}
 
     def decide(self, name: bytes, is_dir: bool) -> Reason:
-        """Return why the name is out of scope, if it is. `is_dir` is false for a symlink."""
+        """Return the reason to exclude a name. `is_dir` is false for a symlink."""
         matcher = self._matchers[is_dir]
         reason = matcher.verdicts.get(name)
         return matcher.decide(name) if reason is None else reason

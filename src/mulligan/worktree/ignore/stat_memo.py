@@ -36,7 +36,7 @@ def depends_on(path: P) -> P:
 
 
 class StatMemo(Generic[T]):
-    """A cache of results by key, each with the stamps of the files that it depends on."""
+    """A cache of results, each with the stamps of its files."""
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, tuple[dict[Path, Stamp], T]] = {}
@@ -73,7 +73,7 @@ def _is_unchanged(path: Path, stamp: Stamp) -> bool:
 
 
 def _stamp(path: Path) -> Stamp:
-    """Return what identifies the file at a path, and the target of a link; `None` if missing."""
+    """Return what identifies a file, or a link and its target; `None` if missing."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):

@@ -28,7 +28,7 @@ CHANGED_CONCURRENTLY = "it was changed by another program during the restore"
 
 
 class DisplacedFile(NamedTuple):
-    """A compared file: its version then, its descriptor if one was left, its lease as by `take`."""
+    """A compared file; `fd` is None if too many are open, `lease` is from `leases.take`."""
 
     change: Change
     slot: Slot

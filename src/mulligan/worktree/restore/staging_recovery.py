@@ -85,7 +85,7 @@ def clear(directories: Directories, fd: int, changes: Sequence[Change], read: Re
 def _put_back(
     directories: Directories, fd: int, slot: bytes, change: Change, read: Read
 ) -> bytes | None:
-    """Delete a staged file that is stored, else put it back; return its path if that is new."""
+    """Delete a staged file that is stored, else put it back; return a new path."""
     stored = [each for each in (change.before, change.after) if each and not each.is_directory]
     directory, _slash, name = change.path.rpartition(b"/")
     parent = directories.open_if_there(directory)

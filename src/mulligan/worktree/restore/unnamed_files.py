@@ -106,7 +106,7 @@ class _Creation:
 
 
 def _create(directories: Directories, change: Change) -> UnnamedFile | None:
-    """Create a file for a change; `None` on error: the caller meets the same and reports it."""
+    """Create a file for a change; `None` on error, which the caller will meet, too."""
     if change.after is None or change.after.kind != FILE:
         return None
     try:

@@ -74,9 +74,10 @@ def directories_above(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
 def tracked_but_ignored(
     root: Node, tracked: Iterable[bytes], prefix: bytes, known: frozenset[bytes]
 ) -> frozenset[bytes]:
-    """Return the paths of git's index that the rules exclude; `prefix` is the project's path in it.
+    """Return the paths of git's index that the rules exclude.
 
-    `known` is the previous result: the scan included these, so the nodes do not show them.
+    `prefix` is the project's path in the index. `known` is the previous result: the scan included
+    these paths, so the nodes do not show them as excluded.
     """
     start = prefix + b"/" if prefix else b""
     nodes: dict[bytes, Node | None] = {b"": root}

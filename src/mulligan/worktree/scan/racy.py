@@ -38,7 +38,7 @@ _TICK_NS = _tick_ns()
 
 
 def racy_cutoff(device: int) -> int:
-    """Return a time in ns: a file with an earlier ctime, read from now on, is not racy."""
+    """Return a time (ns): files with an earlier ctime, read from now on, are not racy."""
     if _TICK_NS and os.major(device):
         try:
             return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE) - _TICK_NS
