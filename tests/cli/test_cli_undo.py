@@ -185,11 +185,11 @@ def killed_in_the_middle(project: Path) -> None:
     script = (
         "import os, sys, mulligan\n"
         "from mulligan.worktree.restore import apply\n"
-        "done = apply._Work._touched\n"
-        "def touched(self, path):\n"
+        "done = apply._Restore._mark_changed\n"
+        "def mark_changed(self, path):\n"
         "    done(self, path)\n"
         "    os.kill(os.getpid(), 9)\n"
-        "apply._Work._touched = touched\n"
+        "apply._Restore._mark_changed = mark_changed\n"
         "with mulligan.open(sys.argv[1]) as workspace:\n"
         "    workspace.restore('@')\n"
     )
