@@ -176,7 +176,7 @@ def test_after_a_recovery_everything_left_alone_is_named(project: Path) -> None:
     write(project, {"b": "typed after the crash\n"})
     done = mull("undo", cwd=project, code=None)
     assert "Finished the restore that was interrupted" in done.stderr
-    assert "Left alone: b: it was changed by somebody else" in done.stderr
+    assert "Left alone: b: it was changed since the restore was planned" in done.stderr
     assert (project / "b").read_text() == "typed after the crash\n"
 
 

@@ -24,7 +24,7 @@ from mulligan.worktree.fs.safe_paths import (
 )
 from mulligan.worktree.restore.staging_area import Slot
 
-CHANGED_CONCURRENTLY = "it was changed by another program during the restore"
+CHANGED_CONCURRENTLY = "it was changed since the restore was planned"
 
 
 class DisplacedFile(NamedTuple):
