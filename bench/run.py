@@ -45,7 +45,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 _TOGETHER = 300_000_000
 
 
-OTHERS = ("review", "journal", "server", "page", "hooks")
+OTHERS = ("review", "journal", "server", "page", "hooks", "mechanisms")
 """Measurements of their own, each in a file of this name: `./dev bench review`."""
 
 

@@ -176,7 +176,7 @@ def test_after_a_recovery_everything_left_alone_is_named(project: Path) -> None:
     write(project, {"b": "typed after the crash\n"})
     done = mull("undo", cwd=project, code=None)
     assert "Finished the restore that was interrupted" in done.stderr
-    assert "Left alone: b: it was changed by somebody else" in done.stderr
+    assert "Left alone: b: it was changed since the restore was planned" in done.stderr
     assert (project / "b").read_text() == "typed after the crash\n"
 
 
@@ -185,11 +185,11 @@ def killed_in_the_middle(project: Path) -> None:
     script = (
         "import os, sys, mulligan\n"
         "from mulligan.worktree.restore import apply\n"
-        "done = apply._Work._touched\n"
-        "def touched(self, path):\n"
+        "done = apply._Restore._mark_changed\n"
+        "def mark_changed(self, path):\n"
         "    done(self, path)\n"
         "    os.kill(os.getpid(), 9)\n"
-        "apply._Work._touched = touched\n"
+        "apply._Restore._mark_changed = mark_changed\n"
         "with mulligan.open(sys.argv[1]) as workspace:\n"
         "    workspace.restore('@')\n"
     )

@@ -361,7 +361,7 @@ def wrap_exchange() -> None:
 def wrap_sync() -> None:
     from mulligan.worktree.fs import sync
 
-    call = sync._call()
+    call = sync._syncfs()
     if call is None:
         return
 
@@ -372,7 +372,7 @@ def wrap_sync() -> None:
                 done.append(("sync all",))
             return failed
 
-    sync._call = lambda: counted
+    sync._syncfs = lambda: counted
 
 
 def say(workspace, session, words):

@@ -71,7 +71,7 @@ VERBS: list[Verb] = [
 @pytest.mark.parametrize("verb", VERBS, ids=[name for name, _given in VERBS])
 def test_a_kill_leaves_all_old_or_all_new(scene: Scene, steps: list[str], verb: Verb) -> None:
     old, new = whole_run(scene, verb)
-    assert (old.talks != new.talks) == (verb[0] != "change_session")
+    assert (old.talks != new.talks) == (verb[0] != "sessions.change")
     outcomes = []
     for number in scene.kills(verb):
         note = f"{verb[0]} killed before effect {number}"

@@ -233,7 +233,7 @@ class Reviewed(RuleBasedStateMachine):
     @rule(who=st.sampled_from([0, 1, None]), force=st.booleans())
     def discard_all(self, who: int | None, force: bool) -> None:
         session = None if who is None else self.agents[who]
-        self.discarded(session=session, force=force)
+        self.discarded(session=session, everything=who is None, force=force)
 
     @rule(who=st.integers(0, 1), turn=st.integers(0, 3))
     def discard_turn(self, who: int, turn: int) -> None:

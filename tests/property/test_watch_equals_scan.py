@@ -492,7 +492,7 @@ def test_a_full_look_is_due_now_and_then_whoever_made_the_last_one(
 
     looks: list[str] = []
     full = Scanner.scan_all
-    monkeypatch.setattr(Scanner, "full", lambda scan: (looks.append("full"), full(scan))[1])
+    monkeypatch.setattr(Scanner, "scan_all", lambda scan: (looks.append("full"), full(scan))[1])
     (project / "f").write_text("x")
     with mulligan.open(project, watch=True) as workspace:
         workspace.checkpoint()

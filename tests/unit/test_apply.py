@@ -1,4 +1,4 @@
-"""Changing files: each kind of change, done once or twice, and nobody's bytes lost on the way.
+"""Restore: each kind of change, applied once or twice, and no byte lost on the way.
 
 The moments between two system calls are reached by hooks: a test's "user" writes at exactly the
 moment when `apply` is about to call, or has just called, what is hooked.
@@ -23,9 +23,9 @@ from mulligan.worktree.fs.rename import NoExchange
 from mulligan.worktree.restore import apply as applying
 from mulligan.worktree.restore import staging_recovery
 from mulligan.worktree.restore.apply import Applied, apply
-from mulligan.worktree.restore.making import MIN_FILES
 from mulligan.worktree.restore.readback import verify
 from mulligan.worktree.restore.staging_recovery import rescue
+from mulligan.worktree.restore.unnamed_files import MIN_FILES_FOR_THREAD
 
 TAG = "7"
 STAGING = f".mulligan-tmp-{TAG}"
@@ -33,7 +33,7 @@ Hook = Callable[[], None]
 
 
 class Contents:
-    """What the store is to `apply`: contents by identity."""
+    """The store as `apply` sees it: contents by id."""
 
     def __init__(self) -> None:
         self.known: dict[bytes, bytes] = {}
@@ -73,7 +73,7 @@ def run(project: Path, store: Contents, *changes: Change) -> Applied:
 
 
 def picture(project: Path) -> dict[str, object]:
-    """Everything below a folder: bytes of files, targets of links, modes of folders."""
+    """Return all below a directory: file contents, link targets, directory modes."""
     found: dict[str, object] = {}
     for path in sorted(project.rglob("*")):
         name = str(path.relative_to(project))
@@ -384,7 +384,7 @@ def test_nothing_is_ever_written_in_a_git_directory(
 
 
 class Hooked:
-    """Runs a user's action right before, or right after, the n-th call of a function of apply."""
+    """Run a user's action right before or after the n-th call of a function of apply."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monkeypatch = monkeypatch
@@ -429,7 +429,7 @@ def hooked(monkeypatch: pytest.MonkeyPatch) -> Hooked:
 
 
 def all_bytes(project: Path) -> set[bytes]:
-    """Every content of the folder, staging folders included."""
+    """Return every content of the directory, staging directories included."""
     found = set()
     for folder, _folders, files in os.walk(project):
         for name in files:
@@ -453,7 +453,7 @@ def with_the_same_times(path: Path, content: bytes) -> Hook:
 
 
 def by_rename(path: Path, content: bytes) -> Hook:
-    """The way in which editors save."""
+    """Save as many editors do."""
 
     def save() -> None:
         beside = path.with_name("editor's own")
@@ -490,7 +490,7 @@ def test_a_save_between_comparison_and_replacement_wins(
     if not with_exchange:
         hooked.refuse_exchange()
     if moment == "could_match":
-        # The last look before the exchange; the bytes are compared after it.
+        # The last stat before the exchange; the bytes are compared after it.
         hooked.after("could_match", save(path, b"USR"))
     else:
         hooked.before("exchange", save(path, b"USR"))
@@ -580,7 +580,7 @@ def test_a_save_before_and_one_after_a_removal_are_both_kept(
 def test_what_a_program_writes_to_a_file_that_it_holds_open_is_kept_while_others_are_changed(
     project: Path, store: Contents, hooked: Hooked, how: str
 ) -> None:
-    """Its file was compared and taken out; there are still others to go."""
+    """The file was compared and displaced; other changes follow."""
     one, two = store.file(b"one"), store.file(b"two")
     for name in ("a", "b"):
         (project / name).write_bytes(b"one")
@@ -708,7 +708,7 @@ def test_a_link_that_was_there_all_the_time_is_not_followed(
 def test_a_path_that_leads_upwards_changes_nothing_outside(
     project: Path, store: Contents, path: bytes
 ) -> None:
-    """No tree that can be read holds such a path; this is the last gate."""
+    """No readable tree holds such a path; this is the last check."""
     root = project / "root"
     (root / "d").mkdir(parents=True)
     (project / "victim").write_bytes(b"one")
@@ -836,7 +836,7 @@ def test_rescue_keeps_a_link_that_was_caught(project: Path, store: Contents) -> 
 
 
 def test_rescue_finds_staging_folders_further_down(project: Path, store: Contents) -> None:
-    """That is where they are if the top is closed, or on another file system."""
+    """Staging directories are there if the top is read-only or on another file system."""
     (project / "d/e" / STAGING).mkdir(parents=True)
     (project / "d/e" / STAGING / "w0").write_bytes(b"the user's")
     save_stray(project, store, Change(b"d/e/f/x", store.file(b"one"), store.file(b"two")))
@@ -937,7 +937,7 @@ def refuse_links(*given: Any, **named: Any) -> None:
         ("link", refuse_links),
     ],
 )
-@pytest.mark.parametrize("count", [1, 2 * MIN_FILES])
+@pytest.mark.parametrize("count", [1, 2 * MIN_FILES_FOR_THREAD])
 def test_where_no_file_can_be_made_without_a_name_it_is_made_with_one(
     project: Path,
     store: Contents,
@@ -960,7 +960,7 @@ def test_where_no_file_can_be_made_without_a_name_it_is_made_with_one(
     )
 
 
-@pytest.mark.parametrize("count", [1, 2 * MIN_FILES])
+@pytest.mark.parametrize("count", [1, 2 * MIN_FILES_FOR_THREAD])
 def test_what_cannot_be_read_back_as_it_should_be_never_gets_to_its_place(
     project: Path, store: Contents, count: int
 ) -> None:
@@ -971,7 +971,7 @@ def test_what_cannot_be_read_back_as_it_should_be_never_gets_to_its_place(
     changes += [Change(b"y%03d" % number, None, good) for number in range(count)]
     done = run(project, store, *changes, Change(b"z", None, two))
     assert set(done.skipped) == {b"x", b"z"}
-    assert "can be read" in done.skipped[b"x"]
+    assert "other bytes than were written" in done.skipped[b"x"]
     assert done.wrong == []
     expected = {f"y{number:03d}": (b"good", 0o644) for number in range(count)}
     assert picture(project) == {"x": (b"one", 0o644)} | expected
@@ -1010,7 +1010,7 @@ def test_a_file_that_comes_back_has_the_group_that_its_folder_gives(
 
 
 def unreadable(monkeypatch: pytest.MonkeyPatch, inode: int) -> None:
-    """From now on one file cannot be opened, as when its owner has closed it to us."""
+    """Make one file unreadable, as if its owner had changed its mode."""
     real = os.open
 
     def closed(path: Any, flags: int, *given: Any, **named: Any) -> int:
@@ -1059,7 +1059,7 @@ def test_what_a_crash_left_and_cannot_be_read_goes_back(
     rescue(os.fsencode(project), TAG, changes, store.read)
     monkeypatch.undo()
     assert not (project / STAGING).exists()
-    # What is to come is in the store; what could not be read may be somebody's.
+    # The new content is in the store; a file that could not be read may be the user's.
     assert {name: what[0] for name, what in picture(project).items()} == dict.fromkeys(
         "xyz", b"one"
     )

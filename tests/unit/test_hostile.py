@@ -1,7 +1,6 @@
-"""A hostile world: damaged stores, full disks, closed folders, odd files, links that lead away.
+"""Damaged stores, full disks, read-only directories, special files, links that lead outside.
 
-Whatever happens, nothing outside of the project changes, nobody's bytes are lost, and what could
-not be done is said in words.
+In each case nothing outside of the project changes, no bytes are lost, and the failure is reported.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def objects_of(workspace: Workspace) -> Path:
 
 
 def damage(workspace: Workspace, content: bytes) -> None:
-    """Flips a bit of a content that is stored as it is: it must be one that does not compress."""
+    """Flip a bit of a content that is stored uncompressed."""
     for pack in objects_of(workspace).glob("*.pack"):
         data = pack.read_bytes()
         at = data.find(content[100:200])
@@ -99,7 +98,7 @@ def command(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder that must never change, laid out like the project's `d`."""
+    """A directory outside the project that must not change, laid out like the project's `d`."""
     folder = tmp_path / "outside"
     (folder / "sub").mkdir(parents=True)
     for name in ("a", "b", "sub/c"):
@@ -299,7 +298,7 @@ def test_the_command_line_refuses_paths_that_make_no_sense(
 
 
 def planted(workspace: Workspace, entries: list[tuple[bytes, Any]]) -> bytes:
-    """Stores a tree of these names as it is, however impossible; gives its identity."""
+    """Store a tree with these names, valid or not; return its id."""
     with Writer(workspace.project.store) as writer:
 
         def plant(named: list[tuple[bytes, Any]]) -> bytes:
@@ -447,7 +446,7 @@ def test_a_damaged_file_does_not_keep_the_others_from_being_restored(
 def test_a_restore_does_not_overwrite_the_only_good_copy_of_a_file(
     project: Path, noise: random.Random, how: str, after: str
 ) -> None:
-    """The store says it has the content, but cannot read it: the disk's copy is the last."""
+    """The stored content is damaged, so the file on the disk is the last copy."""
     first_content, precious = noise.randbytes(5000), noise.randbytes(5000)
     if after == "edited":
         (project / "f").write_bytes(first_content)
@@ -614,7 +613,7 @@ def test_a_journal_of_a_newer_format_is_refused_untouched(project: Path, mode: s
 
 @pytest.fixture
 def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
-    """Mounts file systems of a given size, and unmounts them."""
+    """Mount file systems of a given size, and unmount them."""
     mounted: list[Path] = []
 
     def mount(options: str) -> Path:
@@ -794,7 +793,7 @@ def test_files_on_another_file_system_inside_the_project_are_restored(
         subprocess.run(["umount", "-l", project / "mounted"], check=True)
 
 
-# A user who is not root.
+# An unprivileged user.
 
 
 def as_nobody(tmp_path: Path, action: Callable[[Path], None]) -> None:
@@ -1008,7 +1007,7 @@ def test_immutable_files_are_skipped_and_the_rest_restored(project: Path) -> Non
 
 
 def deep(project: Path, names: list[bytes], action: Callable[[int], None]) -> None:
-    """Goes down one folder at a time, making each: the whole path may be too long for any call."""
+    """Create nested directories one at a time: the whole path may be too long for a call."""
     fd = os.open(project, os.O_RDONLY | os.O_DIRECTORY)
     for name in names:
         try:

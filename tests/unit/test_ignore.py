@@ -1,4 +1,4 @@
-"""The ignore rules, row by row; every row is put to git as well."""
+"""The ignore rules, row by row; every row is checked against git."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="asks git")
 def decide_path(
     scope: Scope, path: bytes, is_dir: bool, read: Callable[[bytes], tuple[bytes | None, ...]]
 ) -> Reason:
-    """Walks down as a scan does, and stops at the first directory that is out of scope."""
+    """Walk down like the scanner, and stop at the first excluded directory."""
     *parents, last = path.split(b"/")
     for depth, name in enumerate(parents, 1):
         if reason := scope.decide(name, True):
@@ -306,7 +306,7 @@ def test_patterns_with_many_stars_do_not_take_forever() -> None:
 
 @pytest.mark.parametrize("pattern", [b"*a%05d*b", b"[ab]%05d", b"*/x%05d", b"d*/**/x%05d"])
 def test_wildcards_count_up_to_a_bound(pattern: bytes) -> None:
-    """Every name is tried on each of them: 10,000 would cost milliseconds a name."""
+    """Every name is tried on each wildcard: 10,000 would cost milliseconds a name."""
     lines = [pattern % number for number in range(10_000)]
     rules = Rules.parse(b"\n".join(lines))
     counting = [each for each in lines if rules.match(sample(each), False)]
@@ -334,7 +334,7 @@ def test_an_ignore_file_counts_up_to_a_size() -> None:
 
 
 def test_directories_share_the_patterns_that_count_in_several() -> None:
-    """Else each of many directories would compile its own mixture of them."""
+    """Otherwise every directory would compile its own mixture of patterns."""
     rules = Rules.parse(
         b"\n".join(b"*%d*/[ab]*%03d*z" % (number % 10, number) for number in range(900))
     )

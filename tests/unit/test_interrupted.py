@@ -339,7 +339,7 @@ def test_an_interrupt_while_events_are_taken_in_loses_none(
         workspace.project.save_cache(now=True)
         (project / "f1").write_text("newest")
         with monkeypatch.context() as patch:
-            interrupt_before(patch, Watcher, "_take")
+            interrupt_before(patch, Watcher, "_parse")
             with pytest.raises(KeyboardInterrupt):
                 workspace.checkpoint()
         taken = workspace.checkpoint()

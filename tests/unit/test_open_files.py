@@ -192,7 +192,7 @@ def test_where_there_are_no_leases_the_processes_are_asked(
 def test_a_server_that_refuses_every_lease_does_not_make_every_file_open(
     project: Path, workspace: Workspace, first: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NFS and SMB refuse a lease with the same word for other reasons."""
+    """NFS and SMB refuse a lease with the same errno for other reasons."""
 
     def refused(*_given: object) -> int:
         raise BlockingIOError(11, "try again")
@@ -215,7 +215,7 @@ def test_a_file_that_is_opened_while_it_changes_places_goes_back(
     after: bool,
     in_two_steps: bool,
 ) -> None:
-    """Between the plan and the swap, so that only the lease on what came out can tell."""
+    """Opened between plan and exchange, so that only the lease on the displaced file shows it."""
     opened = []
     real = DisplacedFiles.accept
 
@@ -248,7 +248,7 @@ def no_exchange(*_given: object) -> None:
 def test_a_file_that_a_program_waits_to_open_when_it_would_be_deleted_goes_back(
     project: Path, workspace: Workspace, first: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program reached it by another name after the swap, and is held up by the lease."""
+    """The program opens it by another name after the exchange, and waits for the lease."""
     os.link(project / "changed", project.parent / "another-name")
     is_restored = threading.Event()
 
@@ -262,7 +262,7 @@ def test_a_file_that_a_program_waits_to_open_when_it_would_be_deleted_goes_back(
 
     def drop(self: DisplacedFiles) -> Any:
         writer.start()
-        [fd] = [each.fd for each in self._taken if each.change.path == b"changed"]
+        [fd] = [each.fd for each in self._files if each.change.path == b"changed"]
         assert fd is not None
         while leases.is_unbroken(fd):
             time.sleep(0.001)
@@ -287,13 +287,13 @@ def test_without_room_for_its_descriptor_a_file_is_looked_at_again_before_it_is_
     for name in ("r0", "r1"):
         (project / name).write_bytes(b"one")
     parent = os.open(project, os.O_RDONLY)
-    with DeferredUnlink() as freeing:
-        freeing.most = 0
-        rubbish = DisplacedFiles(freeing)
+    with DeferredUnlink() as unlinker:
+        unlinker.max_held = 0
+        displaced = DisplacedFiles(unlinker)
         for name in (b"r0", b"r1"):
-            assert rubbish.accept(Change(name, entry(b"one"), None), Slot(parent, name)) is None
+            assert displaced.accept(Change(name, entry(b"one"), None), Slot(parent, name)) is None
         with (project / "r0").open("a"):
-            kept = list(rubbish.delete_all())
+            kept = list(displaced.delete_all())
     os.close(parent)
     assert [(each.change.path, each.reason) for each in kept] == [(b"r0", leases.reason_to_leave())]
     assert os.listdir(project) == ["r0"]
@@ -303,7 +303,7 @@ def test_without_room_for_its_descriptor_a_file_is_looked_at_again_before_it_is_
 def test_after_a_crash_what_a_program_has_open_is_put_back_and_not_deleted(
     project: Path, present: bytes | None
 ) -> None:
-    """Though its bytes are in the store: there are more to come."""
+    """Its bytes are in the store, but the program may write more."""
     if present is not None:
         (project / "x").write_bytes(present)
     folder = project / ".mulligan-tmp-7"

@@ -81,7 +81,7 @@ def said(child: subprocess.Popen[str]) -> str:
 
 
 def finished(*running: subprocess.Popen[str]) -> list[str]:
-    """What they printed; each must have ended well."""
+    """Return their output; each must exit with 0."""
     outputs = []
     for child in running:
         out, problems = child.communicate()
@@ -91,7 +91,7 @@ def finished(*running: subprocess.Popen[str]) -> list[str]:
 
 
 def assert_in_order(project: Path) -> None:
-    """The product's own check, and what it does not look at: no gap in operations or time."""
+    """Run `verify`, and check that operations have no gap and times are in order."""
     with mulligan.open(project) as workspace:
         assert workspace.maintenance.verify().problems == ()
         times = [each.created_at for each in workspace.log()]
@@ -449,7 +449,7 @@ def test_gc_beside_writers_and_readers(project: Path, children: Children) -> Non
 def test_a_workspace_that_stays_open_goes_on_after_another_process_collected(
     project: Path, children: Children
 ) -> None:
-    """Its caches name objects and packs that are gone by now."""
+    """Its caches name objects and packs that were deleted meanwhile."""
     (project / "f").write_bytes(b"first " * 1000)
     with mulligan.open(project) as workspace:
         workspace.checkpoint()

@@ -570,7 +570,7 @@ def test_processes_append_and_search_at_once(workspace: Workspace) -> None:
         with open_workspace(sys.argv[1]) as workspace:
             before = 0
             for _ in range(60):
-                total = search(workspace, "word").total
+                total = search(workspace.project, "word").total
                 assert total >= before, (total, before)
                 before = total
     """
@@ -620,7 +620,7 @@ def test_a_process_that_dies_while_it_catches_up_leaves_a_good_index(workspace: 
             if done >= 21:
                 os._exit(9)
         with open_workspace(sys.argv[1], progress=progress) as workspace:
-            rebuild(workspace)
+            rebuild(workspace.project)
     """
     for _ in range(2):
         command = [sys.executable, "-c", textwrap.dedent(dying), workspace.root]

@@ -1,4 +1,4 @@
-"""With a watcher and no event, a look asks nothing of the files: but of all else it depends on."""
+"""With a watcher and no event, a scan opens no file but checks all else it depends on."""
 
 from __future__ import annotations
 

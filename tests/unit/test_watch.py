@@ -1,4 +1,4 @@
-"""The watcher tells of every change in what it watches, or says that it lost some.
+"""The watcher reports every change in watched directories, or that events were lost.
 
 `Mirror` is the smallest honest user of a watcher: it keeps a picture of a tree, looks again only
 where events point, and must end up with what is on the disk.
@@ -56,7 +56,7 @@ def write(root: bytes, path: bytes, content: bytes = b"x") -> None:
 
 
 def changes(watcher: Watcher, action: Callable[[], object]) -> Changes:
-    """What the watcher tells of an action."""
+    """Return what the watcher reports of an action."""
     token = watcher.peek(None).token
     action()
     return watcher.since(token)
@@ -250,7 +250,7 @@ def test_a_move_that_add_meets_before_its_event_was_read(root: bytes, watcher: W
     found = watcher.since(token)
     assert found.paths >= {b"old", b"new"} and not found.lost
     for directory in (b"old", b"new"):
-        # A report stands for all below it, and whoever looks there adds it again.
+        # A reported directory stands for all below it; the scanner adds it again.
         assert watcher.add(directory)
     write(root, b"old/file")
     write(root, b"new/file")
@@ -328,7 +328,7 @@ def test_tokens_that_mean_nothing_here_are_lost(root: bytes, watcher: Watcher) -
 
 
 def test_more_paths_than_are_remembered_make_old_tokens_lost(root: bytes) -> None:
-    with Watcher(root, max_remembered=10) as watcher:
+    with Watcher(root, max_paths=10) as watcher:
         watcher.add(b"")
         tokens = [watcher.since(None).token]
         for n in range(30):
@@ -589,7 +589,7 @@ def test_a_mirror_that_follows_events_ends_up_equal_to_the_disk(root: bytes, see
                 mischief()
             mirror.update()
             if random_.random() < 0.1:
-                watcher.peek(None)  # somebody else looks, too
+                watcher.peek(None)  # a prefetch
         mischief.pause = True
         mirror.update()
         assert mirror.picture == Mirror.of(root)
@@ -617,7 +617,7 @@ def test_a_mirror_keeps_up_with_a_writer_in_another_thread(root: bytes) -> None:
 
 
 class Mirror:
-    """A picture of a tree, path to contents, renewed where a watcher says."""
+    """A copy of a tree, path to contents, updated where the watcher says."""
 
     def __init__(
         self, root: bytes, watcher: Watcher, meanwhile: Callable[[], object] = lambda: None
@@ -673,7 +673,7 @@ class Mirror:
 
 
 class Mischief:
-    """Changes something in a tree, whatever comes to mind."""
+    """Make random changes in a tree."""
 
     names = (b"a", b"b", b"\xff\n")
 
@@ -717,7 +717,7 @@ class Mischief:
 
 
 def exchange(one: bytes, other: bytes) -> None:
-    """Both trade places, in one step."""
+    """Exchange two names atomically."""
     libc = ctypes.CDLL(None, use_errno=True)
     at_cwd, rename_exchange = -100, 2
     if libc.renameat2(at_cwd, one, at_cwd, other, rename_exchange):
@@ -745,7 +745,7 @@ def connected(address: str) -> remote.RemoteWatcher:
 
 
 def ask(address: str, request: bytes) -> bytes:
-    """All that the server answers to these bytes, until it hangs up."""
+    """Return all that the server answers to these bytes until it closes."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(30)
         client.connect(address)

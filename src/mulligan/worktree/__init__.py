@@ -1,7 +1,8 @@
-"""The user's files: looking at them, and changing them. Nothing else in Mulligan does.
+"""Read and change the user's files; no other package does either.
 
-Reading goes through `scan`, which keeps what it saw in the stat cache (`index`); writing goes
-through `apply`. What is always true: every path is reached from the project's root directory one
-component at a time without following a symbolic link, nothing named `.git` is touched, and bytes
-are overwritten only after they were compared with what the caller believes to be there.
+`scan` reads and remembers file states in the stat cache; `restore` writes. Always true:
+
+1. Every path is opened from the project root one component at a time, without following links.
+2. Nothing named `.git` is read into a tree or written.
+3. Bytes are overwritten only after they were compared with the content that the plan expects.
 """

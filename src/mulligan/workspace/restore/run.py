@@ -189,7 +189,7 @@ def perform(
                 lambda done, total: project.progress("restoring", done, total),
                 freeing,
                 check=lambda: _read_back(project, changes, roots, records),
-                given_up=given_up,
+                on_abandon=given_up,
                 replace_open=replace_open,
             )
         except _Damaged as problem:

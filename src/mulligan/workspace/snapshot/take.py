@@ -130,11 +130,11 @@ def _scan(
         sink,
         limits=limits,
         accepted=accepted,
-        forced=(*always_included(project), *cache.held, *also),
+        always_included=(*always_included(project), *cache.held, *also),
         hidden=_hidden(project),
         watch=watcher,
         progress=lambda files, size: project.progress("reading", files, None),
-        hands=_hands(project, sink, limits) if isinstance(sink, Writer) else None,
+        workers=_hands(project, sink, limits) if isinstance(sink, Writer) else None,
     )
     asked = watcher.since if watcher is not None else None
     if ahead and project.watcher is not None:

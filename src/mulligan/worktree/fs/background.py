@@ -1,108 +1,92 @@
-"""Threads that work for somebody: how many, how they take turns, and that none is left behind."""
+"""Run work in a background thread; the caller runs it itself if no thread has started."""
 
 from __future__ import annotations
 
 import atexit
 import os
-import sys
 import time
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import get_ident
 
 READ_THREADS = min(4, os.cpu_count() or 1)
-POLL_SECONDS = 0.0005  # seconds
-BEGIN_TIMEOUT_S = 5.0
-
-
-@contextmanager
-def short_switch_interval() -> Iterator[None]:
-    """A thread that comes back from the system does not wait long until it can go on."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(POLL_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(interval)
-
+POLL_S = 0.0005
+START_TIMEOUT_S = 5.0
 
 _starting: set[BackgroundTask] = set()
-"""Those whose thread was asked for and has not begun."""
+"""Tasks whose thread was requested and has not begun to run."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_starting.clear)
 
 
 @atexit.register
-def _let_all_begin() -> None:
-    """Wait for the threads that have not begun.
+def _wait_for_starting_threads() -> None:
+    """Wait for threads that have not begun to run.
 
-    One that begins while the interpreter ends crashes CPython 3.11 before 3.11.6, and 3.12.0.
+    A thread that begins while the interpreter ends crashes CPython before 3.11.6, and 3.12.0.
     """
-    until = time.monotonic() + BEGIN_TIMEOUT_S
-    while _starting and time.monotonic() < until:
-        time.sleep(POLL_SECONDS)
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while _starting and time.monotonic() < deadline:
+        time.sleep(POLL_S)
 
 
 class BackgroundTask:
-    """Work that a thread does beside its caller, who must `wait` for it in the end.
+    """Work for a background thread; its caller must `wait` for it in the end.
 
-    Nobody waits for the thread to begin: who does is often woken on its processor, and then gets
-    no other for a millisecond or more. If it has not begun when it is waited for, or no thread was
-    to be had, the work is done by whoever waits.
+    `start` does not wait for the thread: a caller woken by it often shares its processor and
+    loses a millisecond or more. If the thread has not begun when the caller waits, or could not be
+    started, the caller does the work.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
-        self._is_over = False
-        # Whose it is: the first to put itself down. In one step, so that an interrupt between two
-        # cannot leave it to nobody.
-        self._takers: list[int] = []
-        self._going = allocate_lock()
-        self._going.acquire()
+        self._is_done = False
+        # The first thread in the list does the work. An append is atomic, so an interrupt cannot
+        # leave the work unclaimed.
+        self._claims: list[int] = []
+        self._done_lock = allocate_lock()
+        self._done_lock.acquire()
 
     @property
-    def is_over(self) -> bool:
-        return self._is_over
+    def is_done(self) -> bool:
+        return self._is_done
 
     def start(self) -> None:
+        """Request a thread; without one, `wait` does the work."""
         _starting.add(self)
         try:
-            start_new_thread(self._begin, ())
+            start_new_thread(self._run_in_thread, ())
         except BaseException as problem:
             _starting.discard(self)
             if not isinstance(problem, RuntimeError):
                 raise
 
     def wait(self) -> None:
-        """Returns when it is over, and not before: nothing must go on behind the caller's back.
-
-        An interrupt meanwhile is raised then.
-        """
+        """Return when the work is done; an interrupt meanwhile is raised then."""
         problem = None
-        while not self._is_over:
+        while not self._is_done:
             try:
-                if not self._do():
-                    self._going.acquire()
-                    self._going.release()
+                if not self._run():
+                    self._done_lock.acquire()
+                    self._done_lock.release()
             except BaseException as each:
                 problem = each
         if problem is not None:
             raise problem
 
-    def _begin(self) -> None:
+    def _run_in_thread(self) -> None:
         _starting.discard(self)
-        self._do()
+        self._run()
 
-    def _do(self) -> bool:
-        """`False` if it is another's to do."""
+    def _run(self) -> bool:
+        """Do the work; `False` if another thread has claimed it."""
         me = get_ident()
-        self._takers.append(me)
-        if self._takers[0] != me:
+        self._claims.append(me)
+        if self._claims[0] != me:
             return False
         try:
             self._work()
         finally:
-            self._is_over = True
-            self._going.release()
+            self._is_done = True
+            self._done_lock.release()
         return True

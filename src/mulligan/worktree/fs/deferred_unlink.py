@@ -1,9 +1,8 @@
-"""Deleting files without waiting for their blocks to be freed.
+"""Unlink files now and free their blocks in a background thread.
 
-Where a file system tells the disk at once about blocks that are free again, each deletion waits
-for the disk: milliseconds a file. A file that is still open when its name goes is freed when it
-is closed, and that may happen while others go on with their work. Nothing depends on it: what is
-deleted here is gone for everybody, and stays so after a power loss.
+On a file system mounted with `discard`, freeing blocks waits for the disk: milliseconds a file.
+The kernel frees an unlinked file only when its last descriptor is closed, so the file is opened
+before the unlink and closed later by a thread. The name is gone at once, also after a power loss.
 """
 
 from __future__ import annotations
@@ -16,34 +15,32 @@ from types import TracebackType
 
 from mulligan.worktree.fs.background import BackgroundTask
 
-MAX_HELD_FILES = 256  # held open at a time, where a process may have so many and more
-MAX_SHARE_OF_FILE_LIMIT = 8  # of all that it may have
-AT_ONCE = 8
-
+MAX_HELD_FILES = 256
+FILE_LIMIT_DIVISOR = 8  # hold at most this fraction of RLIMIT_NOFILE
+CLOSING_THREADS = 8
 
 _running: list[BackgroundTask] = []
 if hasattr(os, "register_at_fork"):
-    # No thread goes along into a child: there is nobody there to wait for.
+    # A forked child has none of the parent's threads to wait for.
     os.register_at_fork(after_in_child=_running.clear)
 
 
 def finish() -> None:
-    """Waits until everything that is being let go is gone."""
+    """Wait for all background closes."""
     while _running:
         _running.pop().wait()
 
 
 class DeferredUnlink:
-    """Deletes names; the files are let go in the background, the last of them at the end."""
+    """Unlink names at once; close the files in batches of `max_held` in the background."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
-        # How many descriptors it holds at a time.
-        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self.most = (
+        file_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self.max_held = (
             MAX_HELD_FILES
-            if allowed < 0
-            else min(MAX_HELD_FILES, allowed // MAX_SHARE_OF_FILE_LIMIT)
+            if file_limit < 0
+            else min(MAX_HELD_FILES, file_limit // FILE_LIMIT_DIVISOR)
         )
 
     def __enter__(self) -> DeferredUnlink:
@@ -55,46 +52,46 @@ class DeferredUnlink:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._let_go()
+        self._close_held()
 
     def unlink(self, name: bytes, parent: int) -> None:
         if hasattr(os, "O_PATH"):
-            # As a mere path: no permission is needed for that, and nothing can be read by it.
+            # O_PATH needs no permission on the file.
             flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
                 self.hold(os.open(name, flags, dir_fd=parent))
             except OSError:
-                # No descriptor is left: then it is freed at once.
-                pass
+                pass  # out of descriptors: the unlink frees the blocks at once
         os.unlink(name, dir_fd=parent)
 
     def hold(self, fd: int) -> None:
-        """Takes over a descriptor of something that has been deleted, or is about to be."""
-        if len(self._held) >= self.most:
-            self._let_go()
+        """Take ownership of the descriptor of a file that is or will be unlinked."""
+        if len(self._held) >= self.max_held:
+            self._close_held()
         self._held.append(fd)
 
     def finish(self) -> None:
-        """Lets go of all that is held, and returns when that is gone."""
-        self._let_go()
+        """Close every held file and wait until that is done."""
+        self._close_held()
         finish()
 
-    def _let_go(self) -> None:
+    def _close_held(self) -> None:
         held, self._held = self._held, []
         try:
             finish()
         finally:
             if held:
-                # One thread, which has others help it: the caller has only that one to begin.
-                _running.append(_started(_close_all, held))
+                # The caller starts one thread; that thread starts the others.
+                _running.append(_start(_close_all, held))
 
 
 def _close_all(descriptors: list[int]) -> None:
-    parts = [descriptors[start::AT_ONCE] for start in range(min(AT_ONCE, len(descriptors)))]
-    helping = [_started(_close, part) for part in parts[1:]]
+    count = min(CLOSING_THREADS, len(descriptors))
+    parts = [descriptors[start::CLOSING_THREADS] for start in range(count)]
+    tasks = [_start(_close, part) for part in parts[1:]]
     _close(parts[0])
-    for each in helping:
-        each.wait()
+    for task in tasks:
+        task.wait()
 
 
 def _close(descriptors: list[int]) -> None:
@@ -102,7 +99,7 @@ def _close(descriptors: list[int]) -> None:
         os.close(fd)
 
 
-def _started(work: Callable[[list[int]], None], descriptors: list[int]) -> BackgroundTask:
-    beside = BackgroundTask(partial(work, descriptors))
-    beside.start()
-    return beside
+def _start(work: Callable[[list[int]], None], descriptors: list[int]) -> BackgroundTask:
+    task = BackgroundTask(partial(work, descriptors))
+    task.start()
+    return task

@@ -1,4 +1,4 @@
-"""Find out whether a program has a file open for writing, by asking for a read lease on it.
+"""Detect files that a program has open for writing, with read leases.
 
 The kernel grants a read lease only if no program has the file open for writing, or mapped for
 that. While the lease is held, an open for writing waits for its end, or for
@@ -40,7 +40,7 @@ def reason_to_leave(program: str = UNKNOWN_PROGRAM) -> str:
 
 
 def take(fd: int) -> bool | None:
-    """Take a read lease; `False` if the file is open for writing, `None` if none can be had."""
+    """Take a read lease; `False` if open for writing, `None` if unsupported."""
     if not HAS_LEASES:
         return None
     try:
@@ -55,19 +55,19 @@ def take(fd: int) -> bool | None:
 
 
 def is_unbroken(fd: int) -> bool:
-    """True if the lease is held and no program waits to open the file for writing."""
+    """Return True while no program waits to open the leased file for writing."""
     return bool(fcntl(fd, F_GETLEASE) == F_RDLCK)
 
 
 def release(fd: int) -> None:
-    """End a lease before `fd` is closed: a child that was forked meanwhile may have it open too."""
+    """End a lease; closing `fd` is not enough if a forked child shares it."""
     with suppress(OSError):
         fcntl(fd, F_SETLEASE, F_UNLCK)
 
 
 @contextmanager
 def watched(parent: int, name: bytes) -> Iterator[Callable[[], bool]]:
-    """Hold a lease; gives what says whether the file is not open for writing, as far as known."""
+    """Hold a lease; yield a function: True unless a program has the file open for writing."""
     try:
         fd = os.open(name, OPEN_FILE, dir_fd=parent)
     except OSError:
@@ -83,7 +83,7 @@ def watched(parent: int, name: bytes) -> Iterator[Callable[[], bool]]:
 
 
 def is_open_for_writing(parent: int, name: bytes) -> bool | None:
-    """`None` if that cannot be found out."""
+    """Return whether a program has the file open for writing; `None` if unknown."""
     try:
         fd = os.open(name, OPEN_FILE, dir_fd=parent)
     except OSError:
@@ -92,12 +92,11 @@ def is_open_for_writing(parent: int, name: bytes) -> bool | None:
         answer = take(fd)
         return None if answer is None else not answer
     finally:
-        # Closing it ends the lease.
-        os.close(fd)
+        os.close(fd)  # ends the lease
 
 
 def open_for_writing(root: bytes, paths: Iterable[bytes]) -> dict[bytes, str]:
-    """The files among `paths` that are open for writing, each with the reason to leave it."""
+    """Return the `paths` that are open for writing, each with the reason to leave it."""
     refused: dict[bytes, Inode] = {}
     unknown: dict[bytes, Inode] = {}
     with Directories(root) as directories:
@@ -110,8 +109,8 @@ def open_for_writing(root: bytes, paths: Iterable[bytes]) -> dict[bytes, str]:
             if answer is not False:
                 with suppress(OSError):
                     status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-                    found = refused if answer else unknown
-                    found[path] = (status.st_dev, status.st_ino)
+                    inodes = refused if answer else unknown
+                    inodes[path] = (status.st_dev, status.st_ino)
     programs = _programs({**unknown, **refused})
     return {
         path: reason_to_leave(programs.get(inode, UNKNOWN_PROGRAM))
@@ -121,8 +120,8 @@ def open_for_writing(root: bytes, paths: Iterable[bytes]) -> dict[bytes, str]:
 
 
 def _programs(wanted: Mapping[bytes, Inode]) -> dict[Inode, str]:
-    """The program that has each file open for writing, as far as `/proc` tells."""
-    found: dict[Inode, str] = {}
+    """Return the program that has each file open for writing, as far as `/proc` shows."""
+    programs: dict[Inode, str] = {}
     inodes = set(wanted.values())
     names = {path.rpartition(b"/")[2] for path in wanted}
     processes = os.listdir(b"/proc") if wanted and os.path.isdir(b"/proc/self/fd") else []
@@ -133,15 +132,15 @@ def _programs(wanted: Mapping[bytes, Inode]) -> dict[Inode, str]:
         with suppress(OSError):
             for number in os.listdir(descriptors):
                 with suppress(OSError, ValueError):
-                    # By name first: to stat what lies on a server that is gone may take for ever.
+                    # Names first: stat of a file on a dead network server may hang.
                     target = os.readlink(b"%b/%b" % (descriptors, number))
                     if target.rpartition(b"/")[2] not in names:
                         continue
                     status = os.stat(b"%b/%b" % (descriptors, number))
                     inode = (status.st_dev, status.st_ino)
                     if inode in inodes and _is_writable(process, number):
-                        found[inode] = f"{_command(process)} (process {process.decode()})"
-    return found
+                        programs[inode] = f"{_command(process)} (process {process.decode()})"
+    return programs
 
 
 def _is_writable(process: bytes, number: bytes) -> bool:
@@ -157,7 +156,7 @@ def _command(process: bytes) -> str:
 
 
 def _is_foreign(fd: int) -> bool:
-    """True if the file is on a file system of `FOREIGN_SYSTEMS`."""
+    """Return True if the file is on one of `FOREIGN_SYSTEMS`."""
     device = os.fstat(fd).st_dev
     number = b"%d:%d" % (os.major(device), os.minor(device))
     for line in _read(b"/proc/self/mountinfo").splitlines():

@@ -1,7 +1,7 @@
-"""Opening a folder several names below another in one step, without following links.
+"""Open a directory several components deep with one `openat2` call, without following links.
 
-Linux can be asked to resolve a path with no link anywhere in it and never above where it began.
-That is what opening one name after another comes to, at a fraction of the cost.
+RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH give the safety of opening one component after another, at
+a fraction of the cost.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Callable
 from functools import cache
 
 MACHINES = ("x86_64", "aarch64", "riscv64", "ppc64le", "s390x")
-OPENAT2 = 437  # on all of those
-NO_SYMLINKS, BENEATH = 0x04, 0x08
+OPENAT2 = 437  # the system call's number on all of these machines
+RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x04, 0x08
 
 
-def is_at_hand() -> bool:
-    """Whether the way to ask the system is made already, which takes longer than asking."""
+def is_loaded() -> bool:
+    """Return True if the ctypes call is set up, which takes longer than many calls."""
     return _system_call.cache_info().currsize > 0
 
 
 def open_beneath(parent: int, path: bytes, flags: int) -> int | None:
-    """A descriptor, or `None` if it cannot be had like this; another way may then tell why."""
+    """Return a descriptor; `None` if openat2 failed: walk the path to learn why."""
     call = _system_call(flags)
     if call is None or b"\0" in path:
         return None
@@ -45,8 +45,9 @@ def _system_call(flags: int) -> Callable[[int, bytes], int] | None:
         ctypes.c_char_p,
         ctypes.c_size_t,
     )
-    # The kernel's `struct open_how`: flags, mode and how to resolve, each of 64 bits.
+    # The kernel's `struct open_how`: flags, mode and resolve, 64 bits each.
     how = b"".join(
-        number.to_bytes(8, sys.byteorder) for number in (flags, 0, NO_SYMLINKS | BENEATH)
+        number.to_bytes(8, sys.byteorder)
+        for number in (flags, 0, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH)
     )
     return lambda parent, path: int(function(OPENAT2, parent, path, how, len(how)))

@@ -1,8 +1,8 @@
-"""Renames that cannot overwrite: exchange two names, or move only where nothing is.
+"""Rename without overwriting: exchange two names, or move to a free name.
 
-Linux and macOS have both as one system call; where a file system does not know it, a hard link
-serves to move without overwriting, and there is no exchange. Where there are no hard links either,
-the target is looked at first.
+Linux and macOS have one system call for both. Where the file system does not support it, a move
+is a hard link and an unlink, and there is no exchange. Without hard links the target is checked
+first, which leaves a short race.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from collections.abc import Callable
 from functools import cache
 
 NOREPLACE, EXCHANGE = 1, 2
-_UNKNOWN = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
-
-_NO_LINKS = (*_UNKNOWN, errno.EPERM, errno.EMLINK)
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+_NO_LINKS = (*_UNSUPPORTED, errno.EPERM, errno.EMLINK)
 
 
 class NoExchange(OSError):
@@ -25,26 +24,26 @@ class NoExchange(OSError):
 
 
 def exchange(source: bytes, source_fd: int, target: bytes, target_fd: int) -> None:
-    """Each name gets what the other had, at one moment. Raises `NoExchange` where unknown."""
+    """Exchange two names atomically; raise `NoExchange` where that is not supported."""
     call = _system_call()
     if call is None:
-        raise NoExchange(errno.ENOSYS, "no exchange here")
+        raise NoExchange(errno.ENOSYS, "renameat2 is not available")
     try:
         call(source_fd, source, target_fd, target, EXCHANGE)
     except OSError as problem:
-        if problem.errno in _UNKNOWN:
+        if problem.errno in _UNSUPPORTED:
             raise NoExchange(problem.errno, problem.strerror) from problem
         raise
 
 
 def move_if_free(source: bytes, source_fd: int, target: bytes, target_fd: int) -> None:
-    """Renames; raises `FileExistsError` if the target is there, and then changes nothing."""
+    """Rename to a free name; raise `FileExistsError`, changing nothing, if it is taken."""
     call = _system_call()
     if call is not None:
         try:
             call(source_fd, source, target_fd, target, NOREPLACE)
         except OSError as problem:
-            if problem.errno not in _UNKNOWN:
+            if problem.errno not in _UNSUPPORTED:
                 raise
         else:
             return
@@ -53,7 +52,6 @@ def move_if_free(source: bytes, source_fd: int, target: bytes, target_fd: int) -
     except OSError as problem:
         if problem.errno not in _NO_LINKS:
             raise
-        # Nothing is left here but to look first, and to be quick.
         try:
             os.stat(target, dir_fd=target_fd, follow_symlinks=False)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Reaching files safely: from the root, one folder at a time, never through a symbolic link."""
+"""Open files from the project root, one component at a time, without following links."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from hashlib import sha256
 from types import TracebackType
 
 from mulligan.core.tree import DIRECTORY, LINK, Entry
-from mulligan.worktree.fs.openat2 import is_at_hand, open_beneath
+from mulligan.worktree.fs.openat2 import is_loaded, open_beneath
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# What says nothing about a file: this process, or the whole system, has too much open.
+# Errors about the process or the system, not about the file.
 RESOURCE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 READ_BYTES = 1 << 20
-MAX_OPEN_DIRECTORIES = (
-    16  # so many folders are reached sooner than the way to call the system otherwise is made
-)
+MIN_OPENS_FOR_OPENAT2 = 16  # fewer opens cost less than loading ctypes
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Directories:
-    """Opens folders below a root. Keeps only the last one open: one asked for again later is
-    reached anew, so that a folder that was swapped for something else meanwhile is noticed."""
+    """Open directories below a root; only the last one stays open.
+
+    A directory is opened again for each visit, so that one replaced meanwhile is noticed.
+    """
 
     def __init__(self, root: bytes) -> None:
         self._root = os.open(root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
         self.device = os.fstat(self._root).st_dev
         self._last: tuple[bytes, int] | None = None
-        self._count = 0
+        self._opens = 0
 
     def __enter__(self) -> Directories:
         return self
@@ -46,15 +46,15 @@ class Directories:
         os.close(self._root)
 
     def open(self, path: bytes) -> int:
-        """A descriptor that stays open until another folder is asked for. Raises `OSError`."""
+        """Return a descriptor that stays open until the next call. Raises `OSError`."""
         if not path:
             return self._root
         if self._last is not None and self._last[0] == path:
             return self._last[1]
         self.forget()
-        self._count += 1
+        self._opens += 1
         fd = None
-        if b"/" in path and (self._count > MAX_OPEN_DIRECTORIES or is_at_hand()):
+        if b"/" in path and (self._opens > MIN_OPENS_FOR_OPENAT2 or is_loaded()):
             fd = open_beneath(self._root, path, OPEN_DIRECTORY)
         if fd is None:
             fd = self._walk(path)
@@ -73,6 +73,7 @@ class Directories:
         return fd
 
     def open_if_there(self, path: bytes) -> int | None:
+        """Open a directory; `None` if that fails for a reason of its own."""
         try:
             return self.open(path)
         except OSError as problem:
@@ -81,23 +82,20 @@ class Directories:
             return None
 
     def forget(self) -> None:
+        """Close the directory that was opened last."""
         if self._last is not None:
             os.close(self._last[1])
             self._last = None
 
     def lstat_unchecked(self, path: bytes) -> os.stat_result | None:
-        """What seems to be at a path; `None` for nothing. Raises `OSError`.
-
-        It may be behind a link: who finds nothing can rely on that, who finds something must know
-        it again, or reach it.
-        """
+        """Return the stat of a path. May follow symlinks in parents; trust only None."""
         try:
             return os.stat(path or b".", dir_fd=self._root, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def nearest(self, path: bytes) -> bytes:
-        """The nearest folder above a path that is there."""
+        """Return the nearest existing directory above a path."""
         while path:
             path = path.rpartition(b"/")[0]
             if self.open_if_there(path) is not None:
@@ -105,23 +103,22 @@ class Directories:
         return b""
 
     def device_root(self, path: bytes) -> bytes:
-        """The topmost folder above a path from which a rename to it stays on one file system."""
-        place = self.nearest(path)
-        fd = self.open(place)
-        device = os.fstat(fd).st_dev
+        """Return the topmost directory above a path on the same file system as the path."""
+        directory = self.nearest(path)
+        device = os.fstat(self.open(directory)).st_dev
         if device == self.device:
             return b""
-        while place:
-            above = place.rpartition(b"/")[0]
+        while directory:
+            above = directory.rpartition(b"/")[0]
             if os.fstat(self.open(above)).st_dev != device:
-                return place
-            place = above
+                return directory
+            directory = above
         return b""
 
 
 @contextmanager
 def open_root(root: bytes) -> Iterator[int]:
-    """The project's root, open for a while; it alone may be a link."""
+    """Open the project root, the only path that may be a link."""
     fd = os.open(root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
     try:
         yield fd
@@ -138,7 +135,7 @@ def exists(parent: int, name: bytes) -> bool:
 
 
 def exists_unchecked(parent: int, name: bytes) -> bool:
-    """Whether a name is there, as far as we may know."""
+    """Return whether a name exists; False if the kernel does not say."""
     try:
         return exists(parent, name)
     except OSError:
@@ -146,7 +143,7 @@ def exists_unchecked(parent: int, name: bytes) -> bool:
 
 
 def status_of(parent: int, name: bytes) -> os.stat_result | None:
-    """What is there under a name; `None` for nothing."""
+    """Return the stat of a name; `None` if it does not exist."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -154,7 +151,7 @@ def status_of(parent: int, name: bytes) -> os.stat_result | None:
 
 
 def is_file(disk: Directories, path: bytes) -> bool:
-    """Whether a file or link is on the disk at this path itself, not behind some link."""
+    """Return whether a file or link is at this path, with no link among its parents."""
     with suppress(OSError):
         if disk.lstat_unchecked(path) is None:
             return False
@@ -170,7 +167,7 @@ def is_file(disk: Directories, path: bytes) -> bool:
 
 
 def read_small(parent: int, name: bytes, limit: int = 1 << 26) -> bytes | None:
-    """The content of an ordinary file, or of its beginning; `None` for anything else."""
+    """Return a regular file's content, or about its first `limit` bytes; else `None`."""
     try:
         fd = os.open(name, OPEN_FILE, dir_fd=parent)
     except OSError as problem:
@@ -180,11 +177,11 @@ def read_small(parent: int, name: bytes, limit: int = 1 << 26) -> bytes | None:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
-        pieces, size = [], 0
-        while size < limit and (piece := os.read(fd, 1 << 16)):
-            pieces.append(piece)
-            size += len(piece)
-        return b"".join(pieces)
+        chunks, size = [], 0
+        while size < limit and (chunk := os.read(fd, 1 << 16)):
+            chunks.append(chunk)
+            size += len(chunk)
+        return b"".join(chunks)
     except OSError:
         return None
     finally:
@@ -192,22 +189,22 @@ def read_small(parent: int, name: bytes, limit: int = 1 << 26) -> bytes | None:
 
 
 def count_files(parent: int, name: bytes, depth: int) -> int:
-    """How many files a folder holds, as far as they can be counted."""
+    """Count the files below a directory, skipping what cannot be read."""
     count = 0
     try:
         fd = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
     except OSError:
         return 0
     try:
-        below = []
+        subdirectories = []
         with os.scandir(fd) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    below.append(os.fsencode(entry.name))
+                    subdirectories.append(os.fsencode(entry.name))
                 else:
                     count += 1
-        for each in below if depth > 0 else ():
-            count += count_files(fd, each, depth - 1)
+        for subdirectory in subdirectories if depth > 0 else ():
+            count += count_files(fd, subdirectory, depth - 1)
     except OSError:
         return count
     finally:
@@ -218,10 +215,9 @@ def count_files(parent: int, name: bytes, depth: int) -> int:
 def content_matches(
     parent: int, name: bytes, entry: Entry, status: os.stat_result | None = None
 ) -> bool:
-    """Whether the disk holds this content under this name; read from the disk, not believed.
+    """Read the file and return whether it has this content; the mode is not compared.
 
-    The mode does not count: losing a mode loses no bytes. `status` is what the name has just been
-    seen to be, if somebody has looked.
+    `status` is the file's stat if the caller has it.
     """
     try:
         status = status or os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -239,7 +235,7 @@ def content_matches(
 
 
 def content_matches_or_false(parent: int, name: bytes, entry: Entry) -> bool:
-    """`looks_like`, and what cannot be read is not what it should be, as far as we may say."""
+    """Call `content_matches`; False if the file cannot be read."""
     try:
         return content_matches(parent, name, entry)
     except OSError as problem:
@@ -249,7 +245,7 @@ def content_matches_or_false(parent: int, name: bytes, entry: Entry) -> bool:
 
 
 def could_match(status: os.stat_result, entry: Entry) -> bool:
-    """Whether what is there can be this content at all, to go by its kind and length."""
+    """Return whether kind and size allow this content."""
     if entry.kind == DIRECTORY:
         return stat.S_ISDIR(status.st_mode)
     if entry.kind == LINK:
@@ -258,7 +254,7 @@ def could_match(status: os.stat_result, entry: Entry) -> bool:
 
 
 def digest_of(parent: int, name: bytes, size: int) -> bytes:
-    """The SHA-256 of a file's bytes; `size` is how many there should be."""
+    """Return the SHA-256 of a file whose expected length is `size`."""
     fd = os.open(name, OPEN_FILE, dir_fd=parent)
     try:
         return digest(fd, size)
@@ -267,12 +263,12 @@ def digest_of(parent: int, name: bytes, size: int) -> bytes:
 
 
 def digest(fd: int, size: int) -> bytes:
-    """The SHA-256 of what is left to read; `size` is how much that should be."""
-    # Of a small file everything at once, and room for one byte more: none came, so it ended.
-    begin = os.read(fd, min(size + 1, READ_BYTES))
-    if len(begin) == size < READ_BYTES:
-        return sha256(begin).digest()
-    whole = sha256(begin)
-    while piece := os.read(fd, READ_BYTES):
-        whole.update(piece)
-    return whole.digest()
+    """Return the SHA-256 from the current offset on; `size` is the expected length."""
+    # One byte more than expected: a short read shows that a small file ends there.
+    first = os.read(fd, min(size + 1, READ_BYTES))
+    if len(first) == size < READ_BYTES:
+        return sha256(first).digest()
+    hasher = sha256(first)
+    while chunk := os.read(fd, READ_BYTES):
+        hasher.update(chunk)
+    return hasher.digest()

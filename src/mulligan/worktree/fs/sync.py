@@ -1,8 +1,7 @@
-"""Making many files durable at once.
+"""Make many files durable with one `syncfs`.
 
-Syncing a hundred small files one by one takes a hundred commits of the file system's journal.
-Where the system can sync a whole file system, that takes one. It also waits for what others have
-written there; for a handful of files each is synced by itself instead.
+A hundred fsyncs are a hundred commits of the file system's journal; `syncfs` is one. It also waits
+for what other programs wrote there, so fewer than `MAX_SEPARATE_SYNCS` files are synced singly.
 """
 
 from __future__ import annotations
@@ -20,56 +19,57 @@ MAX_SEPARATE_SYNCS = 8
 
 
 def sync_file_system(fd: int) -> bool:
-    """Syncs all that was written to the file system of an open file; `False` if that cannot be."""
-    call = _call()
-    return call is not None and call(fd) == 0
+    """Sync the file system that holds an open file; `False` if that fails or is unsupported."""
+    syncfs = _syncfs()
+    return syncfs is not None and syncfs(fd) == 0
 
 
-def sync_folders(root: bytes, folders: Iterable[bytes]) -> None:
-    """Makes the names in folders below `root` durable; raises `OSError` if the disk does not."""
+def sync_directories(root: bytes, paths: Iterable[bytes]) -> None:
+    """Fsync directories below `root`. Raises `OSError`."""
     with Directories(root) as directories:
-        for folder in sorted(folders):
+        for path in sorted(paths):
             try:
-                fd = directories.open(folder)
+                fd = directories.open(path)
             except OSError as problem:
                 if problem.errno in RESOURCE_ERRORS:
                     raise
-                # One that is gone again took with it what was made durable in it.
-                continue
+                continue  # removed meanwhile, with everything in it
             try:
                 os.fsync(fd)
             except OSError as problem:
-                # Some file systems have no such thing for folders.
+                # Some file systems cannot fsync a directory.
                 if problem.errno not in (errno.EINVAL, errno.ENOTSUP):
                     raise
 
 
 class BackgroundSync:
-    """File systems that are being synced, while their caller has other things to do."""
+    """Sync file systems in a background thread.
+
+    The descriptors must stay open until `wait` has returned.
+    """
 
     def __init__(self, descriptors: Iterable[int]) -> None:
-        """The descriptors must stay open until `wait` has returned."""
         self._descriptors = list(descriptors)
-        self._is_done: list[bool] = []
-        self._work = BackgroundTask(self._sync)
+        self._results: list[bool] = []
+        self._task = BackgroundTask(self._sync)
         if self._descriptors:
-            self._work.start()
+            self._task.start()
 
     def wait(self) -> bool:
-        """Returns when they are durable; `False` if that cannot be had like this, or of none."""
-        self._work.wait()
-        return bool(self._is_done) and all(self._is_done)
+        """Wait for the sync; `False` if it failed or there was nothing to sync."""
+        self._task.wait()
+        return bool(self._results) and all(self._results)
 
     def _sync(self) -> None:
-        self._is_done = [sync_file_system(fd) for fd in self._descriptors]
+        self._results = [sync_file_system(fd) for fd in self._descriptors]
 
 
 @cache
-def _call() -> Callable[[int], int] | None:
+def _syncfs() -> Callable[[int], int] | None:
     if not sys.platform.startswith("linux"):
         return None
     import ctypes
 
-    found: Callable[[int], int] | None
-    found = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    return found
+    syncfs: Callable[[int], int] | None
+    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    return syncfs

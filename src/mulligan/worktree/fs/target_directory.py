@@ -1,4 +1,4 @@
-"""Another directory than the project's, to restore into: opened without following links."""
+"""Open a directory outside the project to restore into, without following links."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DESCRIPTORS = "/proc/self/fd"
 
 @contextmanager
 def target_directory(path: bytes, *, create: bool) -> Iterator[bytes | None]:
-    """Open an absolute path from the root down; yield a path that stays with that directory.
+    """Open an absolute path; yield a path that keeps naming the opened directory.
 
-    Yields `None` if it is not there and not to be made. Raises `UsageError` for a link or a file
-    on the way.
+    Yields `None` if it does not exist and `create` is false. Raises `UsageError` if a component is
+    a link or a file.
     """
     fd = os.open(b"/", OPEN_DIRECTORY)
     try:
@@ -34,7 +34,7 @@ def target_directory(path: bytes, *, create: bool) -> Iterator[bytes | None]:
         if fd < 0:
             yield None
         elif Path(DESCRIPTORS).is_dir():
-            # The path itself could be made to lead elsewhere while files are being written.
+            # Another program could replace a component of `path` while files are written.
             yield os.fsencode(f"{DESCRIPTORS}/{fd}")
         else:
             yield path
@@ -61,16 +61,14 @@ def _open(parent: int, name: bytes, path: bytes, *, create: bool) -> int | None:
     except OSError as problem:
         if problem.errno not in (errno.ELOOP, errno.ENOTDIR):
             raise
-        shown = os.fsdecode(path)
         raise UsageError(
-            f"{shown} leads through {os.fsdecode(name)}, which is a link or a file; nothing was "
-            "written. Name the directory by its own path."
+            f"{os.fsdecode(path)} leads through {os.fsdecode(name)}, which is a link or a file; "
+            "nothing was written. Name the directory by its own path."
         ) from None
 
 
 def what_is_at(directories: Directories, path: bytes) -> str | None:
-    """The kind of what is at a path: `file`, `link`, `directory`, `other`; `blocked` if a folder
-    above it is none; `None` for nothing."""
+    """Return `file`, `link`, `directory`, `other`; `blocked` below a file or link; else `None`."""
     above, _slash, name = path.rpartition(b"/")
     try:
         status = status_of(directories.open(above), name)

@@ -1,1 +1,1 @@
-"""Which paths are in scope: git's ignore rules, read without git, and our own."""
+"""Decide which paths are in scope: by git's ignore rules, read without git, and our own."""

@@ -1,4 +1,4 @@
-"""Git's configuration files, in git's syntax and in git's order, as far as ignoring goes."""
+"""Read git's configuration files, in git's syntax and order, for the ignore rules."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from mulligan.worktree.ignore.stat_memo import depends_on
 VARIABLES = (
     "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL",
 )  # fmt: skip
-"""All of the environment that makes a difference here."""
+"""The environment variables that the answers depend on."""
 MAX_INCLUDE_DEPTH = 10
-"""As in git."""
+"""Git's own limit."""
 MAX_INCLUDED_FILES = 100
 MAX_CONFIG_BYTES = 4 << 20
-"""Of a configuration file and of all that it includes."""
+"""Limit on a configuration file together with its includes."""
 MAX_SECTION_BYTES = 100
 SECTIONS = (b"core", b"extensions", b"include")
-"""The sections that count here; others are not kept."""
+"""Settings of other sections are dropped."""
 
 
 def global_excludes(
     top: bytes, repository: tuple[bytes, bytes] | None, environ: Mapping[str, str]
 ) -> bytes | None:
-    """The content of the file that core.excludesFile names, or of the one it stands for."""
+    """Return the content of core.excludesFile, or of its default."""
     home = _variable(environ, "HOME")
     xdg = _variable(environ, "XDG_CONFIG_HOME") or (home and os.path.join(home, b".config"))
     path = os.path.join(xdg, b"git", b"ignore") if xdg else None
@@ -42,7 +42,7 @@ def global_excludes(
 def effective(
     repository: tuple[bytes, bytes] | None, environ: Mapping[str, str]
 ) -> dict[bytes, bytes]:
-    """The settings in force for a repository. A key without a value is true, as in git."""
+    """Return the settings of a repository; a key without a value is `true`, as in git."""
     home = _variable(environ, "HOME")
     xdg = _variable(environ, "XDG_CONFIG_HOME") or (home and os.path.join(home, b".config"))
     return {
@@ -58,12 +58,12 @@ def _config_files(
     repository: tuple[bytes, bytes] | None,
     environ: Mapping[str, str],
 ) -> Iterator[bytes]:
-    """The configuration files in git's order: a later one wins."""
+    """Yield the configuration files in git's order; the last one wins."""
     if not _is_true(_variable(environ, "GIT_CONFIG_NOSYSTEM")):
         yield _variable(environ, "GIT_CONFIG_SYSTEM") or b"/etc/gitconfig"
-    only = _variable(environ, "GIT_CONFIG_GLOBAL")
-    if only is not None:
-        yield only
+    override = _variable(environ, "GIT_CONFIG_GLOBAL")
+    if override is not None:
+        yield override
     else:
         if xdg:
             yield os.path.join(xdg, b"git", b"config")
@@ -78,11 +78,10 @@ def _config_files(
 
 
 def settings(path: bytes, environ: Mapping[str, str]) -> Iterator[tuple[bytes, bytes | None]]:
-    """The settings of a file's `SECTIONS` as (section.key, value), those it includes too.
+    """Yield (section.key, value) for `SECTIONS` of a file and its includes.
 
-    Sections and keys come in lower case; the value is None where there is a key only. Ends at
-    the first thing that is not in git's syntax. Includes beyond git's depth, or beyond the limits
-    above on files and bytes, are skipped.
+    Sections and keys are in lower case; a key without a value yields None. Stops at the first
+    syntax error. Skips includes beyond the limits above.
     """
     files_left, bytes_left = MAX_INCLUDED_FILES, MAX_CONFIG_BYTES
 
@@ -104,12 +103,12 @@ def settings(path: bytes, environ: Mapping[str, str]) -> Iterator[tuple[bytes, b
 
 @lru_cache(maxsize=64)
 def _parsed(data: bytes) -> tuple[tuple[bytes, bytes | None], ...]:
-    """The settings in a configuration file; most scans find the same files again."""
+    """Parse a configuration file; cached, since files rarely change between scans."""
     return tuple(each for each in _parse(data) if each[0].rpartition(b".")[0] in SECTIONS)
 
 
 def _parse(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-    # No path can hold a zero byte: a file that does is damaged from there on.
+    # A configuration file never holds a zero byte: it is damaged from there on.
     text = data.partition(b"\0")[0].removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     section = b""
     at = 0
@@ -144,24 +143,24 @@ def _parse(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def _section(text: bytes, at: int) -> tuple[bytes, int] | None:
-    """The name of the section whose header begins at the place, and where the header ends."""
+    """Parse a section header from `at`; return its name and end."""
     start = at
     at = _end_of(_SECTION, text, at)
     name = text[start:at].lower()
     if text[at : at + 1] in (b" ", b"\t"):
-        own = _OWN_NAME.match(text, at)
-        if own is None:
+        subsection = _SUBSECTION.match(text, at)
+        if subsection is None:
             return None
-        name += b"." + re.sub(rb"\\(.)", rb"\1", own[1])
-        at = own.end()
-    # Each key is kept with the name before it, and no section that counts has a long one.
+        name += b"." + re.sub(rb"\\(.)", rb"\1", subsection[1])
+        at = subsection.end()
+    # Every key repeats the section name, so a long one would cost memory per key.
     return (name[:MAX_SECTION_BYTES], at + 1) if text[at : at + 1] == b"]" else None
 
 
 def _value(text: bytes, at: int) -> tuple[bytes, int] | None:
-    """The value that begins at the place, without quotes and comment, and where its line ends."""
+    """Parse a value from `at`; return it unquoted, and the end of its line."""
     value = bytearray()
-    spaces = 0  # kept only when something follows them
+    spaces = 0  # trailing spaces are dropped
     quoted = False
     while True:
         run = _end_of(_QUOTED if quoted else _PLAIN, text, at)
@@ -198,16 +197,16 @@ _BLANKS = re.compile(rb"[ \t]*")
 _IN_LINE_SPACES = re.compile(rb"[^\S\n]*")
 _KEY = re.compile(rb"[A-Za-z0-9-]*")
 _SECTION = re.compile(rb"[A-Za-z0-9.-]*")
-_OWN_NAME = re.compile(rb'[ \t]*"((?:[^"\\\n]|\\[^\n])*+)"')
+_SUBSECTION = re.compile(rb'[ \t]*"((?:[^"\\\n]|\\[^\n])*+)"')
 _PLAIN = re.compile(rb'[^\s"\\#;]*')
 _QUOTED = re.compile(rb'[^"\\\n]*')
 _ESCAPES = {b"t": b"\t", b"b": b"\b", b"n": b"\n", b'"': b'"', b"\\": b"\\"}
 
 
 def _end_of(run: re.Pattern[bytes], text: bytes, at: int) -> int:
-    """Where a run of characters ends that begins at the place; it may be empty."""
-    found = run.match(text, at)
-    return at if found is None else found.end()
+    """Return the end of a possibly empty run of characters from `at`."""
+    match = run.match(text, at)
+    return at if match is None else match.end()
 
 
 def _line_end(text: bytes, at: int) -> int:
@@ -216,7 +215,7 @@ def _line_end(text: bytes, at: int) -> int:
 
 
 def _expanded(path: bytes, environ: Mapping[str, str]) -> bytes | None:
-    """The path with `~/` or `~user/` replaced; None if there is no such home."""
+    """Expand `~/` or `~user/`; None if there is no such home."""
     if not path.startswith(b"~"):
         return path
     if path[1:2] in (b"", b"/"):
@@ -232,13 +231,13 @@ def _variable(environ: Mapping[str, str], name: str) -> bytes | None:
 
 
 def _is_true(value: bytes | None) -> bool:
-    """Git's idea of a boolean; a key without a value, None among settings, is not asked here."""
+    """Parse a boolean as git does; None is unset."""
     return value is not None and value.lower() not in (b"", b"0", b"false", b"no", b"off")
 
 
 def read(path: bytes, *, follow: bool = True, limit: int | None = None) -> bytes | None:
-    """The content of a file, or `None` if it is none, cannot be read, or is longer than `limit`."""
-    # Non-blocking, so that a pipe in the place of the file cannot hold us up.
+    """Return a regular file's content; `None` if unreadable or over `limit` bytes."""
+    # Non-blocking: opening a named pipe would hang.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
     if not follow:
         flags |= getattr(os, "O_NOFOLLOW", 0)
@@ -252,10 +251,10 @@ def read(path: bytes, *, follow: bool = True, limit: int | None = None) -> bytes
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or (limit is not None and status.st_size > limit):
             return None
-        pieces = [os.read(descriptor, status.st_size + 1)]
-        while pieces[-1]:
-            pieces.append(os.read(descriptor, 1 << 16))
-        return b"".join(pieces)
+        chunks = [os.read(descriptor, status.st_size + 1)]
+        while chunks[-1]:
+            chunks.append(os.read(descriptor, 1 << 16))
+        return b"".join(chunks)
     except OSError:
         return None
     finally:

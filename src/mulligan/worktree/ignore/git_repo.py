@@ -1,7 +1,6 @@
-"""What git's own files say about a folder, read without git on the machine.
+"""Read a git repository's ignore files, index and HEAD without running git.
 
-Only reads, and never raises because of what it finds: a file that is missing, unreadable or
-damaged counts as absent, and the answer is made of what is left.
+Read-only. A file that is missing, unreadable or damaged counts as absent and raises nothing.
 """
 
 from __future__ import annotations
@@ -19,42 +18,39 @@ _COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class GitSources(NamedTuple):
-    """All that git would consult about a project's root, apart from the files inside the root.
+    """What git would read to ignore paths of a project, apart from files inside its root.
 
-    Without a repository only `global_excludes` can be there.
+    Without a repository only `global_excludes` can be set.
     """
 
     outer: tuple[tuple[bytes, bytes], ...]
-    """The `.gitignore` files above the root, topmost first: the path of the root as seen from
-    the directory of the file, and the content."""
+    """The `.gitignore` files above the root, topmost first: the root's path relative to the
+    directory of the file, and the content."""
     info_prefix: bytes
-    """The directory from which info/exclude and the global excludes count sees the root here."""
+    """The root's path relative to where info/exclude and the global excludes apply."""
     info_exclude: bytes | None
     global_excludes: bytes | None
     index_path: bytes | None
-    """The index of the work tree to which the root belongs; the file may not exist yet."""
+    """The git index of the work tree; the file may not exist yet."""
     prefix: bytes
-    """The path of the root below the top of the work tree, `b""` if it is the top."""
+    """The root's path relative to the top of the work tree; `b""` if it is the top."""
 
 
 def git_sources(root: bytes, environ: Mapping[str, str] = os.environ) -> GitSources:
-    """Find the work tree that the root belongs to, and read what it says about ignoring.
-
-    The root is an absolute path.
-    """
-    question = (root, *[environ.get(name) for name in VARIABLES])
-    return _found.get(question, lambda: _find(root, environ))
+    """Find the work tree of an absolute path and read its ignore sources; memoized."""
+    key = (root, *[environ.get(name) for name in VARIABLES])
+    return _memo.get(key, lambda: _read_sources(root, environ))
 
 
-_found = StatMemo[GitSources]()
+_memo = StatMemo[GitSources]()
 
 
-def _find(root: bytes, environ: Mapping[str, str]) -> GitSources:
-    root = _without_links(root)
-    found = work_tree(root)
-    if found is None:
+def _read_sources(root: bytes, environ: Mapping[str, str]) -> GitSources:
+    root = _real_path(root)
+    repository = work_tree(root)
+    if repository is None:
         return GitSources((), b"", None, global_excludes(root, None, environ), None, b"")
-    top, (gitdir, commondir) = found
+    top, (gitdir, commondir) = repository
     prefix = b"" if root == top else os.path.relpath(root, top)
     parts = prefix.split(b"/") if prefix else []
     outer = []
@@ -73,8 +69,8 @@ def _find(root: bytes, environ: Mapping[str, str]) -> GitSources:
     )
 
 
-def _without_links(path: bytes) -> bytes:
-    """The path as it really is: each folder on it may become a link, or lead elsewhere."""
+def _real_path(path: bytes) -> bytes:
+    """Resolve links; the memo depends on every component, since any may become a link."""
     above = path
     while above != os.path.dirname(above):
         depends_on(above)
@@ -83,10 +79,10 @@ def _without_links(path: bytes) -> bytes:
 
 
 def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
-    """The git directory and the common directory of a work tree with its top at the path.
+    """Return the git directory and common directory of the work tree with this top.
 
     They differ only in a work tree made by `git worktree add`. None if the path is not the top
-    of a work tree; the directories above it are not looked at.
+    of a work tree.
     """
     gitdir = os.path.join(path, b".git")
     try:
@@ -102,7 +98,7 @@ def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
     commondir = gitdir
     if common is not None:
         commondir = os.path.normpath(os.path.join(gitdir, common.rstrip(b"\r\n")))
-    # What git itself asks for: a folder that merely has the name is not a repository.
+    # Git's own test for a repository.
     if (
         os.path.lexists(depends_on(os.path.join(gitdir, b"HEAD")))
         and os.path.isdir(depends_on(os.path.join(commondir, b"objects")))
@@ -113,11 +109,11 @@ def repository_of(path: bytes) -> tuple[bytes, bytes] | None:
 
 
 def head(root: bytes) -> str | None:
-    """The commit that the repository of a folder stands at; `None` before the first one."""
-    found = work_tree(os.path.realpath(root))
-    if found is None:
+    """Return the commit at HEAD of the directory's repository; `None` before the first one."""
+    repository = work_tree(os.path.realpath(root))
+    if repository is None:
         return None
-    _top, (gitdir, commondir) = found
+    _top, (gitdir, commondir) = repository
     content = (read(os.path.join(gitdir, b"HEAD")) or b"").strip()
     for _step in range(5):
         if not content.startswith(b"ref: "):
@@ -127,30 +123,29 @@ def head(root: bytes) -> str | None:
 
 
 def info_exclude(directory: bytes) -> bytes | None:
-    """The info/exclude of the repository whose top this directory is; empty without such a file."""
-    found = repository_of(directory)
-    if found is None:
+    """Return info/exclude, or `b""`, if the directory is the top of a repository."""
+    repository = repository_of(directory)
+    if repository is None:
         return None
-    return read(os.path.join(found[1], b"info", b"exclude")) or b""
+    return read(os.path.join(repository[1], b"info", b"exclude")) or b""
 
 
 def tracked_paths(index_path: bytes) -> list[bytes]:
-    """The paths in a git index, each once and as `git ls-files` would list them.
+    """Return the paths in a git index, as `git ls-files` lists them.
 
-    A submodule is one path. Directories that a sparse index keeps in place of their files are
-    left out: their files are not on disk. With a split index, paths that were removed since it
-    was split are still listed.
+    A submodule is one path. Directory entries of a sparse index are dropped: their files are not
+    on disk. With a split index, paths removed since the split are still listed.
     """
-    folder = os.path.dirname(index_path)
-    hash_size = 32 if _uses_sha256(folder) else 20
+    gitdir = os.path.dirname(index_path)
+    hash_size = 32 if _uses_sha256(gitdir) else 20
     paths, shared = _index(read(index_path), hash_size)
     if shared is not None:
-        paths += _index(read(os.path.join(folder, b"sharedindex." + shared)), hash_size)[0]
+        paths += _index(read(os.path.join(gitdir, b"sharedindex." + shared)), hash_size)[0]
     return list(dict.fromkeys(path for path in paths if path and not path.endswith(b"/")))
 
 
 def _index(data: bytes | None, hash_size: int) -> tuple[list[bytes], bytes | None]:
-    """The paths of an index as they stand there, and the name of the one that has the rest."""
+    """Parse an index; return its paths and the id of its shared index, if split."""
     paths: list[bytes] = []
     if data is None or len(data) < 12 or data[:4] != b"DIRC":
         return paths, None
@@ -164,7 +159,7 @@ def _index(data: bytes | None, hash_size: int) -> tuple[list[bytes], bytes | Non
         else:
             return paths, None
     except (IndexError, ValueError):
-        return paths, None  # the file ends too early: what was read until then counts
+        return paths, None  # truncated: keep the entries read so far
     return paths, _shared_index(data, end, hash_size)
 
 
@@ -183,7 +178,7 @@ def _padded_entries(data: bytes, count: int, hash_size: int, paths: list[bytes])
         if stop > end:
             raise ValueError
         paths.append(data[start:stop])
-        # One to eight zeros, so that entries are a multiple of eight long.
+        # Padded with one to eight zeros to a multiple of eight bytes.
         at += (stop - at + 8) & ~7
     return at
 
@@ -191,7 +186,7 @@ def _padded_entries(data: bytes, count: int, hash_size: int, paths: list[bytes])
 def _compressed_entries(data: bytes, count: int, hash_size: int, paths: list[bytes]) -> int:
     """Read the entries of version 4; return where they end.
 
-    Each path says how many bytes to take off the end of the one before, and what to add.
+    Each path strips some bytes from the end of the previous path and adds a suffix.
     """
     flags_at = 40 + hash_size
     at = 12
@@ -216,7 +211,7 @@ def _compressed_entries(data: bytes, count: int, hash_size: int, paths: list[byt
 
 
 def _shared_index(data: bytes, at: int, hash_size: int) -> bytes | None:
-    """The name of the file that holds the rest of the entries, if the index is split."""
+    """Return the id of the shared index from the `link` extension, if any."""
     while at + 8 <= len(data) - hash_size:
         if data[at : at + 4] == b"link":
             shared = data[at + 8 : at + 8 + hash_size]
@@ -226,11 +221,11 @@ def _shared_index(data: bytes, at: int, hash_size: int) -> bytes | None:
 
 
 def _reference(gitdir: bytes, commondir: bytes, name: bytes) -> bytes:
-    """What a reference says, loose or packed; empty for one that is not there."""
+    """Return the content of a loose or packed reference; empty if missing."""
     if b".." in name.split(b"/"):
         return b""
-    for folder in (gitdir, commondir):
-        content = read(os.path.join(folder, name))
+    for directory in (gitdir, commondir):
+        content = read(os.path.join(directory, name))
         if content is not None:
             return content.strip()
     for line in (read(os.path.join(commondir, b"packed-refs")) or b"").splitlines():
@@ -242,13 +237,16 @@ def _reference(gitdir: bytes, commondir: bytes, name: bytes) -> bytes:
 
 def _uses_sha256(gitdir: bytes) -> bool:
     common = read(os.path.join(gitdir, b"commondir"))
-    folder = gitdir if common is None else os.path.join(gitdir, common.rstrip(b"\r\n"))
-    values = dict(settings(os.path.join(folder, b"config"), {}))
+    commondir = gitdir if common is None else os.path.join(gitdir, common.rstrip(b"\r\n"))
+    values = dict(settings(os.path.join(commondir, b"config"), {}))
     return (values.get(b"extensions.objectformat") or b"").lower() == b"sha256"
 
 
 def work_tree(root: bytes) -> tuple[bytes, tuple[bytes, bytes]] | None:
-    """The top of the work tree that holds the root, on the same file system as git wants it."""
+    """Return the top of the work tree around a path, and its `repository_of`.
+
+    Like git, does not cross file systems.
+    """
     top = root
     while True:
         repository = repository_of(top)
@@ -261,7 +259,7 @@ def work_tree(root: bytes) -> tuple[bytes, tuple[bytes, bytes]] | None:
 
 
 def _is_on_one_file_system(path: bytes, top: bytes) -> bool:
-    """Whether that is so of a path and all folders above it, up to one of them."""
+    """Return whether `path` and all directories up to `top` are on one file system."""
     try:
         device = os.stat(path).st_dev
         while path != top:

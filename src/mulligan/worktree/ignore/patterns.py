@@ -1,7 +1,7 @@
-"""From the text of an ignore file to patterns, as git reads it.
+"""Parse ignore files into patterns, as git does. Pure.
 
-Pure. A pattern is cut at its last slash: one part speaks of directories, the other of the names in
-them. Each part is a row of tokens: literal characters, sets of characters, and gaps.
+A pattern is cut at its last slash into a part for the directory and a part for the name. Each part
+is a sequence of tokens: literal characters, character sets, and gaps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Gap(enum.Enum):
-    """The parts of a pattern that can match more than one character."""
+    """Tokens that can match more than one character."""
 
     STAR = enum.auto()  # any characters within one name
     DEEP = enum.auto()  # any number of directories, each with its slash, or none
@@ -37,13 +37,13 @@ _SLASH, _BACKSLASH, _STAR, _QUESTION, _OPEN, _CLOSE, _DASH = b"/\\*?[]-"
 
 
 def parse(data: bytes) -> list[Pattern]:
-    """The patterns of an ignore file; any bytes will do."""
-    found: list[Pattern] = []
+    """Return the patterns of an ignore file; accepts any bytes."""
+    patterns: list[Pattern] = []
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if not line.startswith(b"#"):
             line = line.removesuffix(b"\r").partition(b"\0")[0]
-            found.extend(_line(number, _without_trailing_spaces(line)))
-    return found
+            patterns.extend(_line(number, _without_trailing_spaces(line)))
+    return patterns
 
 
 def _without_trailing_spaces(line: bytes) -> bytes:
@@ -55,7 +55,7 @@ def _without_trailing_spaces(line: bytes) -> bytes:
 
 
 def _line(number: int, line: bytes) -> list[Pattern]:
-    """The entries for one line: none if it can never match, mostly one."""
+    """Parse one line, mostly to one pattern; to none if it can never match."""
     weight = 2 * number + 1
     if line.startswith(b"!"):
         line = line[1:]
@@ -77,7 +77,7 @@ def _line(number: int, line: bytes) -> list[Pattern]:
 
 
 def _tokens(pattern: bytes, anchored: bool) -> Tokens | None:
-    """The parts of a pattern, or None if it can never match."""
+    """Split a pattern into tokens; None if it can never match."""
     tokens: list[Token] = []
     at = 0
     literal_so_far = True
@@ -87,8 +87,8 @@ def _tokens(pattern: bytes, anchored: bool) -> Tokens | None:
             start = at
             while pattern[at : at + 1] == b"*":
                 at += 1
-            # Git cuts off the literal beginning of a pattern before it looks at the rest, so in
-            # `a**/b` the two stars stand at the beginning and count as much as those in `**/b`.
+            # Git compares the literal prefix of a pattern separately, so the stars of `a**/b`
+            # begin the rest and count as in `**/b`.
             begins = literal_so_far or pattern[start - 1] == _SLASH
             if not (anchored and at - start > 1 and begins):
                 tokens.append(Gap.STAR)
@@ -123,12 +123,12 @@ def _tokens(pattern: bytes, anchored: bool) -> Tokens | None:
 
 
 def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
-    """The regular expression for a bracket expression, and where it ends; None if it does not."""
+    """Parse a bracket expression to a regex; return it and its end, None if unterminated."""
     members: set[int] = set()
     negated = pattern[at : at + 1] in (b"!", b"^")
     at += negated
     first = at
-    previous = 0  # where a range can begin
+    previous = 0  # the character that a range can start from
     while at < len(pattern):
         char = pattern[at]
         if char == _CLOSE and at > first:
@@ -193,10 +193,9 @@ def _ends_a_directory(token: Token) -> bool:
 
 
 def _spread(tokens: Tokens) -> list[Tokens]:
-    """Patterns without a DEEP in the middle of a name, that together match the same.
+    """Expand to equivalent patterns without a DEEP in the middle of a name.
 
-    `a**/b` matches `ab` as well as `ax/y/b`: it becomes the two patterns that can be cut at
-    their last slash.
+    `a**/b` matches `ab` and `ax/y/b`: it becomes two patterns, each with a clear last slash.
     """
     for at in range(1, len(tokens)):
         if tokens[at] is Gap.DEEP and not _ends_a_directory(tokens[at - 1]):
@@ -206,13 +205,13 @@ def _spread(tokens: Tokens) -> list[Tokens]:
 
 
 def literal(tokens: Tokens) -> bytes | None:
+    """Return the text of tokens that are all literal; else None."""
     chars = [token for token in tokens if isinstance(token, int)]
     return bytes(chars) if len(chars) == len(tokens) else None
 
 
-# Of all places where the text between two gaps can match, the first is as good as any later one,
-# since the gap after it can take up the rest. The atomic groups `(?>...)` say so, and spare us
-# the exponential time that `*a*a*a*a*a*b` would take otherwise.
+# The first match of the text between two gaps is as good as any later one, since the next gap can
+# take up the rest. Atomic groups `(?>...)` use this to avoid exponential time on `*a*a*a*a*a*b`.
 
 
 def name_regex(tokens: Tokens) -> bytes:
@@ -238,7 +237,7 @@ def directory_regex(tokens: Tokens) -> bytes:
 
 
 def _split(tokens: Tokens, gaps: tuple[Gap, ...]) -> list[Tokens]:
-    """Cut before each of the gaps; the first part is what comes before any of them."""
+    """Cut before each gap; the first part has none."""
     cuts = [at for at, token in enumerate(tokens) if token in gaps]
     starts, ends = [0, *cuts], [*cuts, len(tokens)]
     return [tokens[start:end] for start, end in zip(starts, ends, strict=True)]

@@ -1,7 +1,7 @@
-"""One ignore file, arranged for quick answers. Pure.
+"""Compile one ignore file for fast lookups. Pure.
 
-Most patterns are plain words, prefixes and suffixes, which need no regular expression; the others
-are tried together in one.
+Most patterns are literals, prefixes or suffixes, which need no regular expression; the others are
+joined into one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mulligan.worktree.ignore.patterns import (
 MAX_FILE_BYTES = 1 << 20
 MAX_WILDCARD_TOKENS = 16_000
 MIN_WILDCARD_TOKENS = 16
-"""What a pattern counts for at least, so that there are 1,000 of them at most."""
+"""The least that a pattern is charged, which limits them to 1,000."""
 
 
 class Rules:
@@ -33,10 +33,9 @@ class Rules:
 
     @classmethod
     def parse(cls, data: bytes) -> Rules:
-        """The rules that an ignore file with this content holds; any bytes will do.
+        """Parse an ignore file; accepts any bytes.
 
-        Every name is tried on every wildcard, so both the file and its wildcards are bounded:
-        what comes after the limits above does not count.
+        Patterns beyond the limits above are dropped, since every name is tried on every wildcard.
         """
         return _parsed(data)
 
@@ -51,12 +50,11 @@ class Rules:
                 self._at.setdefault(text, []).append(entry)
             else:
                 within.setdefault(entry.directory, []).append(entry)
-        # Each set of patterns is compiled once, not for each directory where several sets meet.
         self._within = [
-            (re.compile(directory_regex(tokens)), names_of(found))
-            for tokens, found in within.items()
+            (re.compile(directory_regex(tokens)), names_of(patterns))
+            for tokens, patterns in within.items()
         ]
-        # One question for all of them, as hardly any directory answers it with yes.
+        # One regex for all of them first, since hardly any directory matches.
         self._somewhere: re.Pattern[bytes] | None = None
         if self._within:
             self._somewhere = re.compile(b"|".join(regex.pattern for regex, _ in self._within))
@@ -69,33 +67,33 @@ class Rules:
         return not self._is_empty
 
     def match(self, path: bytes, is_dir: bool) -> bool | None:
-        """True: ignored, False: re-included, None: not mentioned. The last match wins.
+        """Return True if ignored, False if re-included, None if no pattern matches.
 
-        The path is relative to the directory of the file. Only the path itself is judged, not
-        the directories above it.
+        The last match wins. The path is relative to the directory of the file; its parent
+        directories are not matched.
         """
         directory, slash, name = path.rpartition(b"/")
         tables = self.tables(self.extra(directory + slash), is_dir)
         return verdict(tables, name)
 
     def extra(self, directory: bytes) -> tuple[Names, ...]:
-        """The patterns that count in this directory (`b""` or ending in a slash) only."""
-        found: list[Names] = []
+        """Return the patterns for this directory only (`b""` or ending in a slash)."""
+        extra: list[Names] = []
         if directory in self._at:
             if directory not in self._names:
                 self._names[directory] = names_of(self._at[directory])
-            found.append(self._names[directory])
+            extra.append(self._names[directory])
         if self._somewhere is not None and self._somewhere.match(directory):
-            found += [names for regex, names in self._within if regex.match(directory)]
-        return tuple(found)
+            extra += [names for regex, names in self._within if regex.match(directory)]
+        return tuple(extra)
 
     def tables(self, extra: tuple[Names, ...], is_dir: bool) -> tuple[Table, ...]:
-        """The tables in which to look up a name, given what `extra` said of its directory."""
+        """Return the tables to look up a name in; `extra` is that of its directory."""
         return tuple(names[is_dir] for names in (self._everywhere, *extra) if names[is_dir])
 
 
 class Table:
-    """Patterns for names, arranged so that one look finds the last one that matches."""
+    """Patterns for names; one lookup finds the last one that matches."""
 
     __slots__ = (
         *("_start_lengths", "_starts", "_stop_lengths", "_stops", "_weights"),
@@ -118,10 +116,9 @@ class Table:
                 others.append((weight, name_regex(name)))
         self._starts, self._stops = starts, stops
         self.prefixes, self.suffixes = tuple(starts), tuple(stops)
-        # There are few lengths, however many prefixes there are.
         self._start_lengths, self._stop_lengths = set(map(len, starts)), set(map(len, stops))
-        # The empty group at the end of each alternative tells which one it was. It stands at the
-        # end because the regular expression engine skips alternatives by their first character.
+        # An empty group tells which alternative matched. It stands at the end of each, because
+        # the regex engine skips alternatives by their first character.
         others.sort(reverse=True)
         self._weights = [weight for weight, _ in others]
         self.regex: Callable[[bytes], re.Match[bytes] | None] | None = None
@@ -133,7 +130,7 @@ class Table:
         return bool(self.literals or self._starts or self._stops or self._weights)
 
     def weight(self, name: bytes) -> int:
-        """The weight of the heaviest pattern that matches, 0 if none does."""
+        """Return the weight of the heaviest matching pattern; 0 if none matches."""
         best = self.literals.get(name, 0)
         for length in self._stop_lengths:
             if length <= len(name):
@@ -150,17 +147,15 @@ Names = tuple[Table, Table]
 
 
 def names_of(entries: Sequence[Pattern]) -> Names:
+    """Build the tables for files and for directories."""
     files = [entry for entry in entries if not entry.only_directories]
     table = Table(files)
     return (table, table if len(files) == len(entries) else Table(entries))
 
 
 def verdict(tables: tuple[Table, ...], name: bytes) -> bool | None:
-    """What one ignore file says of a name: patterns further down weigh more, odd ones ignore."""
-    weight = 0
-    for table in tables:
-        found = table.weight(name)
-        weight = max(weight, found)
+    """Return what one ignore file says of a name: later patterns weigh more, odd ones ignore."""
+    weight = max((table.weight(name) for table in tables), default=0)
     return weight & 1 == 1 if weight else None
 
 
@@ -172,22 +167,21 @@ def _parsed(data: bytes) -> Rules:
 
 
 def _bounded(entries: Iterable[Pattern]) -> Iterator[Pattern]:
-    """Leave out the wildcards that come after the first `MAX_WILDCARD_TOKENS`."""
-    left = MAX_WILDCARD_TOKENS
+    """Drop wildcard patterns after `MAX_WILDCARD_TOKENS`."""
+    tokens_left = MAX_WILDCARD_TOKENS
     for entry in entries:
         if _needs_regex(entry):
-            left -= max(MIN_WILDCARD_TOKENS, len(entry.directory) + len(entry.name))
-            if left < 0:
+            tokens_left -= max(MIN_WILDCARD_TOKENS, len(entry.directory) + len(entry.name))
+            if tokens_left < 0:
                 continue
         yield entry
 
 
 def _needs_regex(entry: Pattern) -> bool:
-    """True if words, prefixes and suffixes alone cannot tell whether the pattern matches."""
+    """Return True unless the pattern is a literal, a prefix or a suffix."""
     is_everywhere = all(token is Gap.DEEP for token in entry.directory)
     if not is_everywhere and literal(entry.directory) is None:
         return True
-    # A star at one end only, or none.
     name = entry.name
-    words = name[1:] if name[0] is Gap.STAR else name[:-1] if name[-1] is Gap.STAR else name
-    return literal(words) is None
+    rest = name[1:] if name[0] is Gap.STAR else name[:-1] if name[-1] is Gap.STAR else name
+    return literal(rest) is None

@@ -1,25 +1,21 @@
-"""Which names belong to the project and which are left out: a pure decision, no I/O.
+"""Decide which names are in scope. Pure: no I/O.
 
-Three kinds of rules speak, and each can only be overruled by the ones before it:
+Precedence, highest first:
 
-1. `.git`, and the temporary files of a restore, are never touched.
-2. `.mulliganignore` files, deepest directory first. They win over all that follows, in both
-   directions: `!dist/` brings a directory back that git or the defaults leave out.
-3. The default excludes below, and git's own rules: `.gitignore` files deepest first, then the
-   repository's `info/exclude`, then the user's global excludes.
+1. `.git`, and the staging directories of a restore, are always out of scope.
+2. `.mulliganignore` files, deepest directory first, in both directions: `!dist/` includes a
+   directory that git's rules or the defaults exclude.
+3. The default excludes below.
+4. Git's rules: `.gitignore` files deepest first, then the repository's `info/exclude`, then the
+   user's global excludes. Unless the defaults are off, they exclude no file that holds rules: `*`
+   in a `.gitignore` would exclude that file from the undo of the turn that wrote it.
 
-Unless the defaults are switched off, git's rules leave out no file that holds rules itself: `*` in
-a `.gitignore` would take that file out of the undo of the turn that wrote it.
+All rule files have git's syntax and exact semantics. As in git, everything below an excluded
+directory is excluded, and no rule includes a part of it again. The project root is always in scope.
 
-All of them have git's syntax, and git's semantics to the letter, oddities included: a pattern
-here means what it means to git. As in git, what lies below a directory that is out of scope is
-out of scope, and no rule can bring a part of it back. The project's root itself is not judged.
-
-Scanning asks about every name there is, so the work is arranged around the directory. A pattern
-with a slash is a pattern for directories, up to its last slash, and a pattern for names, after
-it. On entering a directory the first half is settled once; all that is left in the directory are
-patterns for names, most of which are plain words, prefixes and suffixes that need no regular
-expression. Directories in which the same patterns count share one memory of verdicts.
+The scanner asks about every name, so the work is done once per directory. On entering a directory,
+the part of each pattern before its last slash is matched; only patterns for names are left, mostly
+literals, prefixes and suffixes. Directories with the same patterns share a cache of verdicts.
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ from mulligan.worktree.ignore.ruleset import Names, Rules, Table, verdict
 
 
 class Reason(enum.IntEnum):
-    """Why a name is out of scope; IN_SCOPE, the only false one, if it is not."""
+    """Why a name is out of scope; IN_SCOPE is the only false value."""
 
     IN_SCOPE = 0
     GITIGNORE = 1
@@ -45,9 +41,8 @@ class Reason(enum.IntEnum):
     ALWAYS = 4
 
 
-# What can be made again, in git's syntax. `.git` is missing because it can never be switched on,
-# `Cargo.lock` and other lock files because they are precious: they cannot always be made again
-# as they were.
+# Files that can be generated again, in git's syntax. Lock files such as `Cargo.lock` are not in
+# the list, because generating them again may give other content.
 DEFAULT_EXCLUDES: tuple[str, ...] = (
     # agents and version control
     *(".agentsmithy/", "chroma_db/", ".pi/", ".yaai/", ".svn/", ".hg/", ".jj/"),
@@ -72,31 +67,32 @@ DEFAULT_EXCLUDES: tuple[str, ...] = (
 )
 
 TEMPORARY_PREFIX = b".mulligan-tmp-"
+MAX_CACHED_VERDICTS = 20_000
 RULE_FILES = frozenset({b".gitignore", b".mulliganignore", b".mulligan.toml"})
 _ANY_CASE = sys.platform in ("darwin", "win32")
 
 
 class Scope:
-    """The rules in force in one directory. Immutable; shares what it can with its parent."""
+    """The rules in force in one directory. Immutable; shares state with its parent."""
 
-    __slots__ = ("_below", "_chain", "_path", "_stack", "key")
+    __slots__ = ("_below", "_matchers", "_path", "_stack", "key")
 
     key: bytes
-    """A digest of all that can influence decisions in this directory and, together with the
-    ignore files below it, in those below. If it has not changed, no decision has."""
+    """Digest of all rules in force here: while it is equal, decisions are equal. Ignore files in
+    subdirectories add to it there."""
 
-    def __init__(self, stack: _Stack, chain: _Chain, path: bytes, key: bytes) -> None:
+    def __init__(self, stack: _Stack, matchers: _Matchers, path: bytes, key: bytes) -> None:
         self._stack = stack
-        self._chain = chain
+        self._matchers = matchers
         self._path = path
         self.key = key
         self._below: dict[bytes, Scope] = {}
 
     def decide(self, name: bytes, is_dir: bool) -> Reason:
-        """Whether the name is in scope. `is_dir` is false for a symlink, whatever it points to."""
-        half = self._chain[is_dir]
-        reason = half.seen.get(name)
-        return half.judge(name) if reason is None else reason
+        """Return the reason to exclude a name. `is_dir` is false for a symlink."""
+        matcher = self._matchers[is_dir]
+        reason = matcher.verdicts.get(name)
+        return matcher.decide(name) if reason is None else reason
 
     def enter(
         self,
@@ -106,11 +102,11 @@ class Scope:
         mulliganignore: bytes | None = None,
         info_exclude: bytes | None = None,
     ) -> Scope:
-        """The scope of the subdirectory, given the contents of the ignore files that lie in it.
+        """Return the scope of a subdirectory, given the contents of its ignore files.
 
-        `info_exclude` says that the subdirectory is the top of a repository of its own; `b""` if
-        that has no such file. It takes the place of the outer repository's, and the global
-        excludes then count from here. The outer `.gitignore` files go on.
+        Pass `info_exclude` if the subdirectory is the top of a nested repository (`b""` if it has
+        no such file): it replaces the outer repository's, and the global excludes are matched
+        from here. The outer `.gitignore` files stay in force.
         """
         is_plain = gitignore is None and mulliganignore is None and info_exclude is None
         if is_plain and name in self._below:
@@ -119,22 +115,19 @@ class Scope:
         stack = self._stack
         if is_plain:
             key = _digest(self.key + name)
-            chain = stack.chain(path) if stack.placed else self._chain
-            found = self._below[name] = Scope(stack, chain, path, key)
-            return found
+            matchers = stack.matchers(path) if stack.placed else self._matchers
+            scope = self._below[name] = Scope(stack, matchers, path, key)
+            return scope
         key = _digest(self.key + name, gitignore, mulliganignore, info_exclude)
-        stack = stack.grow(len(path), gitignore, mulliganignore, info_exclude)
-        return Scope(stack, stack.chain(path), path, key)
+        stack = stack.extend(len(path), gitignore, mulliganignore, info_exclude)
+        return Scope(stack, stack.matchers(path), path, key)
 
 
 @functools.lru_cache(maxsize=8)
 def project_scope(
     sources: GitSources, gitignore: bytes | None, mulliganignore: bytes | None
 ) -> Scope:
-    """The scope of a project's root, given what git says of it and its own ignore files.
-
-    The same again while these stay the same, with all that it has found out about names.
-    """
+    """Return the scope of a project root; cached, with its verdicts."""
     return root_scope(
         outer=sources.outer,
         info_prefix=sources.info_prefix,
@@ -155,11 +148,9 @@ def root_scope(
     mulliganignore: bytes | None = None,
     defaults: bool = True,
 ) -> Scope:
-    """The scope of the project's root.
+    """Return the scope of a project root.
 
-    `outer` holds, topmost first, the `.gitignore` files of a work tree in which the project is
-    only a folder: where the project lies, seen from the directory of the file, and its content.
-    `info_prefix` is where it lies seen from the top of the work tree.
+    `outer` and `info_prefix` are those of `GitSources`.
     """
     top = info_prefix + b"/" if info_prefix else b""
     git = [_Layer(Rules.parse(data), prefix + b"/", 0) for prefix, data in reversed(outer)]
@@ -169,15 +160,15 @@ def root_scope(
         info=_Layer(Rules.parse(info_exclude or b""), top, 0),
         everywhere=_Layer(Rules.parse(global_excludes or b""), top, 0),
         defaults=defaults,
-    ).grow(0, gitignore, mulliganignore, None)
+    ).extend(0, gitignore, mulliganignore, None)
     own = "\n".join(DEFAULT_EXCLUDES).encode() if defaults else b""
     files = (info_exclude, global_excludes, gitignore, mulliganignore)
     key = _digest(b"scope 1", own, top, *files, *(part for pair in outer for part in pair))
-    return Scope(stack, stack.chain(b""), b"", key)
+    return Scope(stack, stack.matchers(b""), b"", key)
 
 
 class _Layer(NamedTuple):
-    """An ignore file and where it lies: paths are seen from there as `outer + path[cut:]`."""
+    """An ignore file; a path relative to its directory is `outer + path[cut:]`."""
 
     rules: Rules
     outer: bytes
@@ -185,9 +176,9 @@ class _Layer(NamedTuple):
 
 
 class _Stack:
-    """The ignore files in force in a directory and all below it that have none of their own."""
+    """The ignore files in force in a directory, and below it until another one is found."""
 
-    __slots__ = ("_chains", "_defaults", "_everywhere", "_git", "_info", "_mulligan", "placed")
+    __slots__ = ("_defaults", "_everywhere", "_git", "_info", "_matchers", "_mulligan", "placed")
 
     def __init__(
         self,
@@ -202,17 +193,18 @@ class _Stack:
         self._info = info
         self._everywhere = everywhere
         self._defaults = defaults
-        self._chains: dict[tuple[tuple[Names, ...], ...], _Chain] = {}
+        self._matchers: dict[tuple[tuple[Names, ...], ...], _Matchers] = {}
         layers = (*mulligan, *git, info, everywhere)
         self.placed = tuple(layer for layer in layers if layer.rules.placed)
 
-    def grow(
+    def extend(
         self,
         cut: int,
         gitignore: bytes | None,
         mulliganignore: bytes | None,
         info_exclude: bytes | None,
     ) -> _Stack:
+        """Add the ignore files of a directory whose path has `cut` bytes."""
         mulligan, git, info, everywhere = self._mulligan, self._git, self._info, self._everywhere
         if mulliganignore is not None and (rules := Rules.parse(mulliganignore)):
             mulligan = (_Layer(rules, b"", cut), *mulligan)
@@ -223,34 +215,36 @@ class _Stack:
             everywhere = _Layer(everywhere.rules, b"", cut)
         return _Stack(mulligan, git, info, everywhere, self._defaults)
 
-    def chain(self, path: bytes) -> _Chain:
-        """What counts in this directory; the same object wherever the same patterns count."""
+    def matchers(self, path: bytes) -> _Matchers:
+        """Return the matchers of a directory; shared by directories with the same patterns."""
         extras = tuple([rules.extra(outer + path[cut:]) for rules, outer, cut in self.placed])
-        chain = self._chains.get(extras)
-        if chain is None:
+        matchers = self._matchers.get(extras)
+        if matchers is None:
             extra_of = dict(zip(map(id, self.placed), extras, strict=True))
-            chain = self._chains[extras] = (
-                self._half(extra_of, is_dir=False),
-                self._half(extra_of, is_dir=True),
+            matchers = self._matchers[extras] = (
+                self._matcher(extra_of, is_dir=False),
+                self._matcher(extra_of, is_dir=True),
             )
-        return chain
+        return matchers
 
-    def _half(self, extra_of: dict[int, tuple[Names, ...]], *, is_dir: bool) -> _Half:
+    def _matcher(self, extra_of: dict[int, tuple[Names, ...]], *, is_dir: bool) -> _Matcher:
         def tables(layers: Iterable[_Layer]) -> list[tuple[Table, ...]]:
-            found = (layer.rules.tables(extra_of.get(id(layer), ()), is_dir) for layer in layers)
-            return [each for each in found if each]
+            all_tables = (
+                layer.rules.tables(extra_of.get(id(layer), ()), is_dir) for layer in layers
+            )
+            return [each for each in all_tables if each]
 
         git = (*self._git, self._info, self._everywhere)
-        own = _default_rules().tables((), is_dir) if self._defaults else ()
-        return _Half(tables(self._mulligan), own, tables(git))
+        defaults = _default_rules().tables((), is_dir) if self._defaults else ()
+        return _Matcher(tables(self._mulligan), defaults, tables(git))
 
 
-class _Half:
-    """The decision about the names of one directory: one half for files, one for directories."""
+class _Matcher:
+    """Decides about the files, or about the subdirectories, of a directory."""
 
     __slots__ = (
         *("_defaults", "_git", "_literals", "_mulligan", "_prefixes", "_regexes", "_suffixes"),
-        "seen",
+        "verdicts",
     )
 
     def __init__(
@@ -262,18 +256,18 @@ class _Half:
         self._mulligan = mulligan
         self._defaults = defaults
         self._git = git
-        # Most names are mentioned nowhere. These find that out for all ignore files together.
+        # Most names match no pattern: these reject them for all ignore files at once.
         tables = [table for each in (*mulligan, defaults, *git) for table in each]
         self._literals = {b".git"}.union(*(table.literals for table in tables))
         self._prefixes = (TEMPORARY_PREFIX, *(each for table in tables for each in table.prefixes))
         self._suffixes = tuple(each for table in tables for each in table.suffixes)
         self._regexes = [table.regex for table in tables if table.regex is not None]
-        self.seen: dict[bytes, Reason] = {}
+        self.verdicts: dict[bytes, Reason] = {}
 
-    def judge(self, name: bytes) -> Reason:
-        """Decide on a name for the first time, and remember it."""
-        if len(self.seen) >= 20_000:
-            self.seen.clear()
+    def decide(self, name: bytes) -> Reason:
+        """Decide on a name and cache the verdict."""
+        if len(self.verdicts) >= MAX_CACHED_VERDICTS:
+            self.verdicts.clear()
         reason = Reason.IN_SCOPE
         if (
             name in self._literals
@@ -281,41 +275,42 @@ class _Half:
             or name.startswith(self._prefixes)
             or _ANY_CASE
         ):
-            reason = self._judge(name)
+            reason = self._decide_by_layers(name)
         else:
             for regex in self._regexes:
                 if regex(name):
-                    reason = self._judge(name)
+                    reason = self._decide_by_layers(name)
                     break
-        self.seen[name] = reason
+        self.verdicts[name] = reason
         return reason
 
-    def _judge(self, name: bytes) -> Reason:
+    def _decide_by_layers(self, name: bytes) -> Reason:
         if name == b".git" or name.startswith(TEMPORARY_PREFIX):
             return Reason.ALWAYS
         if _ANY_CASE and name.lower() == b".git":
             return Reason.ALWAYS
         for tables in self._mulligan:
-            found = verdict(tables, name)
-            if found is not None:
-                return Reason.MULLIGANIGNORE if found else Reason.IN_SCOPE
+            is_ignored = verdict(tables, name)
+            if is_ignored is not None:
+                return Reason.MULLIGANIGNORE if is_ignored else Reason.IN_SCOPE
         if verdict(self._defaults, name):
             return Reason.DEFAULT
         for tables in self._git:
-            found = verdict(tables, name)
-            if found is not None:
+            is_ignored = verdict(tables, name)
+            if is_ignored is not None:
                 kept = self._defaults and name in RULE_FILES
-                return Reason.GITIGNORE if found and not kept else Reason.IN_SCOPE
+                return Reason.GITIGNORE if is_ignored and not kept else Reason.IN_SCOPE
         return Reason.IN_SCOPE
 
 
-_Chain = tuple[_Half, _Half]
+_Matchers = tuple[_Matcher, _Matcher]
+"""For files, and for directories."""
 
 
 def _digest(start: bytes, *parts: bytes | None) -> bytes:
     digest = hashlib.blake2b(start, digest_size=16)
     for part in parts:
-        # The length first, so that no two lists of parts can look the same.
+        # With its length, so that different lists of parts never give the same bytes.
         digest.update(b"\0-" if part is None else b"\0+%d:%b" % (len(part), part))
     return digest.digest()
 

@@ -1,7 +1,7 @@
-"""Answers that follow from files which hardly ever change: remembered with what was consulted.
+"""Memoize results that depend on files; a result is valid while their stats are equal.
 
-Whether a file is as it was is told by its stat. One that was changed shortly before it was read
-could change again without a trace: an answer that depends on such a file is not remembered.
+A file changed shortly before it was read could change again with the same stat (racily clean): a
+result that depends on such a file is not kept.
 """
 
 from __future__ import annotations
@@ -21,76 +21,76 @@ Stamp = tuple[int, ...] | None
 MAX_MEMO_ENTRIES = 16
 RACY_SECONDS = 3
 
-_log: ContextVar[dict[Path, Stamp] | None] = ContextVar("consulted", default=None)
+_recorded: ContextVar[dict[Path, Stamp] | None] = ContextVar("recorded", default=None)
 
 
 def depends_on(path: P) -> P:
-    """Says that what is at a path, or that nothing is, makes a difference; to be called before
-    one looks. Gives the path."""
-    log = _log.get()
-    if log is not None:
-        log.setdefault(path, _stamp(path))
+    """Record that the running computation depends on a path; call before reading it.
+
+    Returns the path. A path that does not exist counts, too.
+    """
+    stamps = _recorded.get()
+    if stamps is not None:
+        stamps.setdefault(path, _stamp(path))
     return path
 
 
 class StatMemo(Generic[T]):
-    """The last answers, each with what it depends on."""
+    """A cache of results, each with the stamps of its files."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[dict[Path, Stamp], T]] = {}
+        self._entries: dict[Hashable, tuple[dict[Path, Stamp], T]] = {}
 
-    def get(self, question: Hashable, find: Callable[[], T]) -> T:
-        """What `find` gives, or gave when it was last asked and all that it consulted was the
-        same."""
-        known = self._known.get(question)
-        if known is not None and all(_is_still(path, was) for path, was in known[0].items()):
-            return known[1]
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the cached result while its files are unchanged, else compute it."""
+        entry = self._entries.get(key)
+        if entry is not None and all(_is_unchanged(*recorded) for recorded in entry[0].items()):
+            return entry[1]
         stamps: dict[Path, Stamp] = {}
-        begun = now_s()
-        token = _log.set(stamps)
+        started = now_s()
+        token = _recorded.set(stamps)
         try:
-            answer = find()
+            result = compute()
         finally:
-            _log.reset(token)
-        self._known.pop(question, None)
-        if all(_is_settled(was, begun) for was in stamps.values()):
-            if len(self._known) >= MAX_MEMO_ENTRIES:
-                self._known.clear()
-            self._known[question] = (stamps, answer)
-        return answer
+            _recorded.reset(token)
+        self._entries.pop(key, None)
+        if not any(_is_racy(stamp, started) for stamp in stamps.values()):
+            if len(self._entries) >= MAX_MEMO_ENTRIES:
+                self._entries.clear()
+            self._entries[key] = (stamps, result)
+        return result
 
 
-def _is_settled(was: Stamp, begun: float) -> bool:
-    return was is None or was[0] < begun - RACY_SECONDS
+def _is_racy(stamp: Stamp, started: float) -> bool:
+    return stamp is not None and stamp[0] >= started - RACY_SECONDS
 
 
-def _is_still(path: Path, was: Stamp) -> bool:
-    if was is None and os.access in os.supports_follow_symlinks:
-        # To find nothing, and be told so without an exception, is the quickest of all.
+def _is_unchanged(path: Path, stamp: Stamp) -> bool:
+    if stamp is None and os.access in os.supports_follow_symlinks:
+        # Faster than a stat that raises.
         return not os.access(path, os.F_OK, follow_symlinks=False)
-    return _stamp(path) == was
+    return _stamp(path) == stamp
 
 
 def _stamp(path: Path) -> Stamp:
-    """What is at a path, and of a link also what it leads to."""
+    """Return what identifies a file, or a link and its target; `None` if missing."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
     if not stat.S_ISLNK(status.st_mode):
-        return _of(status)
+        return _identity(status)
     changed = status.st_ctime_ns
     try:
-        target = _of(os.stat(path))
+        target = _identity(os.stat(path))
     except OSError:
-        # It leads nowhere, or in a circle.
-        target = (0,)
+        target = (0,)  # dangling, or a loop
     return (max(changed // 10**9, target[0]), changed, status.st_ino, *target)
 
 
-def _of(status: os.stat_result) -> tuple[int, ...]:
+def _identity(status: os.stat_result) -> tuple[int, ...]:
     if stat.S_ISREG(status.st_mode):
         changed = status.st_ctime_ns
         return (changed // 10**9, changed, status.st_mtime_ns, status.st_size, status.st_ino)
-    # Of a folder it matters only that it is there, and which.
+    # Of a directory only its existence and identity matter.
     return (0, stat.S_IFMT(status.st_mode), status.st_ino, status.st_dev)

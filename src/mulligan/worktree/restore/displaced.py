@@ -1,8 +1,8 @@
-"""What was taken out of its place to go: compared at once, and deleted when all is in order.
+"""Compare files displaced by a restore at once, and delete them at its end.
 
-A program that has such a file open may still write to it. So a file is compared under a read lease
-(`leases`), which is held until it is deleted: while it holds, no program can write to the file. One
-that is open for writing stays, and so does one that was written to since it was compared.
+A program that has a displaced file open may still write to it. So a file is compared under a read
+lease (`leases`) that is held until the deletion: meanwhile no program can write to it. A file that
+is open for writing, or was written to since the comparison, is kept.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ from mulligan.worktree.fs.safe_paths import (
 )
 from mulligan.worktree.restore.staging_area import Slot
 
-CHANGED_CONCURRENTLY = "it was changed by somebody else in the meantime"
+CHANGED_CONCURRENTLY = "it was changed since the restore was planned"
 
 
 class DisplacedFile(NamedTuple):
-    """What was compared: how it stood by then, and, of a file, its descriptor if there was room for
-    one. `lease` is what was said to a read lease on that."""
+    """A compared file; `fd` is None if too many are open, `lease` is from `leases.take`."""
 
     change: Change
     slot: Slot
-    stood: tuple[int, int, int]
+    version: tuple[int, int, int]
     fd: int | None
     lease: bool | None
 
@@ -43,7 +42,7 @@ class DisplacedFile(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What was not deleted after all, and why."""
+    """A displaced file that was not deleted, and why."""
 
     change: Change
     slot: Slot
@@ -51,18 +50,18 @@ class Kept(NamedTuple):
 
 
 class DisplacedFiles:
-    """All that was taken out and is in the store. `freeing` lets go of it in the end.
+    """Displaced files whose content is in the store, to be deleted by `unlinker`.
 
-    With `replace_open` a file that is open for writing may be taken out; it is not deleted either.
+    With `replace_open`, `accept` takes files that are open for writing; they are not deleted.
     """
 
-    def __init__(self, freeing: DeferredUnlink, *, replace_open: bool = False) -> None:
+    def __init__(self, unlinker: DeferredUnlink, *, replace_open: bool = False) -> None:
         self.replace_open = replace_open
-        self._freeing = freeing
-        self._taken: list[DisplacedFile] = []
+        self._unlinker = unlinker
+        self._files: list[DisplacedFile] = []
 
     def accept(self, change: Change, slot: Slot) -> str | None:
-        """Take what lies in the slot, to be deleted; the reason if it is not what was to go."""
+        """Take the file in the slot for deletion; return a reason to put it back instead."""
         before = change.before
         assert before is not None
         fd = lease = None
@@ -76,71 +75,70 @@ class DisplacedFiles:
                 status = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
                 is_same = content_matches(slot.fd, slot.name, before, status)
         except OSError:
-            # What cannot be read is not what it should be, as far as we may say: it goes back.
-            is_same = False
+            is_same = False  # unreadable
         reason = None if is_same else CHANGED_CONCURRENTLY
         if is_same and fd is not None and not self.replace_open and not _is_idle(fd, lease):
             reason = leases.reason_to_leave()
-        if fd is not None and (reason is not None or len(self._taken) >= self._freeing.most):
+        if fd is not None and (reason is not None or len(self._files) >= self._unlinker.max_held):
             _close(fd, lease)
             fd = lease = None
         if reason is None:
-            self._taken.append(DisplacedFile(change, slot, _standing(status), fd, lease))
+            self._files.append(DisplacedFile(change, slot, _version(status), fd, lease))
         return reason
 
     def give_back(self) -> None:
-        """What was taken last is not to be deleted after all."""
-        self._taken.pop().close()
+        """Drop the file that was accepted last from the deletion."""
+        self._files.pop().close()
 
     def delete_all(self) -> Iterator[Kept]:
-        """Delete it; gives what was written to since, or is open for writing, and stays."""
+        """Delete the files; yield those kept because they were or can be written to."""
         try:
-            while self._taken:
-                taken = self._reopened(self._taken.pop())
+            while self._files:
+                file = self._reopen(self._files.pop())
                 try:
-                    reason = self._reason_to_keep(taken)
+                    reason = self._reason_to_keep(file)
                     if reason is None:
-                        self._delete(taken)
+                        self._delete(file)
                 except BaseException:
-                    taken.close()
+                    file.close()
                     raise
                 if reason is not None:
-                    taken.close()
-                    yield Kept(taken.change, taken.slot, reason)
+                    file.close()
+                    yield Kept(file.change, file.slot, reason)
         finally:
-            for each in self._taken:
-                each.close()
+            for file in self._files:
+                file.close()
 
-    def _reopened(self, taken: DisplacedFile) -> DisplacedFile:
-        """Of a file, with a descriptor and, unless it is still open for writing, a lease."""
-        change, slot, _stood, fd, lease = taken
+    def _reopen(self, file: DisplacedFile) -> DisplacedFile:
+        """Open a file that has no descriptor, and try again for a lease that was refused."""
+        change, slot, _version, fd, lease = file
         if change.before is None or change.before.kind != FILE:
-            return taken
+            return file
         if fd is None:
             with suppress(OSError):
                 fd = os.open(slot.name, OPEN_FILE, dir_fd=slot.fd)
         elif lease is not False:
-            return taken
-        return taken._replace(fd=fd, lease=leases.take(fd)) if fd is not None else taken
+            return file
+        return file._replace(fd=fd, lease=leases.take(fd)) if fd is not None else file
 
-    def _delete(self, taken: DisplacedFile) -> None:
-        if taken.fd is None:
-            self._freeing.unlink(taken.slot.name, taken.slot.fd)
+    def _delete(self, file: DisplacedFile) -> None:
+        if file.fd is None:
+            self._unlinker.unlink(file.slot.name, file.slot.fd)
             return
-        os.unlink(taken.slot.name, dir_fd=taken.slot.fd)
-        if taken.lease:
-            leases.release(taken.fd)
-        self._freeing.hold(taken.fd)
+        os.unlink(file.slot.name, dir_fd=file.slot.fd)
+        if file.lease:
+            leases.release(file.fd)
+        self._unlinker.hold(file.fd)
 
-    def _reason_to_keep(self, taken: DisplacedFile) -> str | None:
-        change, slot, stood, fd, lease = taken
+    def _reason_to_keep(self, file: DisplacedFile) -> str | None:
+        change, slot, version, fd, lease = file
         assert change.before is not None
         if fd is not None:
             now = os.fstat(fd)
         else:
             now = os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
-        # Another name of the same file, changed in the same restore, moves this time too.
-        if _standing(now) != stood and not content_matches_or_false(
+        # A ctime alone can differ because the restore changed a hard link of the file.
+        if _version(now) != version and not content_matches_or_false(
             slot.fd, slot.name, change.before
         ):
             return CHANGED_CONCURRENTLY
@@ -150,7 +148,7 @@ class DisplacedFiles:
 
 
 def _is_idle(fd: int, lease: bool | None) -> bool:
-    """True if no program has the file open for writing, as far as can be known."""
+    """Return True unless a program is known to have the file open for writing."""
     return leases.is_unbroken(fd) if lease else lease is None
 
 
@@ -160,7 +158,6 @@ def _close(fd: int, lease: bool | None) -> None:
     os.close(fd)
 
 
-def _standing(status: os.stat_result) -> tuple[int, int, int]:
-    """Changes with whatever is written. The time of change alone would not tell of a write in the
-    moment of the rename, which sets it; the other time is as old as the content."""
+def _version(status: os.stat_result) -> tuple[int, int, int]:
+    """Return what changes with every write: a write during the rename shows only in the mtime."""
     return status.st_ctime_ns, status.st_mtime_ns, status.st_size

@@ -1,4 +1,4 @@
-"""Modes and owners: what a file has besides its bytes."""
+"""Set the mode and owner of restored files."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from mulligan.core.tree import Entry
 from mulligan.worktree.restore.staging_area import Slot, sync_file
 
 
-def keep_owner(slot: Slot, taken: os.stat_result, staged: os.stat_result | None) -> None:
-    """Gives what is `staged`, if somebody has looked, to the owner of what it replaces, where that
-    is ours to give."""
+def keep_owner(slot: Slot, replaced: os.stat_result, staged: os.stat_result | None) -> None:
+    """Give a staged file the owner of the file it replaces, if we are root.
+
+    `staged` is its stat if the caller has it.
+    """
     if os.geteuid() != 0:
         return
     staged = staged or os.stat(slot.name, dir_fd=slot.fd, follow_symlinks=False)
-    if (staged.st_uid, staged.st_gid) != (taken.st_uid, taken.st_gid):
-        os.chown(slot.name, taken.st_uid, taken.st_gid, dir_fd=slot.fd, follow_symlinks=False)
+    if (staged.st_uid, staged.st_gid) != (replaced.st_uid, replaced.st_gid):
+        os.chown(slot.name, replaced.st_uid, replaced.st_gid, dir_fd=slot.fd, follow_symlinks=False)
         if stat.S_ISREG(staged.st_mode):
-            # A change of owner takes the setuid and setgid bits away.
+            # chown clears the setuid and setgid bits.
             os.chmod(slot.name, staged.st_mode & 0o7777, dir_fd=slot.fd)
 
 
 def set_mode(parent: int, name: bytes, entry: Entry) -> bool:
-    """Gives a file or a folder its mode, for good; `False` if something else is there."""
+    """Set and sync the mode of a file or directory; `False` if another kind is there."""
     kind = os.O_DIRECTORY if entry.is_directory else 0
-    # Opened as a mere path and without following links, so that nothing else is ever changed.
+    # O_PATH | O_NOFOLLOW: the mode of a link's target must not change.
     fd = os.open(
         name, getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC | kind, dir_fd=parent
     )

@@ -1,4 +1,4 @@
-"""Reading back what was written, and whether each path now holds what it should."""
+"""Read back what a restore wrote, and verify every path at its end."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NOTHING: Mapping[bytes, os.stat_result] = MappingProxyType({})
 
 
 def read_back(slot: Slot, entry: Entry) -> os.stat_result | None:
-    """What is staged, if it is a file and holds what it should; raises `ValueError` if it does not.
+    """Return the stat of a staged file; raise `ValueError` if its content is wrong.
 
-    Of a link, and of what may not be read, nothing can be told before it is in its place.
+    Returns `None` for links and unreadable files, which `verify` checks in their place.
     """
     if entry.kind == LINK:
         return None
@@ -33,7 +33,7 @@ def read_back(slot: Slot, entry: Entry) -> os.stat_result | None:
         return None
     try:
         if digest(fd, entry.size) != entry.id:
-            raise ValueError("what was written to the disk is not what can be read from it")
+            raise ValueError("the disk returned other bytes than were written")
         return os.fstat(fd)
     finally:
         os.close(fd)
@@ -42,14 +42,14 @@ def read_back(slot: Slot, entry: Entry) -> os.stat_result | None:
 def verify(
     root: bytes, changes: Iterable[Change], known: Mapping[bytes, os.stat_result] = NOTHING
 ) -> list[bytes]:
-    """The paths that do not hold what they should after these changes, as the disk has them.
+    """Return the paths that do not have the content and mode of the plan.
 
-    What was `known` under a path when it was read back, and is there untouched, is not read again.
+    `known` has the stats of files that were read back; one with an equal stat is not read again.
     """
     wrong = []
     with Directories(root) as directories:
         for change in changes:
-            if _is_right_at_a_glance(directories, change, known.get(change.path)):
+            if _is_unchanged_unchecked(directories, change, known.get(change.path)):
                 continue
             directory, _slash, name = change.path.rpartition(b"/")
             parent = directories.open_if_there(directory)
@@ -58,11 +58,10 @@ def verify(
     return wrong
 
 
-def _is_right_at_a_glance(
+def _is_unchanged_unchecked(
     directories: Directories, change: Change, known: os.stat_result | None
 ) -> bool:
-    """Whether nothing is where nothing should be, or the very file that was read back where that
-    should be; if not, that is to be found out with more care."""
+    """Return whether one `lstat` shows the file that was read back, or a removed path missing."""
     try:
         status = directories.lstat_unchecked(change.path)
     except OSError:
@@ -83,12 +82,12 @@ def _is_right(
     try:
         return _is_untouched(status, known) or content_matches(parent, name, after, status)
     except PermissionError:
-        # It has a mode that keeps us from reading it, too.
+        # The planned mode may forbid reading.
         return could_match(status, after)
 
 
 def _is_untouched(status: os.stat_result, known: os.stat_result | None) -> bool:
-    # Not the time of change: to be moved to its place changes that.
+    # Without the ctime, which the rename to its place has changed.
     return known is not None and (
         (status.st_ino, status.st_mtime_ns, status.st_size, status.st_dev)
         == (known.st_ino, known.st_mtime_ns, known.st_size, known.st_dev)

@@ -1,10 +1,10 @@
-"""The staging folder, and what to do with files that are found in it.
+"""Empty a staging directory without losing bytes, after a crash too.
 
-While files are changed, those on their way in and out lie in a folder beside them, as `w0`, `w1`…
-and `r0`, `r1`…, numbered like the changes they belong to. A slot may hold what is to come, the
-beginning of it, or what was there before: all of that is in the store. Anything else is somebody's
-work that was caught in between, and this is the only copy of it: it goes back to its place, or,
-if that is taken, beside it under a new name. So is a file that a program has open for writing.
+During a restore, staged files (`w0`, `w1`, …) and removed files (`r0`, `r1`, …) are in a staging
+directory, numbered by their change. A slot may hold the new content, a prefix of it, or the old
+content: all of these are in the store and are deleted. Any other content is the only copy of what
+a program wrote during the restore: it goes back to its path, or beside it under a new name if the
+path is taken. So does a file that a program has open for writing.
 """
 
 from __future__ import annotations
@@ -25,40 +25,39 @@ from mulligan.worktree.fs.safe_paths import (
     content_matches_or_false,
 )
 
-READ_BYTES = 4096
-STILL_OPEN = (".nfs", ".fuse_hidden")
-"""What some file systems call a file that was deleted while it is open; it goes by itself."""
+PAGE_BYTES = 4096
+SILLY_RENAMED = (".nfs", ".fuse_hidden")
+"""Name prefixes of deleted files that are still open; the file system removes them itself."""
 Read = Callable[[bytes], Iterator[bytes]]
 
 
-def folder(tag: str) -> bytes:
-    """The name of the staging folder of an operation."""
+def staging_name(tag: str) -> bytes:
+    """Return the name of an operation's staging directory."""
     return b".mulligan-tmp-" + tag.encode()
 
 
 def rescue(root: bytes, tag: str, changes: Sequence[Change], read: Read) -> list[bytes]:
-    """Clears up after a crash; gives the new names of what could not go back to its place."""
+    """Empty the staging directories after a crash; return the new names of rescued files."""
     with Directories(root) as directories:
-        stray = []
-        for place in _places(directories, changes):
-            staged = directories.open_if_there(join(place, folder(tag)))
+        rescued = []
+        for place in _existing_parents(directories, changes):
+            staged = directories.open_if_there(join(place, staging_name(tag)))
             if staged is not None:
                 fd = os.dup(staged)
                 try:
-                    stray += clear(directories, fd, changes, read)
+                    rescued += clear(directories, fd, changes, read)
                 finally:
                     os.close(fd)
                 parent = directories.open(place)
                 remove(tag, parent)
                 os.fsync(parent)
-        return stray
+        return rescued
 
 
 def remove(tag: str, parent: int) -> bool:
-    """Removes a staging folder that was cleared; `False` while names are in it that the file system
-    keeps for what is still open."""
+    """Remove an empty staging directory; `False` if open deleted files still have a name in it."""
     try:
-        os.rmdir(folder(tag), dir_fd=parent)
+        os.rmdir(staging_name(tag), dir_fd=parent)
     except OSError as problem:
         if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
             raise
@@ -67,32 +66,33 @@ def remove(tag: str, parent: int) -> bool:
 
 
 def clear(directories: Directories, fd: int, changes: Sequence[Change], read: Read) -> list[bytes]:
-    """Empties a staging folder without losing anything; gives new names, as `rescue` does."""
-    stray = []
+    """Empty a staging directory without losing bytes; return the new names of rescued files."""
+    rescued = []
     for name in sorted(os.listdir(fd)):
-        if name.startswith(STILL_OPEN):
+        if name.startswith(SILLY_RENAMED):
             continue
         slot = os.fsencode(name)
         index = int(slot[1:]) if slot[1:].isdigit() else -1
         if 0 <= index < len(changes):
-            saved = _put_back(directories, fd, slot, changes[index], read)
+            new_path = _put_back(directories, fd, slot, changes[index], read)
         else:
-            saved = set_aside(directories, fd, slot, b"", b"unknown")
-        if saved is not None:
-            stray.append(saved)
-    return stray
+            new_path = set_aside(directories, fd, slot, b"", b"unknown")
+        if new_path is not None:
+            rescued.append(new_path)
+    return rescued
 
 
 def _put_back(
     directories: Directories, fd: int, slot: bytes, change: Change, read: Read
 ) -> bytes | None:
-    known = [each for each in (change.before, change.after) if each and not each.is_directory]
+    """Delete a staged file that is stored, else put it back; return a new path."""
+    stored = [each for each in (change.before, change.after) if each and not each.is_directory]
     directory, _slash, name = change.path.rpartition(b"/")
     parent = directories.open_if_there(directory)
-    still_ours = parent is None or _has_not_changed_places(parent, name, change)
+    not_exchanged = parent is None or _is_not_exchanged(parent, name, change)
     with watched(fd, slot) as is_idle:
-        is_stored = any(content_matches_or_false(fd, slot, each) for each in known) or (
-            slot.startswith(b"w") and _is_beginning(fd, slot, change, read, zeros=still_ours)
+        is_stored = any(content_matches_or_false(fd, slot, each) for each in stored) or (
+            slot.startswith(b"w") and _is_prefix(fd, slot, change, read, zeros=not_exchanged)
         )
         if is_stored and is_idle():
             os.unlink(slot, dir_fd=fd)
@@ -113,18 +113,18 @@ def _put_back(
     return set_aside(directories, fd, slot, directory if parent is not None else b"", name)
 
 
-def _has_not_changed_places(parent: int, name: bytes, change: Change) -> bool:
-    """Whether what is staged is surely still ours: the path is as it was before."""
+def _is_not_exchanged(parent: int, name: bytes, change: Change) -> bool:
+    """Return whether the path still has its old content, so that the slot holds our file."""
     before = change.before
     if before is None or before.is_directory:
         return True
     return content_matches_or_false(parent, name, before)
 
 
-def _is_beginning(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bool) -> bool:
-    """Whether a file was being staged: it holds the beginning of what is to come.
+def _is_prefix(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bool) -> bool:
+    """Return whether a slot holds a prefix of the new content.
 
-    After a power loss pages in it may be `zeros`, where only the length had reached the disk.
+    With `zeros`, pages may be zero: after a power loss only the length may be on the disk.
     """
     after = change.after
     if after is None or after.kind != FILE:
@@ -139,13 +139,13 @@ def _is_beginning(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bo
             raise
         return False
     try:
-        for piece in read(after.id):
-            found = os.read(file, len(piece))
-            for at in range(0, len(found), READ_BYTES):
-                page = found[at : at + READ_BYTES]
-                if piece[at : at + len(page)] != page and (any(page) or not zeros):
+        for chunk in read(after.id):
+            staged = os.read(file, len(chunk))
+            for at in range(0, len(staged), PAGE_BYTES):
+                page = staged[at : at + PAGE_BYTES]
+                if chunk[at : at + len(page)] != page and (any(page) or not zeros):
                     return False
-            if len(found) < len(piece):
+            if len(staged) < len(chunk):
                 break
         return True
     except Corrupt:
@@ -157,17 +157,19 @@ def _is_beginning(fd: int, slot: bytes, change: Change, read: Read, *, zeros: bo
 def set_aside(
     directories: Directories, fd: int, slot: bytes, directory: bytes, name: bytes
 ) -> bytes:
+    """Move a staged file to a free name beside its path; return the new path."""
     for number in range(1, 10_000):
-        saved = name[:200] + b".rescued-%d" % number
+        new_name = name[:200] + b".rescued-%d" % number
         try:
-            move_if_free(slot, fd, saved, directories.open(directory))
+            move_if_free(slot, fd, new_name, directories.open(directory))
         except FileExistsError:
             continue
-        return join(directory, saved)
+        return join(directory, new_name)
     raise OSError(errno.EEXIST, "no free name to put rescued bytes under")
 
 
-def _places(directories: Directories, changes: Iterable[Change]) -> list[bytes]:
+def _existing_parents(directories: Directories, changes: Iterable[Change]) -> list[bytes]:
+    """Return the existing directories above the changes: each may hold a staging directory."""
     places = {b""}
     for change in changes:
         path = change.path

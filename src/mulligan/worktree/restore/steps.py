@@ -1,4 +1,4 @@
-"""What kind of step a change of the user's files is."""
+"""Tell which step of a restore a change needs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from mulligan.core.tree import LINK, Change, Entry
 
 
 def names_of(path: bytes) -> list[bytes]:
-    """The names in a path, as the system tells them apart."""
+    """Return the components of a path, in lower case where the system ignores case."""
     return (path.lower() if sys.platform in ("darwin", "win32") else path).split(b"/")
 
 
-def is_folder(entry: Entry | None) -> bool:
+def is_directory(entry: Entry | None) -> bool:
     return entry is not None and entry.is_directory
 
 
 def is_write(change: Change) -> bool:
-    """Whether new bytes go to this path."""
+    """Return whether new content is written to this path."""
     after = change.after
     return after is not None and not after.is_directory and not after.same_content(change.before)
 
 
 def is_removal(change: Change) -> bool:
-    """Whether a file goes away, leaving nothing or making room for a folder."""
+    """Return whether a file is removed, perhaps for a directory."""
     before, after = change.before, change.after
     return before is not None and not before.is_directory and (after is None or after.is_directory)
 
 
-def wants_mode(change: Change) -> bool:
+def needs_mode(change: Change) -> bool:
+    """Return whether only the mode changes, or a directory is created."""
     before, after = change.before, change.after
     if after is None or after.kind == LINK:
         return False

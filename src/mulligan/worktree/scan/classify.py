@@ -1,4 +1,4 @@
-"""Where each name of a directory belongs: covered, guarded, gone into, left out, or odd."""
+"""Sort the names of a directory into files, guards, subdirectories, excluded and unreadable."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mulligan.worktree.scan.rule_files import Effect
 from mulligan.worktree.scan.stat_cache import Excluded, FileStat, Node
 
 MAX_DEPTH = 256
-# `os.fsencode`, without the questions that it asks of every name.
+# As in `os.fsencode`, whose checks are too slow for every name.
 ENCODING = (sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 UNSEEN: FileStat = (b"", 0, -1, -1, -1, -1, b"")
 REGULAR_UNREAD: FileStat = (b"", 0, -3, -3, -3, -3, b"")
-"""Never seen either, but the folder says that it is an ordinary file."""
+"""Not read yet; the directory listing says that it is a regular file."""
 NOT_KEPT: FileStat = (b"", 0, -2, -2, -2, -2, b"")
 
 
 class Limits(NamedTuple):
-    """How much is looked after; the user's settings."""
+    """Size limits from the user's settings."""
 
     file_bytes: int = 100 << 20
     guard: bool = True
@@ -33,20 +33,20 @@ class Limits(NamedTuple):
 
 
 class Classifier:
-    """Keeps the nodes of the cache in order while a scan goes through them.
+    """Updates the nodes of the stat cache during a scan.
 
-    `coverage_changed` tells whether anything came into view or went out of it.
+    `coverage_changed` is true once a path came into scope or left it.
     """
 
-    def __init__(self, limits: Limits, wanted: Overrides, *, coverage_changed: bool) -> None:
-        self.wanted = wanted
+    def __init__(self, limits: Limits, overrides: Overrides, *, coverage_changed: bool) -> None:
+        self.overrides = overrides
         self.coverage_changed = coverage_changed
         self._limits = limits
 
     def classify_all(
         self, fd: int, path: bytes, node: Node, scope: Scope, whole: bool, *, anew: bool = False
     ) -> None:
-        """Sorts the names of a directory; `anew` also those of files that are known."""
+        """Classify the names of a directory; `anew` also the known files."""
         try:
             with os.scandir(fd) as listing:
                 entries = list(listing)
@@ -57,32 +57,32 @@ class Classifier:
             entries = []
         else:
             self.clear_unreadable(node, b".")
-        # By the same rules, a name that is what it was stays where it is.
-        settled = node.rules == scope.key and not whole and not anew and self.wanted.nothing
-        files, folders = (node.files, node.dirs) if settled else ({}, {})
-        found = dict(zip(_names(entries), entries, strict=True))
-        if not whole and self.wanted.nothing and node.is_empty:
-            self._classify_new(fd, path, node, found, scope)
+        # Under the same rules, known names keep their class.
+        same_rules = node.rules == scope.key and not whole and not anew and self.overrides.nothing
+        known_files, known_dirs = (node.files, node.dirs) if same_rules else ({}, {})
+        listed = dict(zip(_names(entries), entries, strict=True))
+        if not whole and self.overrides.nothing and node.is_empty:
+            self._classify_new(fd, path, node, listed, scope)
         else:
-            for name in [name for name in found if name not in files]:
-                is_directory = found[name].is_dir(follow_symlinks=False)
-                if not is_directory or name not in folders:
+            for name in [name for name in listed if name not in known_files]:
+                is_directory = listed[name].is_dir(follow_symlinks=False)
+                if not is_directory or name not in known_dirs:
                     self.classify(fd, path, node, name, is_directory, scope, whole)
         for known in (node.files, node.guards, node.dirs, node.excluded, node.unreadable):
-            for name in [name for name in known if name not in found and name != b"."]:
+            for name in [name for name in known if name not in listed and name != b"."]:
                 self.remove(node, name)
-        node.repository = bool(path) and b".git" in found
+        node.repository = bool(path) and b".git" in listed
 
     def _classify_new(
         self,
         fd: int,
         path: bytes,
         node: Node,
-        found: Mapping[bytes, os.DirEntry[str]],
+        listed: Mapping[bytes, os.DirEntry[str]],
         scope: Scope,
     ) -> None:
-        """`sort` for each name of a directory of which nothing is known."""
-        for name, entry in found.items():
+        """Classify the names of a directory that is not in the cache."""
+        for name, entry in listed.items():
             if entry.is_file(follow_symlinks=False) and not scope.decide(name, False):
                 node.files[name] = REGULAR_UNREAD
             else:
@@ -100,33 +100,24 @@ class Classifier:
         scope: Scope,
         whole: bool,
     ) -> None:
-        """Puts a name where it belongs: files, guards, directories, or what is left out."""
+        """Put a name into the node's files, guards, dirs or excluded, and only there."""
         reason = scope.decide(name, is_directory)
-        wanted = self.wanted
         partial = False
-        if whole or not wanted.nothing:
+        if whole or not self.overrides.nothing:
             below = join(path, name)
-            reason = wanted.overrule(below, reason, whole)
-            partial = is_directory and bool(reason) and wanted.is_above(below, reason)
+            reason = self.overrides.overrule(below, reason, whole)
+            partial = is_directory and bool(reason) and self.overrides.is_above(below, reason)
         if is_directory and (partial or not reason):
             home: object = node.dirs
-            child = node.dirs.get(name)
-            if child is None:
-                child = node.dirs[name] = Node()
-                node.changed(name)
-            if child.partial != partial:
-                child.partial = partial
-                child.signature = None
-                child.changed()
+            self._include_directory(node, name, partial)
         elif is_directory or (reason and (reason != Reason.GITIGNORE or not self._limits.guard)):
             home = node.excluded
-            left = self._count(fd, name, reason, is_directory, node.excluded.get(name))
-            if node.excluded.get(name) != left:
-                node.excluded[name] = left
+            excluded = self._count(fd, name, reason, is_directory, node.excluded.get(name))
+            if node.excluded.get(name) != excluded:
+                node.excluded[name] = excluded
                 self.coverage_changed = node.unsaved = True
         else:
-            known = node.guards if reason else node.files
-            home = known
+            home = known = node.guards if reason else node.files
             if name not in known:
                 known[name] = UNSEEN
                 node.changed(name)
@@ -141,8 +132,18 @@ class Classifier:
         if home is not node.excluded and node.excluded.pop(name, None) is not None:
             self.coverage_changed = node.unsaved = True
 
-    def exclude(self, fd: int, node: Node, wanted: Collection[bytes], reason: Reason) -> None:
-        """Notes what lies beside the wanted names in a directory that is itself left out."""
+    def _include_directory(self, node: Node, name: bytes, partial: bool) -> None:
+        child = node.dirs.get(name)
+        if child is None:
+            child = node.dirs[name] = Node()
+            node.changed(name)
+        if child.partial != partial:
+            child.partial = partial
+            child.signature = None
+            child.changed()
+
+    def exclude(self, fd: int, node: Node, included: Collection[bytes], reason: Reason) -> None:
+        """Record as excluded all names but the `included` of an excluded directory."""
         try:
             with os.scandir(fd) as listing:
                 entries = list(listing)
@@ -150,29 +151,31 @@ class Classifier:
             if problem.errno in RESOURCE_ERRORS:
                 raise
             entries = []
-        left = {
+        excluded = {
             name: self._count(
                 fd, name, reason, entry.is_dir(follow_symlinks=False), node.excluded.get(name)
             )
             for name, entry in zip(_names(entries), entries, strict=True)
-            if name not in wanted and name != b".git"
+            if name not in included and name != b".git"
         }
-        if left != node.excluded:
-            node.excluded = left
+        if excluded != node.excluded:
+            node.excluded = excluded
             self.coverage_changed = node.unsaved = True
 
     def remove(self, node: Node, name: bytes) -> None:
+        """Remove a name that is no longer on the disk."""
         for known in (node.files, node.guards, node.dirs):
             if name in known:
                 del known[name]
                 node.changed(name)
                 self.coverage_changed = True
-        for noted in (node.excluded, node.unreadable):
-            if name in noted:
-                del noted[name]
+        for names in (node.excluded, node.unreadable):
+            if name in names:
+                del names[name]
                 self.coverage_changed = node.unsaved = True
 
     def keep(self, node: Node, name: bytes, seen: FileStat, guard: bool) -> None:
+        """Store the state of a file that was read."""
         known = node.guards if guard else node.files
         if known.get(name) != seen:
             known[name] = seen
@@ -180,10 +183,10 @@ class Classifier:
         self.clear_unreadable(node, name)
 
     def mark_unreadable(self, node: Node, name: bytes, reason: str, guard: bool = False) -> None:
-        """A name that cannot be covered. What is only guarded is not missed, just not kept."""
+        """Record why a file cannot be read; an unreadable guarded file is dropped silently."""
         known = node.guards if guard else node.files
         if (guard or name in known) and known.get(name) != NOT_KEPT:
-            # It stays among the names, so that the next look tries again.
+            # The name stays in the node, so that the next scan tries again.
             known[name] = NOT_KEPT
             node.changed(name)
         if not guard and node.unreadable.get(name) != reason:
@@ -195,16 +198,16 @@ class Classifier:
             self.coverage_changed = node.unsaved = True
 
     def set_effect(self, node: Node, effect: Effect) -> None:
-        """Notes what does not count of the `.mulliganignore` in a directory."""
-        found = (effect.passed_over, effect.broken)
-        if node.passed_over != found:
-            node.passed_over = found
+        """Record which rules of a directory's `.mulliganignore` are not in effect."""
+        passed_over = (effect.passed_over, effect.broken)
+        if node.passed_over != passed_over:
+            node.passed_over = passed_over
             self.coverage_changed = node.unsaved = True
 
     def _count(
         self, fd: int, name: bytes, reason: Reason, is_directory: bool, before: Excluded | None
     ) -> Excluded:
-        """How much is left out; a folder is counted again when the folder itself changed."""
+        """Count the excluded files; a directory is counted again when its mtime changed."""
         if not is_directory or reason == Reason.ALWAYS:
             return (int(reason), is_directory, int(not is_directory), 0)
         try:
@@ -217,6 +220,6 @@ class Classifier:
 
 
 def _names(entries: list[os.DirEntry[str]]) -> list[bytes]:
-    """The names as bytes: together, for there are many and each is short."""
-    together = "\0".join([entry.name for entry in entries]).encode(*ENCODING)
-    return together.split(b"\0") if entries else []
+    """Return the names as bytes; encoding them in one call is faster."""
+    joined = "\0".join([entry.name for entry in entries]).encode(*ENCODING)
+    return joined.split(b"\0") if entries else []

@@ -1,4 +1,4 @@
-"""The rules in force in a directory: its ignore files are read only where there are any."""
+"""Build the scope of a directory from its ignore files, read only if it has any."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ IGNORE_FILES = (GITIGNORE, MULLIGANIGNORE)
 
 
 def scope_of_root(fd: int, sources: GitSources, accepted: Accepted) -> tuple[Scope, Effect]:
+    """Return the scope of the project root, open as `fd`."""
     effect = effect_of(fd, b"", accepted)
     return project_scope(sources, read_small(fd, GITIGNORE), effect.rules), effect
 
@@ -34,12 +35,11 @@ def scope_of_child(
     scope: Scope,
     accepted: Accepted,
 ) -> tuple[Scope, Effect]:
-    """The rules in a directory that is open as `fd` and known as `node`; `scope` is that of the
-    directory above, `path` its path below the project's root."""
+    """Return the scope of the directory at `path`, open as `fd`; `scope` is its parent's."""
     present: tuple[bytes, ...] = IGNORE_FILES
     repository = node.repository
     if node.signature == signature(status):
-        # The directory has the names it had: only those ignore files need reading.
+        # The directory has the same names as before, so only known ignore files are read.
         present = tuple([each for each in IGNORE_FILES if _is_known(node, each)])
         if not present and not repository:
             return scope.enter(name), Effect(None)

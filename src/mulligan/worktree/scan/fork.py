@@ -1,8 +1,7 @@
-"""Children of this process, each with a copy of all that it knows, to do a part of its work.
+"""Fork children that do read-only work in parallel.
 
-Python runs one thread at a time; a child has a time of its own, and is there at once where a new
-process would first have to begin. It only looks, and says what it saw: without one, or whatever
-becomes of it, whoever wanted it does all by itself.
+A child has its own interpreter lock and needs no start-up. It only reads and reports: the parent
+does the work itself if there is no child or the child dies.
 """
 
 from __future__ import annotations
@@ -16,34 +15,37 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
 MAX_STANDARD_FD = 2
-SPARE_DESCRIPTORS = 128  # descriptors that are left to whoever forks
+SPARE_DESCRIPTORS = 128  # left to the parent
 
 
 def can_fork() -> bool:
-    """Whether there is a processor for it, descriptors enough to speak with it, and no other
-    thread: a fork would leave those behind, with whatever they hold."""
+    """Return whether a second processor and spare descriptors exist, and no other thread.
+
+    A forked child lacks the other threads, but not the locks that they hold.
+    """
     if not sys.platform.startswith("linux") or len(os.sched_getaffinity(0)) < 2:
         return False
-    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    file_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
         is_alone = len(os.listdir("/proc/self/task")) == 1
-        return is_alone and not 0 <= allowed < len(os.listdir("/proc/self/fd")) + SPARE_DESCRIPTORS
+        needed = len(os.listdir("/proc/self/fd")) + SPARE_DESCRIPTORS
+        return is_alone and not 0 <= file_limit < needed
     except OSError:
         return False
 
 
 @contextmanager
 def child(work: Callable[[], None], keep: Collection[int]) -> Iterator[int | None]:
-    """A child at work, until the block ends; `None` if the system has no room for one.
+    """Run `work` in a child until the block ends; yield its pid, `None` if fork failed.
 
-    It has only the descriptors in `keep`: a lock is not held by it when this process is gone.
+    The child closes all descriptors but `keep`, so that it holds no file lock of the parent.
     """
     pid = None
-    # Nothing of what this process does on a signal is for the child to do.
+    # The child must not run the parent's signal handlers.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         try:
-            # One that came before may be raised by this very call.
+            # A pending signal may be raised by this call.
             signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
             pid = _fork(work, keep)
         finally:
@@ -55,14 +57,13 @@ def child(work: Callable[[], None], keep: Collection[int]) -> Iterator[int | Non
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a child of this process is no more, as far as that can be told."""
+    """Return whether a child has exited, as far as the kernel tells."""
     if not hasattr(os, "waitid"):
         return False
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
-        # Somebody else has seen to its end.
-        return True
+        return True  # another part of the process has reaped it
 
 
 def _fork(work: Callable[[], None], keep: Collection[int]) -> int | None:
@@ -71,16 +72,16 @@ def _fork(work: Callable[[], None], keep: Collection[int]) -> int | None:
     except OSError:
         return None
     if pid == 0:
-        _do(work, keep)
+        _run_child(work, keep)
     return pid
 
 
 def _end(pid: int) -> None:
-    """An interrupt meanwhile is raised when it has ended, and nothing of it is left."""
+    """Kill and reap a child; an interrupt meanwhile is raised afterwards."""
     problem = None
     while True:
         try:
-            # Where somebody else has seen to its end, the number may be another's by now.
+            # Once reaped, its pid may belong to another process.
             if not has_ended(pid):
                 os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -93,23 +94,23 @@ def _end(pid: int) -> None:
         raise problem
 
 
-def _do(work: Callable[[], None], keep: Collection[int]) -> None:
-    """All that the child does. It never returns, and ends nothing that is the parent's."""
+def _run_child(work: Callable[[], None], keep: Collection[int]) -> None:
+    """Run the child; never returns, and skips the parent's exit handlers."""
     try:
         gc.disable()
         for fd in map(int, os.listdir("/proc/self/fd")):
             if fd > MAX_STANDARD_FD and fd not in keep:
                 with suppress(OSError):
                     os.close(fd)
-        _say_nothing()
+        _redirect_standard_streams()
         work()
     finally:
         os._exit(0)
 
 
-def _say_nothing() -> None:
-    """Whoever reads what the parent says is not to wait for the child's end, too."""
-    nothing = os.open(os.devnull, os.O_RDWR)
+def _redirect_standard_streams() -> None:
+    """Point stdio to /dev/null: a reader of the parent's output must not wait for the child."""
+    devnull = os.open(os.devnull, os.O_RDWR)
     for fd in range(MAX_STANDARD_FD + 1):
-        os.dup2(nothing, fd)
-    os.close(nothing)
+        os.dup2(devnull, fd)
+    os.close(devnull)

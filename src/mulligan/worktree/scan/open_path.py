@@ -1,4 +1,4 @@
-"""The way from the root to a path, kept open while paths that share most of it are looked at."""
+"""Keep the directories from the root to a path open while sorted paths are scanned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mulligan.worktree.scan.stat_cache import Node
 
 
 class OpenDir(NamedTuple):
-    """An open directory on the way to a path."""
+    """An open directory with its node and scope."""
 
     fd: int
     path: bytes
@@ -19,31 +19,32 @@ class OpenDir(NamedTuple):
 
 
 class OpenPath:
-    """The directories from the root to where we are; paths in order share most of the way."""
+    """The open directories from the root to the current one; sorted paths share most of them."""
 
     def __init__(self, root: OpenDir) -> None:
         self.names: list[bytes] = []
-        self._places = [root]
+        self._dirs = [root]
 
     @property
     def here(self) -> OpenDir:
-        return self._places[-1]
+        return self._dirs[-1]
 
-    def down(self, name: bytes, place: OpenDir) -> None:
+    def down(self, name: bytes, directory: OpenDir) -> None:
         self.names.append(name)
-        self._places.append(place)
+        self._dirs.append(directory)
 
     def back_to(self, names: list[bytes]) -> None:
-        """Goes up to the last directory that the way to `names` has in common with this one."""
+        """Close directories up to the last one shared with the path `names`."""
         while self.names != names[: len(self.names)]:
             self.names.pop()
-            os.close(self._places.pop().fd)
+            os.close(self._dirs.pop().fd)
 
-    def mark(self) -> None:
-        """What changed below has changed here."""
-        below = [*self.names, None]
+    def mark_changed(self) -> None:
+        """Mark every directory above a changed one as changed."""
+        child_names = [*self.names, None]
         changed = False
-        for place, name in zip(reversed(self._places), reversed(below), strict=True):
+        for directory, name in zip(reversed(self._dirs), reversed(child_names), strict=True):
+            node = directory.node
             if changed and name is not None:
-                place.node.changed(name)
-            changed = changed or place.node.built is None or place.node.built_guards is None
+                node.changed(name)
+            changed = changed or node.built is None or node.built_guards is None

@@ -1,7 +1,7 @@
-"""Paths that are in scope whatever the ignore rules say.
+"""Include paths against the ignore rules.
 
-Two kinds: those that were asked for by name (`forced`: an agent's tool wrote them, or the user
-said so), and those that the project's git index tracks, because git does not ignore them either.
+Two kinds: `always_included` (an agent's tool wrote the path, or the user named it), and paths
+`tracked` by the project's git index, which git does not ignore either.
 """
 
 from __future__ import annotations
@@ -16,39 +16,41 @@ IGNORE_FILES = frozenset({b".gitignore", MULLIGANIGNORE})
 
 
 class Overrides:
-    """`above` gives, for each directory above such a path, the names in it that lead there."""
+    """`above` maps each directory above an included path to the names that lead to it."""
 
     def __init__(
-        self, forced: Iterable[bytes], tracked: Iterable[bytes], hidden: Iterable[bytes]
+        self, always_included: Iterable[bytes], tracked: Iterable[bytes], hidden: Iterable[bytes]
     ) -> None:
-        self.forced = frozenset(path for path in forced if b".git" not in path.split(b"/"))
+        self.always_included = frozenset(
+            path for path in always_included if b".git" not in path.split(b"/")
+        )
         self.tracked = frozenset(tracked)
         self.hidden = frozenset(hidden)
-        self.above = directories_above(self.forced | self.tracked)
-        self._above_forced = directories_above(self.forced)
-        self.nothing = not (self.forced or self.tracked or self.hidden)
+        self.above = directories_above(self.always_included | self.tracked)
+        self._above_always_included = directories_above(self.always_included)
+        self.nothing = not (self.always_included or self.tracked or self.hidden)
 
     def is_above(self, directory: bytes, reason: Reason) -> bool:
-        """Whether a directory that the rules leave out must be entered for what lies in it."""
+        """Return whether an excluded directory contains an included path."""
         if reason == Reason.ALWAYS:
             return False
         if reason == Reason.MULLIGANIGNORE:
-            return directory in self._above_forced
+            return directory in self._above_always_included
         return directory in self.above
 
     def names_in(self, directory: bytes) -> frozenset[bytes]:
-        """The names that count in a directory that is out of scope itself.
+        """Return the included names of an excluded directory, and its ignore files.
 
-        Above a wanted path these are the ignore files too: what hides it must not stay behind.
+        With these, an undo also reverts the rule that excludes the path.
         """
         names = self.above.get(directory)
         return frozenset() if names is None else names | IGNORE_FILES
 
     def overrule(self, path: bytes, reason: Reason, whole: bool) -> Reason:
-        """What counts for a path of which the ignore rules say this; `whole`: all of its folder."""
+        """Return the final reason for a path; `whole` includes everything in its directory."""
         if path in self.hidden or reason == Reason.ALWAYS:
             return Reason.ALWAYS
-        if whole or path in self.forced:
+        if whole or path in self.always_included:
             return Reason.IN_SCOPE
         if path in self.tracked and reason != Reason.MULLIGANIGNORE:
             return Reason.IN_SCOPE
@@ -56,30 +58,30 @@ class Overrides:
 
 
 def directories_above(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
-    """For each directory above one of the paths, the names in it that lead there."""
+    """Map each directory above one of the paths to the names that lead to it."""
     above: dict[bytes, set[bytes]] = {}
     for path in paths:
         while path:
             directory, _slash, name = path.rpartition(b"/")
             names = above.setdefault(directory, set())
             if name in names:
-                # And so is all that leads there.
-                break
+                break  # and so are its parents
             names.add(name)
             path = directory
     return {directory: frozenset(names) for directory, names in above.items()}
 
 
-def tracked_but_left_out(
+def tracked_but_ignored(
     root: Node, tracked: Iterable[bytes], prefix: bytes, known: frozenset[bytes]
 ) -> frozenset[bytes]:
-    """The paths of git's index that the rules leave out; `prefix` is the project's place in it.
+    """Return the paths of git's index that the rules exclude.
 
-    `known` are those found before, with which the scan was made: it did not leave them out.
+    `prefix` is the project's path in the index. `known` is the previous result: the scan included
+    these paths, so the nodes do not show them as excluded.
     """
     start = prefix + b"/" if prefix else b""
     nodes: dict[bytes, Node | None] = {b"": root}
-    wanted = set()
+    ignored = set()
     for path in tracked:
         if not path.startswith(start):
             continue
@@ -95,5 +97,5 @@ def tracked_but_left_out(
             or name in node.excluded
             or name in node.guards
         ):
-            wanted.add(path)
-    return frozenset(wanted)
+            ignored.add(path)
+    return frozenset(ignored)

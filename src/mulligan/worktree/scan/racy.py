@@ -1,14 +1,12 @@
-"""Whether a file that was read can still change without a trace.
+"""Detect racily clean files: changed so recently that a later change could keep the ctime.
 
-A file counts as unchanged while its time of change is the one remembered. That is safe only if
-whatever changes it after it was read must carry a later time. A file that was changed too shortly
-before for that is "racily clean", and is not trusted.
+A cached file counts as unchanged while its ctime is equal. That is safe only if every change after
+the read gets a later ctime.
 
-How shortly is told best by the very clock that files are stamped with. Linux stamps what lies on a
-disk of its own with a clock that moves on with each tick, and lets that clock be read: a change to
-come cannot carry a time from before it. One tick is left to spare, because what is read is a copy
-of that clock, which may move on a moment before it does. On anything else, be it another machine's
-disk, a memory file system or another system, files are stamped by a clock that cannot be asked.
+Linux stamps files on local disks with CLOCK_REALTIME_COARSE, which advances once per tick and can
+be read: a later change cannot get an earlier time. One tick is subtracted, because the copy that
+programs read may be ahead of the kernel's. Network and memory file systems and other kernels stamp
+files with a clock that cannot be read; there a fixed margin is subtracted.
 """
 
 from __future__ import annotations
@@ -19,40 +17,39 @@ import time
 
 from mulligan.clock import LAST_NS, now_ns
 
-UNKNOWN_CLOCK = 50_000_000
-"""Nanoseconds that a clock which cannot be asked may be behind."""
-WHOLE_SECONDS = 2_000_000_000
-"""The same, where times are kept in seconds, or two."""
+UNKNOWN_CLOCK_MARGIN_NS = 50_000_000
+WHOLE_SECONDS_MARGIN_NS = 2_000_000_000
+"""For file systems that store times in units of one or two seconds."""
 
-_STAMPING = 5  # CLOCK_REALTIME_COARSE
+_CLOCK_REALTIME_COARSE = 5
 
 
-def _tick() -> int:
-    """How long that clock stands still, in nanoseconds; 0 if it cannot be read here."""
+def _tick_ns() -> int:
+    """Return the tick of the coarse clock; 0 if it cannot be read."""
     try:
-        return round(time.clock_getres(_STAMPING) * 1e9) if sys.platform == "linux" else 0
+        return (
+            round(time.clock_getres(_CLOCK_REALTIME_COARSE) * 1e9) if sys.platform == "linux" else 0
+        )
     except OSError:
         return 0
 
 
-_TICK = _tick()
+_TICK_NS = _tick_ns()
 
 
 def racy_cutoff(device: int) -> int:
-    """A moment. What changed before it, and is read from now on, cannot change again and carry
-    the same time."""
-    if _TICK and os.major(device):
+    """Return a time (ns): files with an earlier ctime, read from now on, are not racy."""
+    if _TICK_NS and os.major(device):
         try:
-            return time.clock_gettime_ns(_STAMPING) - _TICK
+            return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE) - _TICK_NS
         except OverflowError:  # a clock beyond the year 2262
             return LAST_NS
-    return now_ns() - UNKNOWN_CLOCK
+    return now_ns() - UNKNOWN_CLOCK_MARGIN_NS
 
 
-def is_racy(changed: int, before: int) -> bool:
-    """Whether what changed at a time is not to be trusted, if it was read when things were
-    `settled` before another.
+def is_racy(changed: int, cutoff: int) -> bool:
+    """Return whether a file with this ctime, read after `cutoff` was taken, is racily clean.
 
-    Times of whole milliseconds come from file systems that count in those, or in seconds.
+    A ctime of whole milliseconds may come from a file system that stores seconds.
     """
-    return changed >= (before - WHOLE_SECONDS if changed % 1_000_000 == 0 else before)
+    return changed >= (cutoff - WHOLE_SECONDS_MARGIN_NS if changed % 1_000_000 == 0 else cutoff)

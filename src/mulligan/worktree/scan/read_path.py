@@ -1,4 +1,4 @@
-"""One path, looked at by itself: for an edit that is known by name, without a look at the rest."""
+"""Read a single path into the store, without a scan."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mulligan.worktree.scan.reader import Sink
 
 
 def entry_at(root: bytes, path: bytes, sink: Sink, *, limit: int | None = None) -> Entry | None:
-    """What is at a path, its content put into the sink; `None` for nothing, or for a folder.
+    """Store the content of a file or link and return its entry.
 
-    `None` also for a file of more than `limit` bytes. Raises `OSError` for a file that is there and
-    cannot be read.
+    Returns `None` if the path is missing, a directory, special, or over `limit` bytes. Raises
+    `OSError` if the file cannot be read.
     """
     directory, _slash, name = path.rpartition(b"/")
     with Directories(root) as directories:

@@ -1,10 +1,11 @@
-"""Reading the bytes of files that changed, several at a time.
+"""Read, hash and store the files that changed.
 
-The scan only notes which files are to be read; they are opened, read, hashed and compressed when it
-is through, large ones by threads. Where there is much to read, other processes do it: of a project
-that is new they stand by from the beginning, and read while the rest of it is still being listed. A
-file that changes while it is read is read again; if it will not hold still, what was read last is
-kept, and the cache is told not to trust it.
+The scanner queues files; `finish` reads them: small files one after another, large ones in
+threads, many new small files in worker processes. For a new project the workers are forked first
+and read while the scanner is still listing.
+
+A file that changes while it is read is read again, at most `MAX_READ_ATTEMPTS` times; then the last
+content is kept and the file is marked as racy in the cache.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ BATCH_FILES = 48
 BATCH_BYTES = 4 << 20
 MAX_READ_ATTEMPTS = 4
 UNKNOWN = -1
-"""The size of a file that nobody has looked at yet."""
+"""The size of a file without a stat."""
 
 
 class Sink(Protocol):
-    """Where contents go; the object store's writer, or something that only takes the hash."""
+    """Takes contents: the object store's writer, or one that only hashes."""
 
     def put(self, content: bytes, *, base: bytes | None = None) -> ObjectId: ...
 
@@ -45,29 +46,32 @@ class Sink(Protocol):
 
 
 class HashWorkers(Protocol):
-    """Other processes, which read small files that were never seen before."""
+    """Processes that read new small files.
+
+    Each worker queues several batches; `submit` never blocks.
+    """
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is something yet to be taken."""
+        """Return whether results are outstanding."""
 
     def fork(self, count: int) -> None:
-        """Has so many of them ready, if they can be had. There must be no other thread."""
+        """Fork `count` workers; the process must have no other thread."""
 
     def begin(self, count: int) -> None:
-        """The same, whatever other threads there are."""
+        """Start `count` workers without fork, in a process with other threads."""
 
     def submit(self, batch: Sequence[ReadJob]) -> bool:
-        """Has one of them read some files; `False` if all have enough to do, or none is there."""
+        """Queue a batch; `False` if all queues are full or no worker runs."""
 
     def poll(self, *, wait: bool) -> list[ReadResult]:
-        """What was read; of a file that is still to be read nothing is said."""
+        """Return the results that have arrived; with `wait`, at least one batch."""
 
     def close(self) -> None: ...
 
 
 class ReadJob(NamedTuple):
-    """A file to read, and where in the cache the answer belongs."""
+    """A file to read, and its place in the stat cache."""
 
     directory: bytes
     name: bytes
@@ -78,13 +82,15 @@ class ReadJob(NamedTuple):
 
 
 class ReadResult(NamedTuple):
+    """The state of a file that was read, or the reason why it was not."""
+
     job: ReadJob
     seen: FileStat | None
     problem: str | None
 
 
 class FileReader:
-    """Collects files to read; `finish` has them all read and hands out the answers."""
+    """Queues files to read; `finish` reads them and returns the results."""
 
     def __init__(
         self,
@@ -93,133 +99,135 @@ class FileReader:
         *,
         limit: int,
         progress: Callable[[int, int], None] | None = None,
-        hands: Callable[[], HashWorkers] | None = None,
+        workers: Callable[[], HashWorkers] | None = None,
     ) -> None:
         self._root = root
         self._sink = sink
         self._limit = limit
         self._progress = progress
-        self._more_hands = hands if READ_THREADS > 1 else None
-        self._hands: HashWorkers | None = None
+        self._make_workers = workers if READ_THREADS > 1 else None
+        self._workers: HashWorkers | None = None
         self._jobs: list[ReadJob] = []
-        self._left: list[ReadJob] = []
-        self._new: list[ReadJob] = []
+        self._unread: list[ReadJob] = []
+        self._batch: list[ReadJob] = []
         self._batches: deque[list[ReadJob]] = deque()
-        self._answers: list[ReadResult] = []
+        self._results: list[ReadResult] = []
         self._bytes = 0
 
     @property
-    def is_prepared(self) -> bool:
-        """Whether a new file is best read at once, without a look at it before."""
-        return self._hands is not None
+    def has_workers(self) -> bool:
+        """Return whether workers run; then the scanner queues new files without an `lstat`."""
+        return self._workers is not None
 
     def read(self, job: ReadJob) -> None:
-        if self._hands is None or not _is_for_hands(job):
+        """Queue a file; a full batch goes to the workers at once."""
+        if self._workers is None or not _is_for_workers(job):
             self._jobs.append(job)
             return
-        self._new.append(job)
-        if len(self._new) == BATCH_FILES:
-            self._batches.append(self._new)
-            self._new = []
-            self._give()
-            self._take(wait=False)
+        self._batch.append(job)
+        if len(self._batch) == BATCH_FILES:
+            self._batches.append(self._batch)
+            self._batch = []
+            self._submit_batches()
+            self._poll(wait=False)
 
     def finish(self) -> list[ReadResult]:
-        """Every answer; raises what the sink raised, once nothing is running any more."""
+        """Read all queued files; what the sink raises is raised after all workers ended."""
         try:
-            self._call_hands()
-            while self._hands is not None:
-                self._give()
-                if not self._hands.is_busy:
+            self._assign_to_workers()
+            while self._workers is not None:
+                self._submit_batches()
+                if not self._workers.is_busy:
                     break
-                self._take(wait=True)
+                self._poll(wait=True)
         finally:
-            self._send_away()
+            self._close_workers()
         jobs = [*self._jobs, *(job for batch in self._batches for job in batch)]
-        # What others have left is mostly large.
-        self._read_all([*self._left, *[job for job in jobs if job.size >= MIN_STREAMED_BYTES]])
+        # Files that the workers left are mostly large.
+        self._read_in_threads(
+            [*self._unread, *[job for job in jobs if job.size >= MIN_STREAMED_BYTES]]
+        )
         for batch in _batches([job for job in jobs if job.size < MIN_STREAMED_BYTES]):
-            # One after another: several threads at small files would mostly wait for Python.
-            self._note(list(self.read_here(batch)))
-        for done in (self._jobs, self._left, self._batches):
+            # Threads that read small files would mostly wait for the interpreter lock.
+            self._add_results(list(self.read_here(batch)))
+        for done in (self._jobs, self._unread, self._batches):
             done.clear()
-        answers, self._answers, self._bytes = self._answers, [], 0
-        return answers
+        results, self._results, self._bytes = self._results, [], 0
+        return results
 
     @contextmanager
-    def prepared(self, *, for_much: bool) -> Iterator[None]:
-        """Other processes stand by while everything is listed, if there may be much to read."""
-        if for_much and self._more_hands is not None and can_fork():
-            self._hands = self._more_hands()
+    def forked_workers(self, *, is_new: bool) -> Iterator[None]:
+        """Run workers during the listing of a new project."""
+        if is_new and self._make_workers is not None and can_fork():
+            self._workers = self._make_workers()
         try:
-            if self._hands is not None:
-                self._hands.fork(READ_THREADS)
+            if self._workers is not None:
+                self._workers.fork(READ_THREADS)
             yield
         finally:
-            self._send_away()
+            self._close_workers()
 
-    def _call_hands(self) -> None:
-        """Has others read what is left, if that is so much that it takes less time."""
-        new, self._new = self._new, []
-        if self._hands is not None:
-            if self._batches or self._hands.is_busy:
+    def _assign_to_workers(self) -> None:
+        """Queue the remaining new files for workers if that is faster than reading them here."""
+        new, self._batch = self._batch, []
+        if self._workers is not None:
+            if self._batches or self._workers.is_busy:
                 self._batches.extend(_batches(new))
             else:
-                # As little as this is read sooner than others are told of it.
+                # Less than one batch is read sooner here.
                 self._jobs += new
-        elif self._more_hands is not None:
-            new = [job for job in self._jobs if _is_for_hands(job)]
+        elif self._make_workers is not None:
+            new = [job for job in self._jobs if _is_for_workers(job)]
             if sum(job.size for job in new) >= MIN_BYTES_FOR_WORKERS:
-                self._jobs = [job for job in self._jobs if not _is_for_hands(job)]
+                self._jobs = [job for job in self._jobs if not _is_for_workers(job)]
                 self._batches.extend(_batches(new))
-                self._hands = self._more_hands()
-                self._hands.begin(READ_THREADS)
+                self._workers = self._make_workers()
+                self._workers.begin(READ_THREADS)
 
-    def _give(self) -> None:
-        assert self._hands is not None
-        while self._batches and self._hands.submit(self._batches[0]):
+    def _submit_batches(self) -> None:
+        assert self._workers is not None
+        while self._batches and self._workers.submit(self._batches[0]):
             self._batches.popleft()
 
-    def _take(self, *, wait: bool) -> None:
-        assert self._hands is not None
-        found = self._hands.poll(wait=wait)
-        self._left += [job for job, seen, _problem in found if seen is None]
-        self._note([each for each in found if each[1] is not None])
+    def _poll(self, *, wait: bool) -> None:
+        assert self._workers is not None
+        results = self._workers.poll(wait=wait)
+        self._unread += [job for job, seen, _problem in results if seen is None]
+        self._add_results([result for result in results if result.seen is not None])
 
-    def _send_away(self) -> None:
-        if self._hands is not None:
-            self._hands.close()
-            self._hands = None
+    def _close_workers(self) -> None:
+        if self._workers is not None:
+            self._workers.close()
+            self._workers = None
 
-    def _read_all(self, jobs: list[ReadJob]) -> None:
-        """Several at a time."""
+    def _read_in_threads(self, jobs: list[ReadJob]) -> None:
         if len(jobs) < 2 or READ_THREADS < 2:
-            self._note(list(self.read_here(jobs)))
+            self._add_results(list(self.read_here(jobs)))
             return
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(READ_THREADS, thread_name_prefix="mulligan-read") as pool:
             try:
-                for found in pool.map(lambda job: list(self.read_here([job])), jobs):
-                    self._note(found)
+                for results in pool.map(lambda job: list(self.read_here([job])), jobs):
+                    self._add_results(results)
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _note(self, found: list[ReadResult]) -> None:
-        self._answers += found
-        if found and self._progress is not None:
-            self._bytes += sum([seen[2] for _job, seen, _problem in found if seen is not None])
-            self._progress(len(self._answers), self._bytes)
+    def _add_results(self, results: list[ReadResult]) -> None:
+        self._results += results
+        if results and self._progress is not None:
+            self._bytes += sum([seen[2] for _job, seen, _problem in results if seen is not None])
+            self._progress(len(self._results), self._bytes)
 
     def read_here(self, batch: Iterable[ReadJob]) -> Iterator[ReadResult]:
-        """Reads files in this process, one after another."""
+        """Read files in this process, one after another."""
         with Directories(self._root) as directories:
             for job in batch:
                 try:
                     fd = os.open(job.name, OPEN_FILE, dir_fd=directories.open(job.directory))
                     try:
-                        found = self._read_one(job, fd)
+                        result = self._read_one(job, fd)
                     finally:
                         os.close(fd)
                 except OSError as problem:
@@ -228,45 +236,46 @@ class FileReader:
                     vanished = problem.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
                     reason = f"cannot be read: {problem.strerror}"
                     if vanished:
-                        reason = "vanished while it was looked at"
+                        reason = "vanished during the scan"
                     elif job.size == UNKNOWN:
-                        reason = _why_not_looked_at(directories, job) or reason
-                    found = ReadResult(job, None, reason)
-                yield found
+                        reason = _lstat_problem(directories, job) or reason
+                    result = ReadResult(job, None, reason)
+                yield result
 
     def _read_one(self, job: ReadJob, fd: int) -> ReadResult:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            return ReadResult(job, None, "is no ordinary file")
+            return ReadResult(job, None, "is not an ordinary file")
         for _attempt in range(MAX_READ_ATTEMPTS):
-            before = racy_cutoff(status.st_dev)
+            cutoff = racy_cutoff(status.st_dev)
             if status.st_size > self._limit:
-                grew = "grew beyond the limit while it was looked at"
+                grew = "grew beyond the size limit during the scan"
                 why = grew if job.size >= 0 else too_large(status.st_size, self._limit)
                 return ReadResult(job, None, why)
             if status.st_size < MIN_STREAMED_BYTES:
-                content = _whole(fd, status.st_size)
+                content = _read_whole(fd, status.st_size)
                 id, size = self._sink.put(content, base=job.base), len(content)
             else:
                 id, size = self._sink.put_stream(lambda n: os.read(fd, n), base=job.base)
-            was, status = status, os.fstat(fd)
-            still = (
-                was.st_mtime_ns == status.st_mtime_ns
-                and was.st_ctime_ns == status.st_ctime_ns
+            before, status = status, os.fstat(fd)
+            unchanged = (
+                before.st_mtime_ns == status.st_mtime_ns
+                and before.st_ctime_ns == status.st_ctime_ns
                 and size == status.st_size
             )
-            if still:
+            if unchanged:
                 break
             os.lseek(fd, 0, os.SEEK_SET)
-        return ReadResult(job, remember(status, size, id, before, still=still), None)
+        seen = file_stat(status, size, id, cutoff, unchanged=unchanged)
+        return ReadResult(job, seen, None)
 
 
-def _why_not_looked_at(directories: Directories, job: ReadJob) -> str | None:
-    """The reason, if not even a look at a file is allowed."""
+def _lstat_problem(directories: Directories, job: ReadJob) -> str | None:
+    """Return the reason if not even `lstat` is allowed."""
     try:
         os.stat(job.name, dir_fd=directories.open(job.directory), follow_symlinks=False)
     except OSError as problem:
-        return f"cannot be looked at: {problem.strerror}"
+        return f"cannot be accessed: {problem.strerror}"
     return None
 
 
@@ -281,7 +290,7 @@ def _amount(size: int) -> str:
     return f"{size} B"
 
 
-def _is_for_hands(job: ReadJob) -> bool:
+def _is_for_workers(job: ReadJob) -> bool:
     return job.base is None and job.size < MIN_STREAMED_BYTES
 
 
@@ -298,22 +307,22 @@ def _batches(jobs: list[ReadJob]) -> Iterator[list[ReadJob]]:
         yield batch
 
 
-def remember(
-    status: os.stat_result, size: int, id: bytes, before: int, *, still: bool = True
+def file_stat(
+    status: os.stat_result, size: int, id: bytes, cutoff: int, *, unchanged: bool = True
 ) -> FileStat:
-    """What the cache keeps of a file that was read when things were `settled` before a moment."""
+    """Return the cache entry of a file that was read after `cutoff` was taken."""
     changed = status.st_ctime_ns
-    if not still or is_racy(changed, before):
+    if not unchanged or is_racy(changed, cutoff):
         changed = -1
     mode = status.st_mode & 0o7777
     return (FILE, mode, size, status.st_mtime_ns, changed, status.st_ino, id)
 
 
-def _whole(fd: int, size: int) -> bytes:
+def _read_whole(fd: int, size: int) -> bytes:
     data = os.read(fd, size + 1)
     if len(data) == size or not data:
         return data
-    pieces = [data]
-    while piece := os.read(fd, 1 << 20):
-        pieces.append(piece)
-    return b"".join(pieces)
+    chunks = [data]
+    while chunk := os.read(fd, 1 << 20):
+        chunks.append(chunk)
+    return b"".join(chunks)

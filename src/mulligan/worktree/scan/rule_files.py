@@ -1,8 +1,7 @@
-"""Rule files of a project: read without risk, and only in effect as far as the user accepts them.
+"""Read a project's rule files; excludes are in effect only if the user accepted the content.
 
-`.mulliganignore` and `.mulligan.toml` are written by agents and by strangers whose repositories are
-cloned. Without the user's acceptance of its exact content, such a file may bring paths into scope
-and leaves none out.
+`.mulliganignore` and `.mulligan.toml` may come from agents or cloned repositories. Until the user
+accepts its exact content, such a file can include paths and exclude none.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from mulligan.worktree.fs.safe_paths import OPEN_FILE, RESOURCE_ERRORS
 
 MULLIGANIGNORE = b".mulliganignore"
 IGNORE_FILE_MAX_BYTES = 1 << 20
-NOT_ACCEPTED = "is not accepted; ignored in it: all that leaves files out"
+NOT_ACCEPTED = "is not accepted; its excludes are ignored"
 BOM = b"\xef\xbb\xbf"
 Accepted = frozenset[tuple[bytes, bytes]]
 """The path of each accepted file, below the project's root, and the SHA-256 of its content."""
 
 
 class RuleFile(NamedTuple):
-    """What a rule file holds; `None` if there is none, or if it is not fit to be read."""
+    """A rule file's content; `None` if missing, or unreadable for the reason in `problem`."""
 
     content: bytes | None
     problem: str = ""
 
 
 class Effect(NamedTuple):
-    """What counts of a `.mulliganignore`, and why not all of it does."""
+    """The rules of a `.mulliganignore` in effect, and why others are not."""
 
     rules: bytes | None
     passed_over: str = ""
@@ -39,7 +38,7 @@ class Effect(NamedTuple):
 
 
 def read_rule_file(parent: int, name: bytes, limit: int) -> RuleFile:
-    """Reads an ordinary file of at most `limit` bytes, never through a link."""
+    """Read a regular file of at most `limit` bytes, without following a link."""
     try:
         fd = os.open(name, OPEN_FILE, dir_fd=parent)
     except OSError as problem:
@@ -53,21 +52,21 @@ def read_rule_file(parent: int, name: bytes, limit: int) -> RuleFile:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return RuleFile(None, "is not an ordinary file")
-        pieces, size = [], 0
-        while size <= limit and (piece := os.read(fd, min(1 << 16, limit + 1 - size))):
-            pieces.append(piece)
-            size += len(piece)
+        chunks, size = [], 0
+        while size <= limit and (chunk := os.read(fd, min(1 << 16, limit + 1 - size))):
+            chunks.append(chunk)
+            size += len(chunk)
     except OSError as problem:
         return RuleFile(None, f"cannot be read: {problem.strerror}")
     finally:
         os.close(fd)
     if size > limit:
         return RuleFile(None, f"is larger than {limit >> 10} KB")
-    return RuleFile(b"".join(pieces))
+    return RuleFile(b"".join(chunks))
 
 
 def effect_of(fd: int, directory: bytes, accepted: Accepted) -> Effect:
-    """Reads the `.mulliganignore` of the directory open as `fd`, and tells what counts of it."""
+    """Read the `.mulliganignore` of the directory open as `fd`; return its rules in effect."""
     content, problem = read_rule_file(fd, MULLIGANIGNORE, IGNORE_FILE_MAX_BYTES)
     if content is None:
         return Effect(None, problem, broken=bool(problem))
@@ -82,12 +81,12 @@ def is_accepted(path: bytes, content: bytes, accepted: Accepted) -> bool:
 
 
 def leaves_out(content: bytes) -> list[bytes]:
-    """The patterns of an ignore file that leave paths out."""
+    """Return the patterns of an ignore file that exclude paths."""
     lines = [line.rstrip(b" \r") for line in content.removeprefix(BOM).split(b"\n")]
     return [line for line in lines if line and not line.startswith((b"#", b"!"))]
 
 
 def without_excludes(content: bytes) -> bytes:
-    """The ignore file with only the patterns that bring paths into scope."""
+    """Return the ignore file with only the patterns that include paths."""
     lines = content.removeprefix(BOM).split(b"\n")
     return b"\n".join(line for line in lines if line.startswith(b"!"))

@@ -1,11 +1,11 @@
-"""Looking at the working tree: what changed since the last look.
+"""Scan the working tree for changes since the last scan.
 
-A full scan goes through every directory in scope: one whose own times are unchanged is not
-listed again, and a file whose times are unchanged costs one `lstat`. With the names of what may
-have changed, from a watcher, only those are looked at. Both leave the cache in the same state.
+A full scan visits every directory in scope: one with unchanged times is not listed again, and a
+file with an unchanged stat costs one `lstat`. With a watcher, only the paths that it names are
+scanned. Both leave the stat cache in the same state.
 
-Nothing here fails because of one file: what cannot be read, is special, too large or vanishes is
-remembered under `odd`, with the reason.
+No single file makes a scan fail: one that is unreadable, special, too large or vanishes is recorded
+in `Node.unreadable` with the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mulligan.worktree.scan.classify import MAX_DEPTH, Classifier, Limits
 from mulligan.worktree.scan.compare import FileComparison
 from mulligan.worktree.scan.directory_rules import IGNORE_FILES, scope_of_child, scope_of_root
 from mulligan.worktree.scan.open_path import OpenDir, OpenPath
-from mulligan.worktree.scan.overrides import Overrides, tracked_but_left_out
+from mulligan.worktree.scan.overrides import Overrides, tracked_but_ignored
 from mulligan.worktree.scan.racy import is_racy, racy_cutoff
 from mulligan.worktree.scan.reader import FileReader, HashWorkers, Sink
 from mulligan.worktree.scan.rule_files import Accepted
@@ -32,13 +32,13 @@ from mulligan.worktree.scan.stat_cache import Node, StatCache, signature
 
 
 class Watch(Protocol):
-    """The part of a watcher that the scan needs: to be told of a directory before it is listed."""
+    """The part of a watcher that the scanner needs: `add`, called before each listing."""
 
     def add(self, directory: bytes) -> bool: ...
 
 
 class Scanner:
-    """One look at a project. Afterwards `cache.root` says what is there."""
+    """One scan of a project; it updates `cache.root`."""
 
     def __init__(
         self,
@@ -48,86 +48,86 @@ class Scanner:
         *,
         limits: Limits,
         accepted: Accepted = frozenset(),
-        forced: Iterable[bytes] = (),
+        always_included: Iterable[bytes] = (),
         hidden: Iterable[bytes] = (),
         watch: Watch | None = None,
         progress: Callable[[int, int], None] | None = None,
-        hands: Callable[[], HashWorkers] | None = None,
+        workers: Callable[[], HashWorkers] | None = None,
     ) -> None:
         self._root = root
         self._cache = cache
         self._accepted = accepted
-        self._names = Classifier(
-            limits, Overrides(forced, cache.wanted, hidden), coverage_changed=cache.root is None
-        )
+        overrides = Overrides(always_included, cache.tracked, hidden)
+        self._classifier = Classifier(limits, overrides, coverage_changed=cache.root is None)
         self._watch = watch
-        self._contents = FileReader(
-            root, sink, limit=limits.file_bytes, progress=progress, hands=hands
+        self._reader = FileReader(
+            root, sink, limit=limits.file_bytes, progress=progress, workers=workers
         )
-        self._files = FileComparison(self._names, self._contents, sink, limits)
+        self._files = FileComparison(self._classifier, self._reader, sink, limits)
         self._sources = git_repo.git_sources(root)
         self._rules_changed = cache.root is None
-        self._why: dict[bytes, Reason] = {}
+        self._partial_reasons: dict[bytes, Reason] = {}
 
     @property
     def coverage_changed(self) -> bool:
-        """Whether what is covered, and what is left out, may be other than before."""
-        return self._names.coverage_changed
+        """Return whether paths may have come into scope or left it."""
+        return self._classifier.coverage_changed
 
     def scan_all(self) -> None:
-        """Looks at everything in scope."""
+        """Scan everything in scope."""
         root = self._cache.root or Node()
         self._cache.root = root
         stamp: tuple[Any, ...] = self._stamp()
         before: tuple[Any, ...] = self._cache.sources
         if stamp[1:2] != before[1:2]:
-            # What was asked for has changed: every name must be sorted again.
+            # The always included paths have changed: classify every name again.
             self._list_again(root)
         elif stamp[2:3] != before[2:3]:
-            self._list_around(root, self._names.wanted.hidden.union(*before[2:3]))
+            self._list_around(root, self._classifier.overrides.hidden.union(*before[2:3]))
         self._scan_tree(root)
-        wanted = self._tracked_but_ignored(root)
-        if wanted != self._cache.wanted:
-            self._cache.wanted = wanted
-            known = self._names.wanted
-            self._names.wanted = Overrides(known.forced, wanted, known.hidden)
+        tracked = self._tracked_but_ignored(root)
+        if tracked != self._cache.tracked:
+            self._cache.tracked = tracked
+            old = self._classifier.overrides
+            self._classifier.overrides = Overrides(old.always_included, tracked, old.hidden)
             self._list_again(root)
             self._scan_tree(root)
-        self._cache.judged_by = self._sources
+        self._cache.git_sources = self._sources
 
     def scan_paths(self, paths: Iterable[bytes]) -> bool:
-        """Looks at these paths only; `False`, and nothing done, if a full scan is needed."""
+        """Scan these paths only; `False`, and nothing done, if a full scan is needed."""
         root = self._cache.root
         paths = sorted(set(paths))
         if root is None or self._stamp() != self._cache.sources:
             return False
-        if not paths and self._sources == self._cache.judged_by:
-            # The rules above the project are those that it was last looked at with, too.
-            return True
+        if not paths and self._sources == self._cache.git_sources:
+            return True  # git's rules above the project are unchanged, too
         if any(path == b"" or path.rpartition(b"/")[2] in IGNORE_FILES for path in paths):
             return False
         with open_root(self._root) as fd:
             scope = self._scope_of_root(fd, root)
             if scope.key != root.rules:
                 return False
-            way = OpenPath(OpenDir(fd, b"", root, scope))
+            open_path = OpenPath(OpenDir(fd, b"", root, scope))
             try:
                 for path in paths:
-                    self._scan_path(way, path)
+                    self._scan_path(open_path, path)
             except _RulesChanged:
                 return False
             finally:
-                way.back_to([])
+                open_path.back_to([])
             self._files.collect()
-        self._cache.judged_by = self._sources
+        self._cache.git_sources = self._sources
         return True
 
     def _list_again(self, root: Node) -> None:
+        """Make the next scan list every directory."""
         for _path, node in root.walk():
             node.signature = None
             node.rules = b""
 
     def _list_around(self, root: Node, paths: Iterable[bytes]) -> None:
+        """Make the next scan list the directories of these paths."""
         for path in paths:
             node = root.find(path.rpartition(b"/")[0])
             if node is not None:
@@ -136,14 +136,14 @@ class Scanner:
 
     def _scan_tree(self, root: Node) -> None:
         is_new = not (root.files or root.guards or root.dirs)
-        with open_root(self._root) as fd, self._contents.prepared(for_much=is_new):
+        with open_root(self._root) as fd, self._reader.forked_workers(is_new=is_new):
             scope = self._scope_of_root(fd, root)
             self._scan_directory(fd, os.fstat(fd), b"", root, scope, depth=0, whole=False)
             self._files.collect()
 
     def _scope_of_root(self, fd: int, root: Node) -> Scope:
         scope, effect = scope_of_root(fd, self._sources, self._accepted)
-        self._names.set_effect(root, effect)
+        self._classifier.set_effect(root, effect)
         return scope
 
     def _scope_of_child(
@@ -152,7 +152,7 @@ class Scanner:
         scope, effect = scope_of_child(
             fd, status, self._root, path, node, name, above, self._accepted
         )
-        self._names.set_effect(node, effect)
+        self._classifier.set_effect(node, effect)
         return scope
 
     def _scan_directory(
@@ -166,26 +166,25 @@ class Scanner:
         depth: int,
         whole: bool,
     ) -> None:
-        """One directory and all below it. `whole`: everything in it was asked for by name."""
+        """Scan a directory and all below it; `whole` includes everything in it."""
         if self._watch is not None:
             self._watch.add(path)
-            # What changed between the first look at it and its being watched is told by nobody.
+            # No event reports a change between the first fstat and the watch.
             status = os.fstat(fd)
         self._set_mode(node, status)
         if node.signature != signature(status) or node.rules != scope.key:
-            before = racy_cutoff(status.st_dev)
-            self._names.classify_all(fd, path, node, scope, whole)
+            cutoff = racy_cutoff(status.st_dev)
+            self._classifier.classify_all(fd, path, node, scope, whole)
             if node.rules != scope.key:
                 node.rules = scope.key
                 node.unsaved = self._rules_changed = True
-            racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), before)
-            found = None if racy else signature(status)
-            if node.signature != found:
-                node.signature = found
+            new_signature = None if _is_racy_directory(status, cutoff) else signature(status)
+            if node.signature != new_signature:
+                node.signature = new_signature
                 node.unsaved = True
         if self._files.compare(fd, path, node):
             # A file turned into a directory after the listing: classify the names again.
-            self._names.classify_all(fd, path, node, scope, whole, anew=True)
+            self._classifier.classify_all(fd, path, node, scope, whole, anew=True)
         for name in list(node.dirs):
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
 
@@ -206,10 +205,10 @@ class Scanner:
         depth: int,
         whole: bool,
     ) -> None:
-        """A directory below; what changed in it has changed here."""
+        """Scan a subdirectory; mark `node` as changed if the subdirectory is."""
         child = node.dirs[name]
-        below = join(path, name)
-        mode = child.mode
+        child_path = join(path, name)
+        old_mode = child.mode
         try:
             if depth >= MAX_DEPTH:
                 raise OSError(errno.ELOOP, f"more than {MAX_DEPTH} directories deep")
@@ -217,17 +216,19 @@ class Scanner:
         except OSError as problem:
             if problem.errno in RESOURCE_ERRORS:
                 raise
-            self._names.remove(node, name)
+            self._classifier.remove(node, name)
             node.signature = None
             if not isinstance(problem, FileNotFoundError | NotADirectoryError):
-                self._names.mark_unreadable(node, name, f"cannot be opened: {problem.strerror}")
+                self._classifier.mark_unreadable(
+                    node, name, f"cannot be opened: {problem.strerror}"
+                )
             return
         try:
-            self._scan_opened(fd, below, child, name, scope, depth=depth + 1, whole=whole)
+            self._scan_opened(fd, child_path, child, name, scope, depth=depth + 1, whole=whole)
         finally:
             os.close(fd)
-        self._names.clear_unreadable(node, name)
-        if child.built is None or child.built_guards is None or mode != child.mode:
+        self._classifier.clear_unreadable(node, name)
+        if child.built is None or child.built_guards is None or old_mode != child.mode:
             node.changed(name)
 
     def _scan_opened(
@@ -241,79 +242,76 @@ class Scanner:
         depth: int,
         whole: bool,
     ) -> None:
-        """A directory that was just opened; `scope` is that of the one above."""
+        """Scan a directory that was just opened; `scope` is its parent's."""
         if node.partial:
-            reason = self._why.pop(path, None) or scope.decide(name, True)
+            reason = self._partial_reasons.pop(path, None) or scope.decide(name, True)
             self._scan_overrides(fd, path, node, reason, depth=depth)
             return
         status = os.fstat(fd)
         inner = self._scope_of_child(fd, status, path, node, name, scope)
-        whole = whole or path in self._names.wanted.forced
+        whole = whole or path in self._classifier.overrides.always_included
         self._scan_directory(fd, status, path, node, inner, depth=depth, whole=whole)
 
     def _scan_overrides(
         self, fd: int, path: bytes, node: Node, reason: Reason, *, depth: int
     ) -> None:
-        """A directory that is out of scope for a reason, but for some names in it."""
+        """Scan an excluded directory for the included names in it."""
         if self._watch is not None:
             self._watch.add(path)
         status = os.fstat(fd)
         self._set_mode(node, status)
-        nothing = root_scope(defaults=False)
-        names = self._names.wanted.names_in(path)
+        no_rules = root_scope(defaults=False)
+        names = self._classifier.overrides.names_in(path)
         for name in names:
             try:
                 is_directory = stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
             except OSError:
-                self._names.remove(node, name)
+                self._classifier.remove(node, name)
                 continue
-            below = join(path, name)
-            if is_directory and below not in self._names.wanted.forced:
+            child_path = join(path, name)
+            if is_directory and child_path not in self._classifier.overrides.always_included:
                 node.dirs.setdefault(name, Node()).partial = True
-                self._why[below] = reason
+                self._partial_reasons[child_path] = reason
             else:
-                self._names.classify(fd, path, node, name, is_directory, nothing, whole=True)
+                self._classifier.classify(fd, path, node, name, is_directory, no_rules, whole=True)
         for known in (node.files, node.guards, node.dirs):
             for name in [name for name in known if name not in names]:
-                self._names.remove(node, name)
+                self._classifier.remove(node, name)
         if node.signature != signature(status):
-            before = racy_cutoff(status.st_dev)
-            self._names.exclude(fd, node, names, reason)
-            racy = is_racy(max(status.st_ctime_ns, status.st_mtime_ns), before)
-            node.signature = None if racy else signature(status)
+            cutoff = racy_cutoff(status.st_dev)
+            self._classifier.exclude(fd, node, names, reason)
+            node.signature = None if _is_racy_directory(status, cutoff) else signature(status)
             node.unsaved = True
         self._files.compare(fd, path, node)
         for name in list(node.dirs):
-            self._descend(fd, path, node, name, nothing, depth=depth, whole=False)
+            self._descend(fd, path, node, name, no_rules, depth=depth, whole=False)
 
-    def _scan_path(self, way: OpenPath, path: bytes) -> None:
-        """One path that a watcher named, and what lies above it."""
+    def _scan_path(self, open_path: OpenPath, path: bytes) -> None:
+        """Scan one path that a watcher named, from the last open directory on."""
         *parents, name = path.split(b"/")
-        way.back_to(parents)
+        open_path.back_to(parents)
         try:
-            for parent in parents[len(way.names) :]:
-                here = way.here
+            for parent in parents[len(open_path.names) :]:
+                here = open_path.here
                 child = here.node.dirs.get(parent)
                 if child is None:
-                    # Out of scope, or new: then its own name is among the paths too.
-                    return
+                    return  # excluded, or new: then the watcher named the directory, too
                 if child.partial:
                     name = parent
                     break
                 fd = os.open(parent, OPEN_DIRECTORY, dir_fd=here.fd)
                 at = join(here.path, parent)
                 scope = self._scope_of_child(fd, os.fstat(fd), at, child, parent, here.scope)
-                way.down(parent, OpenDir(fd, at, child, scope))
+                open_path.down(parent, OpenDir(fd, at, child, scope))
                 if scope.key != child.rules:
                     raise _RulesChanged
-            here = way.here
-            depth = len(way.names)
+            here = open_path.here
+            depth = len(open_path.names)
             self._scan_name(here.fd, here.path, here.node, name, here.scope, depth=depth)
         except (FileNotFoundError, NotADirectoryError):
-            # A directory above has gone: its own name is among the paths too.
-            return
+            return  # a parent was removed: the watcher named it, too
         finally:
-            way.mark()
+            open_path.mark_changed()
 
     def _scan_name(
         self, fd: int, path: bytes, node: Node, name: bytes, scope: Scope, *, depth: int
@@ -321,12 +319,13 @@ class Scanner:
         try:
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except OSError:
-            self._names.remove(node, name)
+            self._classifier.remove(node, name)
             return
         whole = any(
-            path == each or path.startswith(each + b"/") for each in self._names.wanted.forced
+            path == each or path.startswith(each + b"/")
+            for each in self._classifier.overrides.always_included
         )
-        self._names.classify(fd, path, node, name, stat.S_ISDIR(status.st_mode), scope, whole)
+        self._classifier.classify(fd, path, node, name, stat.S_ISDIR(status.st_mode), scope, whole)
         if name in node.dirs:
             self._descend(fd, path, node, name, scope, depth=depth, whole=whole)
         for known, guard in ((node.files, False), (node.guards, True)):
@@ -334,30 +333,34 @@ class Scanner:
                 self._files.changed(fd, path, node, name, known[name], status, guard)
 
     def _tracked_but_ignored(self, root: Node) -> frozenset[bytes]:
-        """What git tracks and the rules left out; looked for only when either has changed."""
+        """Return git's tracked paths that the rules exclude; cached while neither changes."""
         stamp = self._stamp()
         if stamp == self._cache.sources and not self._rules_changed:
-            return self._cache.wanted
+            return self._cache.tracked
         self._cache.sources = stamp
         root.unsaved = True
         index = self._sources.index_path
         if index is None:
             return frozenset()
         tracked = git_repo.tracked_paths(index)
-        return tracked_but_left_out(root, tracked, self._sources.prefix, self._cache.wanted)
+        return tracked_but_ignored(root, tracked, self._sources.prefix, self._cache.tracked)
 
     def _stamp(self) -> tuple[object, ...]:
-        """Changes when git's index, the forced, the hidden or the accepted paths do."""
+        """Return a value that changes with git's index and with the paths given to the scanner."""
         index = self._sources.index_path
         try:
             status = os.stat(index) if index is not None else None
         except OSError:
             status = None
         git = (status.st_mtime_ns, status.st_size, status.st_ino) if status is not None else None
-        wanted = self._names.wanted
-        forced, hidden = tuple(sorted(wanted.forced)), tuple(sorted(wanted.hidden))
-        return (git, forced, hidden, tuple(sorted(self._accepted)))
+        overrides = self._classifier.overrides
+        paths = (overrides.always_included, overrides.hidden, self._accepted)
+        return (git, *(tuple(sorted(each)) for each in paths))
+
+
+def _is_racy_directory(status: os.stat_result, cutoff: int) -> bool:
+    return is_racy(max(status.st_ctime_ns, status.st_mtime_ns), cutoff)
 
 
 class _RulesChanged(Exception):
-    """Other rules hold in a directory than when it was listed."""
+    """The rules of a directory have changed since it was listed."""

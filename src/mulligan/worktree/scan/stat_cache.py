@@ -1,13 +1,11 @@
-"""The stat cache: what every directory looked like when it was last looked at.
+"""The stat cache: the state of every directory at its last scan.
 
-Derived, and safe to lose: each remembered file stands for itself. A file is taken as unchanged
-only if its size, change time and inode are those remembered, and it was
-not changed so shortly before it was read that a further change could carry the same time ("racily
-clean"): such a file is remembered with a change time of -1, which nothing matches.
+Derived, and safe to delete. A file counts as unchanged only if size, ctime and inode are equal. A
+racily clean file (see `racy`) is stored with a ctime of -1, which no file has.
 
-On disk it is a log, one checksummed record a save, each with the directories that changed, and of
-their files those that did; the last word on each counts. A record that is torn or damaged ends
-the log: what came before still fits together, and what is missing is looked at again.
+On disk it is a log with one checksummed record per save, which holds the changed directories and
+their changed files; the last record of a directory wins. A truncated or damaged record ends the
+log: the records before it are consistent, and the rest is scanned again.
 """
 
 from __future__ import annotations
@@ -26,21 +24,23 @@ from mulligan.core.coverage import Coverage
 from mulligan.core.ids import ObjectId
 
 FileStat = tuple[bytes, int, int, int, int, int, bytes]
-"""kind, mode, size, modified (ns), changed (ns), inode, identity of the content."""
+"""kind, mode, size, mtime (ns), ctime (ns), inode, content id."""
 
 Excluded = tuple[int, bool, int, int]
-"""reason, whether a directory, how many files, its modification time (ns)."""
+"""reason, is a directory, number of files, mtime (ns)."""
 
 BuiltTree = tuple[ObjectId, int, int]
-"""A built tree: its identity, and the files and bytes below it."""
+"""A tree's id, and the number of files and bytes below it."""
 
 HEADER = b"MULLIGAN INDEX 3 %d.%d.%d\n" % (*sys.version_info[:2], marshal.version)
 RECORD = struct.Struct("<II")
-COMPACT_ABOVE = 4 << 20
+MIN_COMPACTED_BYTES = 4 << 20
+BYTES_PER_NAME = 130
+MAX_GARBAGE_FACTOR = 3
 
 
 class Node:
-    """One directory as it was last looked at."""
+    """The state of one directory at its last scan."""
 
     __slots__ = (
         "built", "built_guards", "dirs", "dirty_names", "excluded", "files", "guards", "mode",
@@ -70,13 +70,13 @@ class Node:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no name is known here."""
+        """Return whether the node has no names."""
         return not (self.files or self.guards or self.dirs or self.excluded or self.unreadable)
 
     def changed(self, name: bytes | None = None) -> None:
-        """What lies here under a name, or below it, differs from what was built, and saved.
+        """Mark a name, or all names, as different from the built tree and the saved cache.
 
-        `dirty_names` and `unsaved_names` collect those names; `None` if there may be others.
+        `dirty_names` and `unsaved_names` collect the names; `None` stands for all.
         """
         if self.built is not None:
             self.old = self.built
@@ -112,13 +112,13 @@ class Node:
 
 
 class StatCache:
-    """The root node and what it depends on. `generation` is that of the store it refers to."""
+    """The root node and what it depends on. `generation` is the store's."""
 
     def __init__(self) -> None:
         self.root: Node | None = None
         self.generation = -1
         self.sources: tuple[object, ...] = ()
-        self.wanted: frozenset[bytes] = frozenset()
+        self.tracked: frozenset[bytes] = frozenset()
         self.held: frozenset[bytes] = frozenset()
         self.held_by: object = None
         self.token: str | None = None
@@ -126,26 +126,26 @@ class StatCache:
         self.stamp: tuple[int, ...] | None = None
         self.coverage: Coverage | None = None
         self.covered: bytes | None = None
-        self.judged_by: object = None
+        self.git_sources: object = None
         self.full_at = 0.0
 
 
 def signature(status: os.stat_result) -> tuple[int, int, int, int]:
-    """Of a directory: while it is this one, it has the names it had."""
+    """Return a directory's signature: while it is equal, its names are the same."""
     return (status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
 
 
 def stamp(path: str) -> tuple[int, ...] | None:
-    """Tells whether another process has saved since."""
+    """Return what changes when another process saves the cache."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return (found.st_ino, found.st_size, found.st_mtime_ns)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def load(path: str, root: bytes) -> StatCache:
-    """What was saved; an empty cache if it is lost, damaged, or of another root."""
+    """Load the cache; empty if it is missing, damaged, or of another root."""
     cache = StatCache()
     mark = stamp(path)
     try:
@@ -155,7 +155,7 @@ def load(path: str, root: bytes) -> StatCache:
         return cache
     if not data.startswith(HEADER):
         return cache
-    found: dict[bytes, Node] = {}
+    nodes: dict[bytes, Node] = {}
     offset = len(HEADER)
     while offset + RECORD.size <= len(data):
         length, check = RECORD.unpack_from(data, offset)
@@ -165,35 +165,35 @@ def load(path: str, root: bytes) -> StatCache:
             break
         offset += length
         try:
-            head, nodes = marshal.loads(payload)
+            head, records = marshal.loads(payload)
             (
-                of, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits,
-                cache.full_at, cache.held, cache.held_by,
+                saved_root, cache.generation, cache.sources, cache.tracked, cache.token,
+                cache.limits, cache.full_at, cache.held, cache.held_by,
             ) = head  # fmt: skip
-            if of != root:
+            if saved_root != root:
                 return StatCache()
-            for value in nodes:
-                _take(found, value)
+            for record in records:
+                _load_node(nodes, record)
         except (ValueError, EOFError, TypeError, KeyError):
             return StatCache()
-    cache.root = _assemble(found)
-    # A log that does not end with a whole record must not be appended to.
+    cache.root = _assemble(nodes)
+    # Only a log that ends with a whole record may be appended to.
     cache.stamp = mark if offset == len(data) else None
     return cache
 
 
 def save(path: str, root: bytes, cache: StatCache) -> None:
-    """Writes what changed since it was last saved; all of it when the log has grown too long."""
+    """Append the changed directories to the log; rewrite it when it is mostly garbage."""
     if cache.root is None:
         return
-    touched = [(at, node) for at, node in cache.root.walk() if node.unsaved]
+    unsaved = [(at, node) for at, node in cache.root.walk() if node.unsaved]
     mark = stamp(path)
-    if mark is not None and mark == cache.stamp and not touched:
+    if mark is not None and mark == cache.stamp and not unsaved:
         return
-    whole = mark is None or mark != cache.stamp or _is_mostly_history(cache.root, mark[1])
-    nodes = list(cache.root.walk()) if whole else touched
+    whole = mark is None or mark != cache.stamp or _is_mostly_garbage(cache.root, mark[1])
+    nodes = list(cache.root.walk()) if whole else unsaved
     head = (
-        root, cache.generation, cache.sources, cache.wanted, cache.token, cache.limits,
+        root, cache.generation, cache.sources, cache.tracked, cache.token, cache.limits,
         cache.full_at, cache.held, cache.held_by,
     )  # fmt: skip
     content: Any = (head, [_dump(at, node, whole=whole) for at, node in nodes])
@@ -218,11 +218,11 @@ def save(path: str, root: bytes, cache: StatCache) -> None:
         node.unsaved_names = set()
 
 
-def _is_mostly_history(root: Node, size: int) -> bool:
-    if size < COMPACT_ABOVE:
+def _is_mostly_garbage(root: Node, size: int) -> bool:
+    if size < MIN_COMPACTED_BYTES:
         return False
-    alive = sum(len(node.files) + len(node.dirs) + 2 for _at, node in root.walk())
-    return size > 3 * 130 * alive
+    names = sum(len(node.files) + len(node.dirs) + 2 for _at, node in root.walk())
+    return size > MAX_GARBAGE_FACTOR * BYTES_PER_NAME * names
 
 
 def _dump(at: bytes, node: Node, *, whole: bool) -> tuple[object, ...]:
@@ -239,29 +239,29 @@ def _dump(at: bytes, node: Node, *, whole: bool) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _take(found: dict[bytes, Node], value: tuple[Any, ...]) -> None:
+def _load_node(nodes: dict[bytes, Node], record: tuple[Any, ...]) -> None:
     node = Node()
     (
         at, node.signature, node.mode, node.rules, node.partial, node.repository, whole,
         node.files, node.guards, node.unreadable, node.excluded,
         names, node.built, node.built_guards,
         node.passed_over,
-    ) = value  # fmt: skip
+    ) = record  # fmt: skip
     if not whole:
-        before = found[at]
+        before = nodes[at]
         node.files = _merged(before.files, node.files)
         node.guards = _merged(before.guards, node.guards)
     node.dirs = dict.fromkeys(names, node)
     node.unsaved = False
     node.unsaved_names = set()
-    found[at] = node
+    nodes[at] = node
 
 
 def _merged(
-    known: dict[bytes, FileStat], news: Mapping[bytes, FileStat | None]
+    known: dict[bytes, FileStat], changes: Mapping[bytes, FileStat | None]
 ) -> dict[bytes, FileStat]:
-    """What was known, with what is new under some names; `None` where nothing is."""
-    for name, seen in news.items():
+    """Update `known` in place; `None` removes a name."""
+    for name, seen in changes.items():
         if seen is not None:
             known[name] = seen
         else:
@@ -269,8 +269,9 @@ def _merged(
     return known
 
 
-def _assemble(found: dict[bytes, Node]) -> Node | None:
-    root = found.get(b"")
+def _assemble(nodes: dict[bytes, Node]) -> Node | None:
+    """Link the nodes into a tree and return its root."""
+    root = nodes.get(b"")
     if root is None:
         return None
     pending = [(b"", root)]
@@ -278,9 +279,9 @@ def _assemble(found: dict[bytes, Node]) -> Node | None:
         path, node = pending.pop()
         for name in list(node.dirs):
             below = path + b"/" + name if path else name
-            child = found.get(below)
+            child = nodes.get(below)
             if child is None:
-                # Its record is lost: forget the name too, and have the directory listed again.
+                # Its record is lost: drop the name and make the scanner list the directory.
                 del node.dirs[name]
                 node.signature = None
                 node.changed(name)

@@ -1,7 +1,7 @@
-"""From what the scan saw to trees: the project's, and that of the guarded files.
+"""Build the project's tree and the tree of guarded files from the stat cache.
 
-Only directories that changed are built again. The guarded tree holds the small files that a file
-pattern of `.gitignore` leaves out, such as `.env`: not part of the project's tree, but kept.
+Only changed directories are built again. The guarded tree holds small files that a file pattern of
+`.gitignore` excludes, such as `.env`: not part of the project's tree, but kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHY = {
 
 
 class Snapshot(NamedTuple):
-    """What a project looks like now."""
+    """The trees of a project, with their totals."""
 
     tree: bytes
     guarded: bytes
@@ -36,8 +36,7 @@ class Snapshot(NamedTuple):
 
 
 def build(root: Node, load: Load, save: Save, guard_total: int) -> Snapshot:
-    """Builds what is not built yet; what was built before is loaded, where only a little of it
-    has changed."""
+    """Build the trees that are missing, from their previous versions where possible."""
     if root.built is None or root.built_guards is None:
         save(tree.EMPTY, None, Tree(tree.EMPTY))
     id, files, size = _build(root, load, save)
@@ -48,7 +47,7 @@ def build(root: Node, load: Load, save: Save, guard_total: int) -> Snapshot:
 
 
 def replaced(root: Node) -> Iterator[bytes]:
-    """The trees that will be loaded when it is built."""
+    """Yield the previous trees that `build` will load."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -59,7 +58,7 @@ def replaced(root: Node) -> Iterator[bytes]:
 
 
 def describe(root: Node, guarded_files: int, settings: Iterable[PassedOver] = ()) -> Coverage:
-    """What was skipped, left out and passed over, by name; `settings` are the settings files."""
+    """Return the coverage: skipped, excluded and passed over by name, with the settings files'."""
     passed_over = [*settings]
     skipped: list[tuple[bytes, str]] = []
     excluded: list[tuple[bytes, int, str]] = []
@@ -71,7 +70,7 @@ def describe(root: Node, guarded_files: int, settings: Iterable[PassedOver] = ()
             passed_over.append(PassedOver(tree.join(path, MULLIGANIGNORE), why_not, broken))
         if not node.excluded and not node.guards:
             continue
-        single: dict[str, int] = {}
+        file_counts: dict[str, int] = {}
         for name, (why, is_directory, files, _modified) in node.excluded.items():
             if why == Reason.ALWAYS:
                 continue
@@ -79,11 +78,11 @@ def describe(root: Node, guarded_files: int, settings: Iterable[PassedOver] = ()
             if is_directory:
                 excluded.append((tree.join(path, name) + b"/", files, reason))
             else:
-                single[reason] = single.get(reason, 0) + 1
+                file_counts[reason] = file_counts.get(reason, 0) + 1
         if node.guards:
             reason = WHY[Reason.GITIGNORE]
-            single[reason] = single.get(reason, 0) + len(node.guards)
-        excluded += [(path or b".", files, reason) for reason, files in single.items()]
+            file_counts[reason] = file_counts.get(reason, 0) + len(node.guards)
+        excluded += [(path or b".", files, reason) for reason, files in file_counts.items()]
     return coverage.make(skipped, excluded, guarded_files, passed_over)
 
 
@@ -92,18 +91,18 @@ def _build(node: Node, load: Load, save: Save) -> BuiltTree:
         return node.built
     for child in node.dirs.values():
         _build(child, load, save)
-    made = _rebuilt(node, load)
-    if made is None:
-        folders = [_folder(name, child) for name, child in node.dirs.items()]
-        entries = _entries(node.files) + [each for each in folders if each is not None]
-        made = Tree.of(entries)
+    new = _update_old_tree(node, load)
+    if new is None:
+        directories = [_directory_entry(name, child) for name, child in node.dirs.items()]
+        entries = _entries(node.files) + [each for each in directories if each is not None]
+        new = Tree.of(entries)
     old = node.old[0] if node.old is not None else None
-    node.built = (save(made.data, old, made), *made.totals)
+    node.built = (save(new.data, old, new), *new.totals)
     return node.built
 
 
-def _rebuilt(node: Node, load: Load) -> Tree | None:
-    """What was built before with the names that have changed since; `None` if that is unknown."""
+def _update_old_tree(node: Node, load: Load) -> Tree | None:
+    """Replace the dirty names in the previous tree; `None` if either is unknown."""
     if node.old is None or node.dirty_names is None:
         return None
     id, files, size = node.old
@@ -116,17 +115,21 @@ def _rebuilt(node: Node, load: Load) -> Tree | None:
 
 def _entry(node: Node, name: bytes) -> Entry | None:
     if name in node.dirs:
-        return _folder(name, node.dirs[name])
-    found = _entries({name: node.files[name]}) if name in node.files else []
-    return found[0] if found else None
+        return _directory_entry(name, node.dirs[name])
+    entries = _entries({name: node.files[name]}) if name in node.files else []
+    return entries[0] if entries else None
 
 
-def _folder(name: bytes, child: Node) -> Entry | None:
-    """A folder that is out of scope is there only for the sake of what was asked for in it."""
-    made = child.built
-    if made is None or (child.partial and not made[1]):
+def _directory_entry(name: bytes, child: Node) -> Entry | None:
+    """Return the entry of a directory; `None` for an excluded one without included files."""
+    if child.built is None or (child.partial and not child.built[1]):
         return None
-    return Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name)
+    return _entry_of_tree(name, child, child.built)
+
+
+def _entry_of_tree(name: bytes, child: Node, built: BuiltTree) -> Entry:
+    id, files, size = built
+    return Entry(tree.DIRECTORY, child.mode, files, size, id, name)
 
 
 def _build_guards(node: Node, save: Save) -> BuiltTree:
@@ -134,32 +137,33 @@ def _build_guards(node: Node, save: Save) -> BuiltTree:
         return node.built_guards
     entries = _entries(node.guards)
     for name, child in node.dirs.items():
-        made = _build_guards(child, save)
-        if made[1]:
-            entries.append(Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name))
-    node.built_guards = _made(entries, save, node.old_guards) if entries else NOTHING
+        built = _build_guards(child, save)
+        if built[1]:
+            entries.append(_entry_of_tree(name, child, built))
+    node.built_guards = _save_tree(entries, save, node.old_guards) if entries else NOTHING
     return node.built_guards
 
 
 def _within_budget(node: Node, save: Save, budget: list[int]) -> BuiltTree:
-    """The guarded tree again, taking files in order of their paths while there is room."""
+    """Build the guarded tree again, with files in path order while they fit the budget."""
     entries = []
     for name in sorted(node.guards.keys() | node.dirs.keys()):
         if name in node.dirs:
             child = node.dirs[name]
-            made = _within_budget(child, save, budget) if _build_guards(child, save)[1] else NOTHING
-            if made[1]:
-                entries.append(Entry(tree.DIRECTORY, child.mode, made[1], made[2], made[0], name))
+            has_guards = _build_guards(child, save)[1]
+            built = _within_budget(child, save, budget) if has_guards else NOTHING
+            if built[1]:
+                entries.append(_entry_of_tree(name, child, built))
         elif node.guards[name][0] and node.guards[name][2] <= budget[0]:
             budget[0] -= node.guards[name][2]
             entries += _entries({name: node.guards[name]})
-    return _made(entries, save, None) if entries else NOTHING
+    return _save_tree(entries, save, None) if entries else NOTHING
 
 
 def _entries(known: dict[bytes, FileStat]) -> list[Entry]:
-    """Files whose content is there; what could not be read has no kind in the cache."""
+    """Return the entries of files that could be read; others have no kind."""
+    # `tuple.__new__` is faster than calling the class, once per file of a changed directory.
     new = tuple.__new__
-    # Without calling the class, for this is done for every file of a directory that changed.
     return [
         new(Entry, (seen[0], seen[1], 1, seen[2], seen[6], name))
         for name, seen in known.items()
@@ -167,6 +171,6 @@ def _entries(known: dict[bytes, FileStat]) -> list[Entry]:
     ]
 
 
-def _made(entries: list[Entry], save: Save, old: bytes | None) -> BuiltTree:
-    made = Tree.of(entries)
-    return (save(made.data, old, made), *made.totals)
+def _save_tree(entries: list[Entry], save: Save, old: bytes | None) -> BuiltTree:
+    new = Tree.of(entries)
+    return (save(new.data, old, new), *new.totals)

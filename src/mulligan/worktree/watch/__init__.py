@@ -1,1 +1,1 @@
-"""inotify events: which paths may have changed since the last scan."""
+"""Collect inotify events: the paths that may have changed since the last scan."""

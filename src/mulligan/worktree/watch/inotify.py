@@ -1,23 +1,22 @@
-"""Which files may have changed since the last look: the kernel's events, as hints.
+"""Collect inotify events: the paths that may have changed since the last scan.
 
-A `Watcher` holds one inotify instance for one project. The scan names each directory that it
-is about to list (`add`, before it lists it, so nothing falls in between), and asks later what
-happened (`since`). Ignored folders are never named and so never cost a watch. Nothing here
-reads or writes a user's file.
+A `Watcher` holds one inotify instance for one project. The scanner calls `add` before it lists a
+directory, so that no change falls in between, and later calls `since`. Ignored directories are
+never added and cost no watch. The watcher reads and writes no user file.
 
 Always true:
 
-- A path that changed in a watched directory is reported, or `lost` is. What events cannot tell
-  (writes through `mmap`, through a hard link elsewhere, on the far side of a network mount, a
-  new mount over a directory) is why a full scan runs now and then.
-- A reported directory stands for everything below it: whoever asked lists it again, recursively,
-  and adds what it lists. That is how `mkdir -p a/b/c` is seen whole although nobody watched
-  `a` when `b` appeared, and why a watch may be dropped whenever its directory is reported.
-- A token is good for whoever finished the look that the answer carrying it asked for.
+- Every changed path in a watched directory is reported, or `lost` is set. inotify does not report
+  writes through `mmap` or a hard link elsewhere, on a network server, or a new mount over a
+  directory; for these a full scan runs every ten minutes.
+- A reported directory stands for everything below it: the scanner lists it again, recursively, and
+  adds what it lists. So `mkdir -p a/b/c` is seen whole although `a` was not watched when `b`
+  appeared, and a watch may be dropped whenever its directory is reported.
+- A token is valid once the scan of the paths that came with it is complete.
 - Paths are bytes, relative to the root; `b""` is the root.
 
-The usual packages hide overflows of the kernel's queue, cannot name files that are not UTF-8,
-and watch ignored folders too; so the four system calls are made here, through ctypes.
+Existing packages hide queue overflows, cannot name files that are not UTF-8, and watch ignored
+directories; so the system calls are made here, through ctypes.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Changes(NamedTuple):
-    """What may have changed, appeared or vanished; with `lost`, look at everything instead."""
+    """Paths that may have changed, appeared or vanished; if `lost`, run a full scan."""
 
     paths: frozenset[bytes]
     lost: bool
@@ -54,12 +53,12 @@ class Changes(NamedTuple):
 
 
 class Watcher:
-    """Watches the directories of one root that it is told to; safe to use from several threads.
+    """Watches added directories of one root; thread-safe.
 
-    Raises `Unsupported` where there is no inotify to be had; scanning everything works there.
+    Raises `Unsupported` without inotify; full scans work there.
     """
 
-    def __init__(self, root: bytes, *, max_remembered: int = 100_000) -> None:
+    def __init__(self, root: bytes, *, max_paths: int = 100_000) -> None:
         self.instance = os.urandom(8).hex()
         self._libc = _libc()
         self._root = os.path.abspath(root)
@@ -67,17 +66,17 @@ class Watcher:
         self._lock = threading.Lock()
         self._closed = False
 
-        self._paths: dict[int, bytes] = {}  # watch -> directory, and the way back:
-        self._watches: dict[bytes, int] = {}
-        self._children: dict[bytes, set[bytes]] = {}  # directory -> known directories in it
-        self._unwatched: set[bytes] = set()  # should be watched, but the kernel refused
-        self._doomed: list[int] = []  # no longer in _paths, still to be removed in the kernel
+        self._paths: dict[int, bytes] = {}  # watch -> directory
+        self._watches: dict[bytes, int] = {}  # directory -> watch
+        self._children: dict[bytes, set[bytes]] = {}  # directory -> known subdirectories
+        self._unwatched: set[bytes] = set()  # added, but the kernel refused
+        self._to_remove: list[int] = []  # watches to remove in the kernel
 
-        self._number = 0  # of the latest event
-        self._floor = 0  # tokens below it ask for more than is remembered
-        self._noticed = 0  # up to here, wait() has nothing new to tell
-        self._remembered: dict[bytes, int] = {}  # path -> its latest event, oldest first
-        self._max_remembered = max_remembered
+        self._last_event = 0  # number of the latest event
+        self._oldest_token = 0  # events before it were dropped
+        self._reported = 0  # the last event that wait() or since() has reported
+        self._events: dict[bytes, int] = {}  # path -> number of its latest event, oldest first
+        self._max_paths = max_paths
 
         self._fd: int = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._fd < 0:
@@ -85,16 +84,16 @@ class Watcher:
 
             reason = os.strerror(ctypes.get_errno())
             raise Unsupported(
-                f"The kernel gives no more inotify instances ({reason}). Raise "
+                f"The kernel refused an inotify instance ({reason}). Raise "
                 "fs.inotify.max_user_instances, or go on without the watcher."
             )
 
     def add(self, directory: bytes) -> bool:
-        """Watch one directory; call it before listing the directory, every time.
+        """Watch a directory; call this before every listing of it.
 
-        False without loss when there is no such directory, or none that may be listed. False
-        when the kernel refuses (limit of watches, memory, a path too long for it): `since`
-        then says `lost` until the directory is watched, forgotten or gone.
+        Returns False if it does not exist or may not be listed. Also returns False if the kernel
+        refuses (watch limit, memory, path length): then `since` reports `lost` until the directory
+        is watched, forgotten or gone.
         """
         if b"\0" in directory:
             return False
@@ -102,8 +101,7 @@ class Watcher:
         with self._lock:
             if self._closed:
                 return False
-            # Before the watch: if the root is replaced in between, the two differ, and that
-            # is noticed as a loss.
+            # Before the watch, so that a root replaced in between is reported as lost.
             identity = None if directory else _identity(self._root)
             for _ in range(4):
                 watch: int = self._libc.inotify_add_watch(self._fd, path, _MASK)
@@ -116,27 +114,27 @@ class Watcher:
                     self._link(directory)
                     if directory in self._unwatched:
                         self._unwatched.remove(directory)
-                        self._touch(directory)  # for those who looked while it was unwatched
+                        self._record(directory)  # it may have changed while unwatched
                     known = directory
                 if known == directory:
                     if not directory:
                         self._identity = identity
                     return True
-                # The kernel knows of a move that we have not read yet: this directory was
-                # `known`, or another one had its path. Let both go, read on, and ask again.
+                # A rename is queued that we have not read: this directory was `known`, or
+                # another one had its path. Drop both watches, read the events, and retry.
                 if not directory or known == b"":
                     self._lose()
-                self._let_go(directory)
+                self._drop_and_record(directory)
                 if known is None:
-                    self._doomed.append(watch)
+                    self._to_remove.append(watch)
                 else:
-                    self._let_go(known)
+                    self._drop_and_record(known)
                 self._drain()
-            self._lose()  # moved again each time that we looked
+            self._lose()  # renamed again before each retry
             return False
 
     def add_many(self, directories: Iterable[bytes]) -> bool:
-        """Watch several; whether all of them are."""
+        """Watch several directories; return whether all are watched."""
         watched = [self.add(directory) for directory in directories]
         return all(watched)
 
@@ -148,19 +146,19 @@ class Watcher:
                 self._drain()
 
     def since(self, token: str | None) -> Changes:
-        """What happened after the answer that carried the token, up to this call."""
+        """Return the changes since the call that returned the token."""
         with self._lock:
             changes = self._since(token)
-            self._noticed = self._number
+            self._reported = self._last_event
             return changes
 
     def peek(self, token: str | None) -> Changes:
-        """`since` on behalf of somebody else: it takes no news from the one who waits."""
+        """Return the changes like `since`, without consuming the event that `wait` reports."""
         with self._lock:
             return self._since(token)
 
     def wait(self, timeout: float | None) -> bool:
-        """Block until there is something that `since` has not told yet; False when time is up."""
+        """Block until there are unreported changes; False at the timeout."""
         deadline = None if timeout is None else time.monotonic() + timeout
         poll = select.poll()
         while True:
@@ -168,24 +166,24 @@ class Watcher:
                 if self._closed:
                     return False
                 self._drain()
-                if self._number != self._noticed:
-                    self._noticed = self._number
+                if self._last_event != self._reported:
+                    self._reported = self._last_event
                     return True
                 poll.register(self._fd, select.POLLIN)
-            # In slices, because another thread may read the event away, or close.
+            # At most a second at a time, since another thread may read the event, or close.
             pause = 1.0 if deadline is None else min(1.0, deadline - time.monotonic())
             if pause <= 0:
                 return False
             poll.poll(pause * 1000)
 
     def queued(self) -> int:
-        """How many bytes of events nobody has read yet."""
+        """Return the number of queued bytes of events."""
         with self._lock:
             return 0 if self._closed else self._available()
 
     @property
     def broken(self) -> bool:
-        """Whether it can no longer promise anything about what was added."""
+        """Return whether added directories are no longer watched."""
         return self._closed
 
     def fileno(self) -> int:
@@ -209,55 +207,55 @@ class Watcher:
     ) -> None:
         self.close()
 
-    # From here on, the lock is held.
+    # The methods below are called with the lock held.
 
     def _since(self, token: str | None) -> Changes:
         if not self._closed:
-            # A parent of the root may have been renamed: no event tells of that.
+            # No event reports the rename of a parent of the root.
             if b"" in self._watches and _identity(self._root) != self._identity:
                 self._lose()
             self._drain()
-        start = self._number_of(token)
-        now = f"{self.instance}:{self._number}"
+        start = self._event_of(token)
+        now = f"{self.instance}:{self._last_event}"
         blind = self._closed or self._unwatched or b"" not in self._watches
-        if start is None or start < self._floor or blind:
+        if start is None or start < self._oldest_token or blind:
             return Changes(frozenset(), True, now)
         paths = []
-        for path, number in reversed(self._remembered.items()):
+        for path, number in reversed(self._events.items()):
             if number <= start:
                 break
             paths.append(path)
         return Changes(frozenset(paths), False, now)
 
-    def _number_of(self, token: str | None) -> int | None:
+    def _event_of(self, token: str | None) -> int | None:
         instance, _, number = (token or "").partition(":")
         if instance != self.instance or not number.isdecimal() or len(number) > 20:
             return None
-        return int(number) if int(number) <= self._number else None
+        return int(number) if int(number) <= self._last_event else None
 
     def _drain(self) -> None:
-        """Take in every event that is queued, and remove the watches that this dooms."""
+        """Read all queued events and remove the dropped watches."""
         self._read()
-        while self._doomed:
-            # In portions: each removal queues an event of its own.
-            for watch in self._doomed[-1024:]:
+        while self._to_remove:
+            # In batches, because each removal queues an event.
+            for watch in self._to_remove[-_REMOVAL_BATCH:]:
                 self._libc.inotify_rm_watch(self._fd, watch)
-            del self._doomed[-1024:]
+            del self._to_remove[-_REMOVAL_BATCH:]
             self._read()
 
     def _read(self) -> None:
-        # As much as there is now, not until it is empty: a busy writer must not hold us here.
-        left = self._available()
-        while left > 0:
+        # Only what is queued now: a busy writer must not keep us reading.
+        bytes_left = self._available()
+        while bytes_left > 0:
             try:
-                data = os.read(self._fd, _READ_SIZE)
+                data = os.read(self._fd, _READ_BYTES)
             except BlockingIOError:
                 return
-            left -= len(data)
+            bytes_left -= len(data)
             try:
-                self._take(data)
+                self._parse(data)
             except BaseException:
-                # An interrupt: the kernel does not tell it again.
+                # After an interrupt the events are gone.
                 self._lose()
                 raise
 
@@ -266,12 +264,8 @@ class Watcher:
         fcntl.ioctl(self._fd, termios.FIONREAD, available)
         return available[0]
 
-    def _take(self, data: bytes) -> None:
-        """Take in one buffer of events.
-
-        Events that were there already in the same words are skipped: nothing is added while
-        we read, so the second one could not do anything that the first did not.
-        """
+    def _parse(self, data: bytes) -> None:
+        """Process one buffer of events; equal events have the same effect, so one is enough."""
         seen = set()
         start = 0
         while start < len(data):
@@ -286,52 +280,53 @@ class Watcher:
                 self._lose()
                 continue
             directory = self._paths.get(watch)
-            if directory is None:  # dropped before this event was read
-                continue
+            if directory is None:
+                continue  # the watch was dropped before this event was read
             name = event[_EVENT.size :].rstrip(b"\0")
             if name:
                 path = b"%b/%b" % (directory, name) if directory else name
                 if mask & _ISDIR and mask & (_MOVED_FROM | _DELETE):
                     self._drop(path)
-                self._touch(path)
+                self._record(path)
             elif mask & (_MOVE_SELF | _DELETE_SELF | _IGNORED):
                 if directory:
-                    self._let_go(directory)
+                    self._drop_and_record(directory)
                 else:
                     self._lose()
             else:
-                self._touch(directory)
+                self._record(directory)
 
-    def _touch(self, path: bytes) -> None:
+    def _record(self, path: bytes) -> None:
+        """Add an event for a path, dropping the older half when there are too many."""
         directory, _slash, name = path.rpartition(b"/")
         if name.startswith(b".mulligan-tmp-"):
             return
         if name == b".git":
-            # What is in it does not matter, but that a folder is a repository does.
+            # Only whether the parent is a repository matters, not the content of `.git`.
             if not directory:
                 return
             path = directory
-        self._number += 1
-        self._remembered.pop(path, None)  # so that the latest is the last
-        self._remembered[path] = self._number
-        if len(self._remembered) > self._max_remembered:
-            for old in list(islice(self._remembered, (len(self._remembered) + 1) // 2)):
-                self._floor = self._remembered.pop(old)
+        self._last_event += 1
+        self._events.pop(path, None)  # keeps the latest last
+        self._events[path] = self._last_event
+        if len(self._events) > self._max_paths:
+            for old in list(islice(self._events, (len(self._events) + 1) // 2)):
+                self._oldest_token = self._events.pop(old)
 
-    def _let_go(self, directory: bytes) -> None:
+    def _drop_and_record(self, directory: bytes) -> None:
         self._drop(directory)
-        self._touch(directory)
+        self._record(directory)
 
     def _lose(self) -> None:
-        """Start afresh: what we believe of watches and paths may be wrong by now."""
-        self._doomed.extend(self._paths)
+        """Drop all watches and events: they may be wrong. Tokens until now become invalid."""
+        self._to_remove.extend(self._paths)
         self._paths.clear()
         self._watches.clear()
         self._children.clear()
         self._unwatched.clear()
-        self._remembered.clear()
-        self._number += 1
-        self._floor = self._number
+        self._events.clear()
+        self._last_event += 1
+        self._oldest_token = self._last_event
 
     def _link(self, directory: bytes) -> None:
         while directory:
@@ -343,7 +338,7 @@ class Watcher:
             directory = parent
 
     def _drop(self, directory: bytes) -> None:
-        """Forget the watches at and below the directory; the next drain removes them."""
+        """Drop the watches at and below a directory; the next `_drain` removes them."""
         parent = directory[: max(directory.rfind(b"/"), 0)]
         if directory and directory not in self._children.get(parent, ()):
             return
@@ -356,12 +351,12 @@ class Watcher:
             watch = self._watches.pop(directory, None)
             if watch is not None:
                 del self._paths[watch]
-                self._doomed.append(watch)
+                self._to_remove.append(watch)
 
     def _not_added(self, directory: bytes) -> bool:
         import ctypes
 
-        # Nothing that could be listed either; its parent, or its own watch, reports it.
+        # It cannot be listed either; the watch of its parent reports a change.
         if ctypes.get_errno() in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}:
             self._unwatched.discard(directory)
             return False
@@ -371,7 +366,7 @@ class Watcher:
         return False
 
 
-# From <sys/inotify.h>: the kernel's promise, the same on every architecture.
+# From <sys/inotify.h>; the same on every architecture.
 _MODIFY = 0x2
 _ATTRIB = 0x4
 _CLOSE_WRITE = 0x8
@@ -395,7 +390,8 @@ _MASK = (
     | (_ONLYDIR | _DONT_FOLLOW | _EXCL_UNLINK)
 )
 _EVENT = struct.Struct("=iIII")  # watch, mask, cookie, length of the name with its padding
-_READ_SIZE = 1 << 18
+_READ_BYTES = 1 << 18
+_REMOVAL_BATCH = 1024
 
 
 @functools.cache
@@ -403,9 +399,9 @@ def _libc() -> Any:
     if sys.platform != "linux":
         raise Unsupported(
             f"The watcher needs Linux's inotify, and this is {sys.platform}. "
-            "Everything works without it; each checkpoint then looks at every file."
+            "Everything works without it; each checkpoint then scans every file."
         )
-    import ctypes  # here: a command that only talks to a running watcher does not pay for it
+    import ctypes  # slow to import, and not needed by clients of a remote watcher
 
     try:
         libc = ctypes.CDLL(None, use_errno=True)

@@ -1,17 +1,16 @@
-"""A running watcher, asked by other processes: one short-lived command finds the events that a
-long-lived process has been gathering, as git does with its fsmonitor.
+"""Query a watcher in another process, as git does with its fsmonitor daemon.
 
-`serve` answers on a unix domain socket that only the user may open; `connect` gives a
-`RemoteWatcher`, used like a `Watcher`, or None when nobody listens. A request is one line of
-JSON, and so is its answer; a connection may carry several. Paths are hexadecimal, since names
-may be any bytes:
+`serve` answers on a unix domain socket that only the user may open; `connect` returns a
+`RemoteWatcher`, used like a `Watcher`, or None if no server listens. A request is one line of JSON,
+and so is its answer; a connection may carry several. Paths are hexadecimal, since names may be any
+bytes:
 
-    {"add": ["737263"], "since": "5f0c…:41"}   both may be left out; `add` is done first
+    {"add": ["737263"], "since": "5f0c…:41"}   both are optional; `add` is done first
     {"refused": [], "token": "5f0c…:57", "lost": false, "paths": ["7372632f612e7079"]}
 
-An answer with an `error` in it ends the connection. Every wait on either side has an end. A client
-that gets no answer is `broken`: it reports everything as lost, and the token that it gave before
-must not be kept, since a directory may have been listed without being watched.
+An answer with an `error` ends the connection. Every wait on either side has a timeout. A client
+that gets no answer is `broken`: it reports `lost`, and the caller must drop its last token,
+since a directory may have been listed without a watch.
 """
 
 from __future__ import annotations
@@ -36,20 +35,20 @@ if TYPE_CHECKING:
 MAX_REQUEST_BYTES = 1 << 20
 MAX_ANSWER_BYTES = 64 << 20
 MAX_CONNECTIONS = 64
-SOCKET_TIMEOUT_S = 2.0  # seconds that a server waits for a request, and for its answer to be taken
-_MAX_ADDRESS = 100  # bytes of a socket's path; the kernel takes 107, others fewer
+SOCKET_TIMEOUT_S = 2.0  # for a request to arrive, and for its answer to be sent
+_MAX_ADDRESS_BYTES = 100  # Linux allows 107, other kernels fewer
 
 
 def serve(watcher: Watcher, path: str) -> Server:
-    """Answer questions at the path, in daemon threads, until the result is closed.
+    """Serve the watcher at a socket path, in daemon threads, until the result is closed.
 
-    A socket that a dead server left behind is replaced. Raises `Busy` when a live one listens
-    there, and `UsageError` when something else than a socket has that name.
+    Replaces the socket of a dead server. Raises `Busy` if a server listens there, and `UsageError`
+    if the path is not a socket.
     """
     listener = socket.socket(socket.AF_UNIX)
     try:
-        # The file takes its mode from the socket, so there is no moment in which others could
-        # open it. (umask would do the same, to every thread of the process.)
+        # The file inherits the socket's mode, so other users can never open it. (umask would do
+        # the same, but for every thread of the process.)
         os.fchmod(listener.fileno(), 0o600)
         with _directory(path) as directory, _locked(directory, path):
             _bind(listener, path, directory)
@@ -63,20 +62,19 @@ def serve(watcher: Watcher, path: str) -> Server:
 
 
 def connect(path: str, timeout: float = 0.5) -> RemoteWatcher | None:
-    """A watcher that somebody serves at the path; None when nobody listens there.
+    """Connect to the watcher served at a path; None if no server listens there.
 
-    The timeout is for the connection, and again for each request.
+    The timeout holds for the connection and for each request.
     """
     connection = _dial(path, timeout)
     return None if connection is None else RemoteWatcher(path, connection, timeout)
 
 
 class RemoteWatcher:
-    """A `Watcher` in another process; safe to use from several threads.
+    """A `Watcher` in another process; thread-safe.
 
-    `add` sends at once and returns when the directory is watched, so it may be listed then.
-    That is a round trip for each directory: who knows many beforehand, from the last look, names
-    them with `add_many` first, and `add` has nothing to send for those until the next `since`.
+    Each `add` is a round trip. A scanner that knows directories from the last scan passes them to
+    `add_many` first; `add` then sends nothing for these until the next `since`.
     """
 
     def __init__(self, path: str, connection: socket.socket, timeout: float) -> None:
@@ -88,13 +86,13 @@ class RemoteWatcher:
         self._added: set[bytes] = set()
 
     def add(self, directory: bytes) -> bool:
-        """As `Watcher.add`; False also when nobody answers, and then `broken` is True."""
+        """Watch a directory, like `Watcher.add`; without an answer, False and `broken`."""
         with self._lock:
             return directory in self._added or self._add([directory])
 
     def add_many(self, directories: Iterable[bytes]) -> bool:
-        """Watch all of them, in few requests; whether all are watched."""
-        every = True
+        """Watch several directories in few requests; return whether all are watched."""
+        all_watched = True
         with self._lock:
             batch: list[bytes] = []
             size = 0
@@ -102,12 +100,12 @@ class RemoteWatcher:
                 batch.append(directory)
                 size += 2 * len(directory) + 3
                 if size > MAX_REQUEST_BYTES // 4:
-                    every &= self._add(batch)
+                    all_watched &= self._add(batch)
                     batch, size = [], 0
-            return (not batch or self._add(batch)) and every
+            return (not batch or self._add(batch)) and all_watched
 
     def since(self, token: str | None) -> Changes:
-        """As `Watcher.since`; everything is lost when nobody answers."""
+        """Return the changes, like `Watcher.since`; without an answer, `lost`."""
         with self._lock:
             self._added.clear()
             answer = self._ask({"since": token})
@@ -137,14 +135,14 @@ class RemoteWatcher:
         return not answer.refused
 
     def _ask(self, request: dict[str, object]) -> _Answer | None:
-        """The answer; None, and broken for good, when there is none in time."""
+        """Send a request; return None, and stay broken, without an answer in time."""
         if self.broken:
             return None
         line = _encode(request)
         answer = self._exchange(line)
         if answer == b"":
-            # The server hangs up on who is silent for a while, and any request may be repeated.
-            # One that was started anew meanwhile does not know our tokens: they are lost.
+            # The server closes idle connections; connect again and repeat the request. A new
+            # server does not know our tokens and answers `lost`.
             if self._connection is not None:
                 self._connection.close()
             self._connection = _dial(self._path, self._timeout)
@@ -156,7 +154,7 @@ class RemoteWatcher:
             return None
 
     def _exchange(self, line: bytes) -> bytes | None:
-        """One line for another; b"" when the other side has hung up, None when it is mute."""
+        """Send a line and read one; b"" if the server closed the connection, None on timeout."""
         if self._connection is None:
             return None
         deadline = time.monotonic() + self._timeout
@@ -177,7 +175,7 @@ class RemoteWatcher:
 
 
 class Server:
-    """A socket that answers for a watcher, until `close`. The watcher stays open."""
+    """Serves a watcher on a socket until `close`; the watcher stays open."""
 
     def __init__(
         self, watcher: Watcher, listener: socket.socket, path: str, identity: tuple[int, int] | None
@@ -193,7 +191,7 @@ class Server:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop answering, and remove the socket unless another server has taken its place."""
+        """Stop, and remove the socket unless another server has replaced it."""
         with self._lock:
             if self._closed:
                 return
@@ -209,7 +207,7 @@ class Server:
             if _identity(self._path, directory) == self._identity:
                 os.unlink(os.path.basename(self._path), dir_fd=directory)
         with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
         self._thread.join(SOCKET_TIMEOUT_S)
         self._listener.close()
 
@@ -230,23 +228,25 @@ class Server:
                 connection, _ = self._listener.accept()  # until close() wakes it
             except OSError:
                 if not self._closed:
-                    time.sleep(0.1)  # out of file descriptors, perhaps: that may pass
+                    time.sleep(0.1)  # perhaps out of file descriptors: try again
                 continue
             with self._lock:
-                welcome = not self._closed and len(self._connections) < MAX_CONNECTIONS
-                if welcome:
+                is_accepted = not self._closed and len(self._connections) < MAX_CONNECTIONS
+                if is_accepted:
                     self._connections.add(connection)
             try:
-                if welcome:
-                    # One thread each, so that a silent client keeps nobody else waiting.
-                    threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+                if is_accepted:
+                    # One thread each, so that a silent client does not block others.
+                    threading.Thread(
+                        target=self._serve_connection, args=(connection,), daemon=True
+                    ).start()
                     continue
-            except RuntimeError:  # no more threads
+            except RuntimeError:  # can't start new thread
                 with self._lock:
                     self._connections.discard(connection)
             connection.close()
 
-    def _talk(self, connection: socket.socket) -> None:
+    def _serve_connection(self, connection: socket.socket) -> None:
         buffer = bytearray()
         try:
             while True:
@@ -280,7 +280,7 @@ class Server:
         except (ValueError, TypeError, RecursionError) as error:
             return {"error": str(error)}
         for directory in directories:
-            # Another spelling of a path would be another directory to the watcher.
+            # The watcher takes another spelling of a path for another directory.
             if directory and not {b"", b".", b".."}.isdisjoint(directory.split(b"/")):
                 return {"error": f"not a path inside the project: {directory.hex()}"}
         refused = [directory.hex() for directory in directories if not self._watcher.add(directory)]
@@ -295,7 +295,7 @@ class Server:
 
 
 class _Answer(NamedTuple):
-    """What a client makes of the server's line."""
+    """A parsed answer of the server."""
 
     refused: list[bytes]
     changes: Changes
@@ -323,13 +323,13 @@ def _decode(line: bytes) -> dict[str, Any]:
 
 
 class _TooLong(Exception):
-    """A line that does not end within its limit."""
+    """A line is longer than its limit."""
 
 
 def _read_line(connection: socket.socket, buffer: bytearray, limit: int, deadline: float) -> bytes:
-    """The next line; b"" when the other side has closed. What follows it stays in the buffer.
+    """Return the next line; b"" if the peer closed. The rest stays in the buffer.
 
-    Raises `TimeoutError` at the deadline, however slowly the line drips in.
+    Raises `TimeoutError` at the deadline, even if bytes keep arriving.
     """
     searched = 0
     while (end := buffer.find(b"\n", searched)) < 0:
@@ -359,9 +359,9 @@ def _bind(listener: socket.socket, path: str, directory: int) -> None:
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-    # A connection to a plain file is refused as well: that is no reason to remove it.
+    # Connecting to a regular file is refused as well, and that must not be removed.
     if not stat.S_ISSOCK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
-        raise UsageError(f"{path} is there and is no socket; nothing was changed.")
+        raise UsageError(f"{path} exists and is not a socket; nothing was changed.")
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(0.5)
         try:
@@ -369,9 +369,9 @@ def _bind(listener: socket.socket, path: str, directory: int) -> None:
         except ConnectionRefusedError:
             os.unlink(name, dir_fd=directory)
         except OSError as error:
-            raise Busy(f"A watcher listens at {path} already, and is busy.") from error
+            raise Busy(f"A watcher already listens at {path} and does not answer.") from error
         else:
-            raise Busy(f"A watcher listens at {path} already.")
+            raise Busy(f"A watcher already listens at {path}.")
     listener.bind(_address(path, directory))
 
 
@@ -388,12 +388,12 @@ def _dial(path: str, timeout: float) -> socket.socket | None:
 
 
 def _address(path: str, directory: int) -> bytes:
-    """What to bind or connect to: a short way to the same file where the path is too long."""
+    """Return the address to bind or connect to; through /proc if the path is too long."""
     address = os.fsencode(path)
-    if len(address) > _MAX_ADDRESS:
+    if len(address) > _MAX_ADDRESS_BYTES:
         address = b"/proc/self/fd/%d/%b" % (directory, os.path.basename(address))
-    if len(address) > _MAX_ADDRESS or not os.path.isdir(os.path.dirname(address) or b"."):
-        raise Unsupported(f"{path} is too long for a socket here; give it a shorter place.")
+    if len(address) > _MAX_ADDRESS_BYTES or not os.path.isdir(os.path.dirname(address) or b"."):
+        raise Unsupported(f"{path} is too long for a socket path; use a shorter one.")
     return address
 
 
@@ -408,7 +408,7 @@ def _directory(path: str) -> Iterator[int]:
 
 @contextmanager
 def _locked(directory: int, path: str) -> Iterator[None]:
-    """Keep two servers that start at once from removing each other's socket as a stale one."""
+    """Keep two servers that start at once from removing each other's socket."""
     import fcntl
 
     deadline = time.monotonic() + SOCKET_TIMEOUT_S

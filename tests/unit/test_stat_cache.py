@@ -1,4 +1,4 @@
-"""The stat cache: with it, without it or with anything in its place, a look finds the same."""
+"""The stat cache: with it, without it or with garbage in its place, a scan gives the same tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETTLED = 0.06  # seconds after which the cache trusts what it saw
 
 
 class Project:
-    """A project whose checkpoints are compared with those of somebody who remembers nothing."""
+    """A project whose checkpoints are compared with those of a scan without a cache."""
 
     def __init__(self, root: Path, homes: Path) -> None:
         self.root = root
@@ -28,7 +28,7 @@ class Project:
         return mulligan.open(self.root, home=str(self.homes / "kept"))
 
     def check(self) -> str:
-        """The tree that both find."""
+        """Return the tree, which must be the same with and without the cache."""
         with self.open() as workspace:
             return self.check_in(workspace)
 
@@ -284,7 +284,7 @@ def test_who_closes_while_another_is_at_work_saves_nothing(
 
 
 def remembered(cache: stat_cache.StatCache) -> bytes:
-    """All that a cache says of files, as one value."""
+    """Return all file states of a cache as one value."""
     if cache.root is None:
         return b""
     picture = sorted(

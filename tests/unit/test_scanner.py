@@ -1,4 +1,4 @@
-"""What a look covers, and that it names what it does not."""
+"""What a scan covers, and that it names what it does not."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_socket_and_a_pipe_are_named_and_nothing_waits_for_them(
 def test_a_device_is_named_and_never_opened(project: Path, workspace: mulligan.Workspace) -> None:
     write(project, "a")
     try:
-        # /dev/zero: whoever reads it never ends.
+        # /dev/zero: reading it never ends.
         os.mknod(project / "zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
     except PermissionError:
         pytest.skip("no devices in here")
@@ -150,7 +150,7 @@ def both(root, home):
         return taken, [each.path for each in workspace.entries("@")], status, restored
 
 if os.geteuid() == 0:
-    # Everything is imported as root: the interpreter may lie where nobody else can read.
+    # Import everything as root: other users may not be able to read the interpreter.
     place = tempfile.mkdtemp()
     open(place + "/a", "w").close()
     both(place, place + "-home")
@@ -183,7 +183,7 @@ def place() -> Iterator[Path]:
 
 
 def as_another(place: Path, project: Path) -> dict:
-    """What somebody sees who may not read everything."""
+    """What an unprivileged user sees."""
     if IS_ROOT:
         for path in (place, *place.rglob("*")):
             os.chown(path, 65534, 65534, follow_symlinks=False)
@@ -234,7 +234,7 @@ def test_what_may_not_be_read_any_more_is_not_taken_for_deleted(place: Path) -> 
 
 
 class Sink:
-    """Takes the hash, and does something to the disk at the first content."""
+    """A sink that only hashes, and runs an action at the first content."""
 
     def __init__(self, action: Callable[[], object] = lambda: None) -> None:
         self.kept: dict[bytes, bytes] = {}
@@ -265,7 +265,7 @@ class Sink:
 
 
 def look(root: Path, sink: Sink, cache: StatCache) -> dict[str, bytes]:
-    """One look; the files that it found."""
+    """Scan once; return the files."""
     scan = Scanner(os.fsencode(root), cache, sink, limits=Limits())
     scan.scan_all()
     assert cache.root is not None
@@ -350,7 +350,7 @@ def test_a_file_that_is_written_while_it_is_read_is_read_again(project: Path) ->
 def test_checkpoints_beside_a_busy_writer_hold_only_whole_states(
     project: Path, workspace: mulligan.Workspace
 ) -> None:
-    """Each file is replaced in one step, so that whatever is caught must be one of two contents."""
+    """Each file is replaced atomically, so a scan must see one of two contents."""
     names = [f"file {number}" for number in range(20)]
     write(project, *names)
     stop = threading.Event()
@@ -554,7 +554,7 @@ def test_a_file_in_scope_that_is_asked_for_by_name_stays_when_a_rule_ignores_it_
 def test_a_restore_to_before_a_file_was_asked_for_by_name_leaves_what_it_held_then(
     project: Path, workspace: mulligan.Workspace
 ) -> None:
-    """It was there, though the checkpoint did not cover it; what came later was not."""
+    """The file existed but the checkpoint did not cover it; later files did not exist."""
     write(project, "a", "build/changed", "build/same", "logs/old.log", "not asked for/x")
     first = workspace.checkpoint()
     workspace.checkpoint(include=["build/changed", "build/same", "build/made", "logs"])

@@ -1,4 +1,4 @@
-"""A file is trusted only if whatever changes it after it was read must carry a later time."""
+"""A file is trusted only if every change after it was read must get a later ctime."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def workspace(project: Path) -> Iterator[mulligan.Workspace]:
         (MOMENT // SECOND * SECOND - 3 * SECOND, False),
     ],
 )
-def test_what_changed_before_things_were_settled_is_trusted(changed: int, racy: bool) -> None:
+def test_a_file_changed_before_the_cutoff_is_trusted(changed: int, racy: bool) -> None:
     assert is_racy(changed, MOMENT) is racy
 
 
-def test_no_change_carries_a_time_from_before_things_were_settled(tmp_path: Path) -> None:
+def test_no_later_change_gets_a_time_before_the_cutoff(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"")
     device = file.stat().st_dev
@@ -50,13 +50,13 @@ def test_no_change_carries_a_time_from_before_things_were_settled(tmp_path: Path
             moment = racy_cutoff(device)
             open_file.write(b"%05d" % number)
             open_file.seek(0)
-            # Asked for only now and then: systems stamp more finely what somebody has looked at.
+            # Not on every turn: some kernels use finer time stamps after a stat.
             if number % 7 == 0:
                 assert os.fstat(open_file.fileno()).st_ctime_ns > moment
 
 
 @LINUX
-def test_on_a_disk_of_its_own_things_are_settled_by_the_clock_that_files_are_stamped_with(
+def test_on_a_local_disk_the_cutoff_comes_from_the_coarse_clock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: pytest.fail("that is another clock"))
@@ -65,21 +65,21 @@ def test_on_a_disk_of_its_own_things_are_settled_by_the_clock_that_files_are_sta
     assert 0 <= racy_cutoff(disk) - first < 60 * SECOND
 
 
-def test_elsewhere_a_clock_that_cannot_be_asked_is_given_time(
+def test_on_other_file_systems_the_cutoff_has_a_fixed_margin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: MOMENT)
-    assert racy_cutoff(os.makedev(0, 45)) == MOMENT - module.UNKNOWN_CLOCK
-    monkeypatch.setattr(module, "_TICK", 0)
-    assert racy_cutoff(os.makedev(8, 1)) == MOMENT - module.UNKNOWN_CLOCK
+    assert racy_cutoff(os.makedev(0, 45)) == MOMENT - module.UNKNOWN_CLOCK_MARGIN_NS
+    monkeypatch.setattr(module, "_TICK_NS", 0)
+    assert racy_cutoff(os.makedev(8, 1)) == MOMENT - module.UNKNOWN_CLOCK_MARGIN_NS
 
 
-def test_a_clock_that_is_not_there_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_coarse_clock_the_tick_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(clock: int) -> float:
         raise OSError("Invalid argument")
 
     monkeypatch.setattr(time, "clock_getres", refuse)
-    assert module._tick() == 0
+    assert module._tick_ns() == 0
 
 
 @pytest.mark.parametrize("pause", [0, 0.002, 0.006, 0.02])

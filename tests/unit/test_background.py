@@ -1,4 +1,4 @@
-"""Threads that work for somebody: quick turns, and none that is left behind."""
+"""Background tasks run once, are waited for, and never outlive their caller."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 
 from mulligan.worktree.fs import background
-from mulligan.worktree.fs.background import POLL_SECONDS, BackgroundTask, short_switch_interval
-
-
-def test_turns_are_quick_for_a_while() -> None:
-    interval = sys.getswitchinterval()
-    with short_switch_interval():
-        assert sys.getswitchinterval() == pytest.approx(POLL_SECONDS)
-    assert sys.getswitchinterval() == interval
+from mulligan.worktree.fs.background import BackgroundTask
 
 
 def test_work_is_done_by_another_thread_and_once() -> None:
@@ -34,12 +27,12 @@ def test_work_is_done_by_another_thread_and_once() -> None:
     begun.wait()
     work.wait()
     work.wait()
-    assert work.is_over
+    assert work.is_done
     assert len(by) == 1
     assert by != [threading.get_ident()]
 
 
-def test_whoever_waits_waits_for_the_end() -> None:
+def test_wait_returns_after_the_work() -> None:
     begun, may_end, done = threading.Event(), threading.Event(), []
 
     def slow() -> None:
@@ -50,7 +43,7 @@ def test_whoever_waits_waits_for_the_end() -> None:
     work = BackgroundTask(slow)
     work.start()
     begun.wait()
-    assert not work.is_over
+    assert not work.is_done
     threading.Timer(0.05, may_end.set).start()
     work.wait()
     assert done == [True]
@@ -61,7 +54,7 @@ def refuse(*_: object) -> int:
 
 
 @pytest.mark.parametrize("start", [refuse, lambda *_: 0], ids=["no thread", "a late one"])
-def test_what_no_thread_has_begun_is_done_by_whoever_waits(
+def test_work_that_no_thread_has_begun_is_done_by_wait(
     monkeypatch: pytest.MonkeyPatch, start: Callable[..., int]
 ) -> None:
     monkeypatch.setattr(background, "start_new_thread", start)
@@ -74,7 +67,7 @@ def test_what_no_thread_has_begun_is_done_by_whoever_waits(
     assert by == [threading.get_ident()]
 
 
-def test_a_thread_that_comes_late_finds_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_thread_does_not_repeat_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     late: list[Callable[[], Any]] = []
     monkeypatch.setattr(background, "start_new_thread", lambda work, _: late.append(work) or 0)
     done: list[bool] = []
@@ -98,7 +91,7 @@ def test_an_interrupt_does_not_leave_a_thread_behind(monkeypatch: pytest.MonkeyP
     work.start()
     begun.wait()
     interrupts = iter([KeyboardInterrupt, KeyboardInterrupt])
-    lock = work._going
+    lock = work._done_lock
 
     class Interrupted:
         def acquire(self) -> bool:
@@ -110,24 +103,26 @@ def test_an_interrupt_does_not_leave_a_thread_behind(monkeypatch: pytest.MonkeyP
         def release(self) -> None:
             lock.release()
 
-    monkeypatch.setattr(work, "_going", Interrupted())
+    monkeypatch.setattr(work, "_done_lock", Interrupted())
     with pytest.raises(KeyboardInterrupt):
         work.wait()
-    assert work.is_over
+    assert work.is_done
 
 
-def test_an_interrupt_of_whoever_does_it_is_raised_and_it_is_over() -> None:
+def test_an_interrupt_of_the_work_is_raised_and_the_task_is_done() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
     work = BackgroundTask(interrupted)
     with pytest.raises(KeyboardInterrupt):
         work.wait()
-    assert work.is_over
+    assert work.is_done
     work.wait()
 
 
-def test_work_that_fails_is_over_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_fails_in_its_thread_is_done_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     said: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda each: said.append(each.exc_type))
     begun = threading.Event()

@@ -1,4 +1,4 @@
-"""Answers that are remembered: never for longer than what they follow from stays the same."""
+"""A memoized result is used only while the files that it depends on are unchanged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _content(path: bytes) -> bytes | None:
 
 
 @pytest.mark.usefixtures("long_ago")
-def test_what_is_as_it_was_is_not_read_again(tmp_path: Path) -> None:
+def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1")
     asked = Asked(tmp_path / "a", tmp_path / "missing")
     assert asked() == asked() == [b"1", None]
@@ -71,7 +71,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.usefixtures("long_ago")
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_has_changed_is_read_again(tmp_path: Path, change: str) -> None:
+def test_a_changed_file_is_read_again(tmp_path: Path, change: str) -> None:
     path = tmp_path / "a"
     path.write_text("1")
     os.utime(path, (1, 1))
@@ -83,7 +83,7 @@ def test_what_has_changed_is_read_again(tmp_path: Path, change: str) -> None:
 
 
 @pytest.mark.usefixtures("long_ago")
-def test_what_was_not_there_is_read_when_it_is(tmp_path: Path) -> None:
+def test_a_missing_file_is_read_once_it_exists(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "a"
     asked = Asked(path)
     assert asked() == [None]
@@ -93,12 +93,12 @@ def test_what_was_not_there_is_read_when_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("long_ago")
-def test_a_link_is_told_from_what_it_leads_to(tmp_path: Path) -> None:
+def test_a_link_differs_from_its_target(tmp_path: Path) -> None:
     link = tmp_path / "link"
-    remembered = StatMemo[bool]()
+    memo = StatMemo[bool]()
 
     def is_there() -> bool:
-        return remembered.get("q", lambda: os.path.lexists(depends_on(os.fsencode(link))))
+        return memo.get("q", lambda: os.path.lexists(depends_on(os.fsencode(link))))
 
     assert not is_there()
     link.symlink_to("nowhere")
@@ -113,10 +113,10 @@ def test_a_link_to_another_name_of_the_same_file_is_another_link(tmp_path: Path)
     os.link(tmp_path / "a", tmp_path / "b")
     link = tmp_path / "link"
     link.symlink_to("a")
-    remembered = StatMemo[str]()
+    memo = StatMemo[str]()
 
     def where() -> str:
-        return remembered.get("q", lambda: os.fsdecode(os.path.realpath(depends_on(bytes(link)))))
+        return memo.get("q", lambda: os.fsdecode(os.path.realpath(depends_on(bytes(link)))))
 
     assert where() == str(tmp_path / "a")
     time.sleep(0.02)
@@ -129,7 +129,7 @@ def test_a_link_to_another_name_of_the_same_file_is_another_link(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("long_ago")
-def test_a_link_that_leads_in_a_circle_is_a_link(tmp_path: Path) -> None:
+def test_a_link_loop_is_a_link(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.symlink_to("a")
     asked = Asked(path)
@@ -139,7 +139,7 @@ def test_a_link_that_leads_in_a_circle_is_a_link(tmp_path: Path) -> None:
     assert asked() == [b"1"]
 
 
-def test_what_was_changed_a_moment_ago_is_not_trusted(tmp_path: Path) -> None:
+def test_a_racily_clean_file_is_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("1")
     asked = Asked(path)
@@ -147,7 +147,7 @@ def test_what_was_changed_a_moment_ago_is_not_trusted(tmp_path: Path) -> None:
     assert asked.count == 2
 
 
-def test_what_a_link_leads_to_is_not_trusted_either_if_it_was_just_changed(
+def test_a_racily_clean_target_of_a_link_is_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "target").write_text("1")
@@ -165,22 +165,22 @@ def test_what_a_link_leads_to_is_not_trusted_either_if_it_was_just_changed(
 
 
 @pytest.mark.usefixtures("long_ago")
-def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("1")
-    remembered = StatMemo[bytes | None]()
+    memo = StatMemo[bytes | None]()
 
     def find() -> bytes | None:
         found = _content(depends_on(os.fsencode(path)))
         path.write_text("22")
         return found
 
-    assert remembered.get("question", find) == b"1"
-    assert remembered.get("question", lambda: _content(os.fsencode(path))) == b"22"
+    assert memo.get("question", find) == b"1"
+    assert memo.get("question", lambda: _content(os.fsencode(path))) == b"22"
 
 
-def test_questions_are_told_apart_and_few_are_remembered(tmp_path: Path) -> None:
-    remembered = StatMemo[int]()
+def test_results_are_kept_by_key_and_their_number_is_limited(tmp_path: Path) -> None:
+    memo = StatMemo[int]()
     for number in [*range(100), *range(100)]:
-        assert remembered.get(number, lambda number=number: number) == number  # type: ignore[misc]
-    assert len(remembered._known) <= stat_memo.MAX_MEMO_ENTRIES
+        assert memo.get(number, lambda number=number: number) == number  # type: ignore[misc]
+    assert len(memo._entries) <= stat_memo.MAX_MEMO_ENTRIES

@@ -1,4 +1,4 @@
-"""Children of this process: what they have of it, and that they are gone when they should be."""
+"""Forked children: what they inherit, and that they end with their block."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_child_is_gone_when_the_block_is_left_by_an_exception() -> None:
     assert is_gone(pid)
 
 
-def test_nobody_is_killed_for_a_child_that_somebody_else_saw_to(
+def test_no_process_is_killed_for_a_child_that_was_reaped_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     killed: list[int] = []
@@ -62,7 +62,7 @@ def test_nobody_is_killed_for_a_child_that_somebody_else_saw_to(
     assert killed == []
 
 
-def test_whatever_goes_wrong_in_a_child_ends_it_and_nothing_of_the_parent(
+def test_an_error_in_a_child_ends_the_child_and_not_the_parent(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     def work() -> None:
@@ -111,7 +111,7 @@ def test_a_child_does_not_hold_the_locks_of_the_parent(tmp_path: Path) -> None:
     os.close(own)
 
 
-def test_without_room_for_one_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_fork_there_is_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_room() -> int:
         raise BlockingIOError(11, "no more processes")
 
@@ -120,7 +120,7 @@ def test_without_room_for_one_there_is_none(monkeypatch: pytest.MonkeyPatch) -> 
         assert pid is None
 
 
-def test_a_process_with_other_threads_or_one_processor_has_no_child() -> None:
+def test_a_process_with_other_threads_or_one_processor_does_not_fork() -> None:
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)
     thread.start()
@@ -149,7 +149,7 @@ print(alone, together, can_fork())
 
 
 @pytest.mark.parametrize(("spare", "enough"), [(-1, False), (0, True), (1000, True), (None, True)])
-def test_there_is_none_where_descriptors_are_few(
+def test_a_process_with_few_descriptors_does_not_fork(
     monkeypatch: pytest.MonkeyPatch, spare: int | None, enough: bool
 ) -> None:
     listed = os.listdir
@@ -163,7 +163,7 @@ def test_there_is_none_where_descriptors_are_few(
     assert can_fork() is enough
 
 
-def test_an_interrupt_at_its_end_leaves_nothing_of_a_child(
+def test_an_interrupt_at_the_end_leaves_no_child(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wait = os.waitpid

@@ -1,4 +1,4 @@
-"""Files without a name, made ahead: each where it belongs, and none that stays open."""
+"""Unnamed files are created ahead, in the right directory, and none stays open."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from mulligan.core.tree import Change, file_entry, link_entry
 from mulligan.worktree.fs import background
 from mulligan.worktree.fs.background import BackgroundTask
 from mulligan.worktree.fs.safe_paths import Directories
-from mulligan.worktree.restore import making
-from mulligan.worktree.restore.making import MIN_FILES, UnnamedFile, made_for
+from mulligan.worktree.restore import unnamed_files
+from mulligan.worktree.restore.unnamed_files import UnnamedFile, with_unnamed_files
 
+MIN_FILES = unnamed_files.MIN_FILES_FOR_THREAD
 pytestmark = pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no such files here")
 
 
@@ -39,36 +40,36 @@ def root(tmp_path: Path) -> Iterator[Path]:
 
 
 def drained(root: Path, wanted: list[Change]) -> tuple[list[Change], int]:
-    """Which came, and with how many of them there was a file."""
+    """The changes that came, and the number of files that came with them."""
     came, files = [], 0
-    for change, made in made_for(os.fsencode(root), wanted):
+    for change, file in with_unnamed_files(os.fsencode(root), wanted):
         came.append(change)
-        if made is not None:
+        if file is not None:
             files += 1
-            status = os.fstat(made.fd)
-            assert (status.st_nlink, status.st_size, status.st_dev) == (0, 0, made.device)
-            os.close(made.fd)
+            status = os.fstat(file.fd)
+            assert (status.st_nlink, status.st_size, status.st_dev) == (0, 0, file.device)
+            os.close(file.fd)
     return came, files
 
 
 @pytest.fixture
 def _awaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever takes the files begins when the thread has made one."""
-    make, has_made = making._made, threading.Event()
+    """The caller takes the first change when the thread has created a file."""
+    create, has_created = unnamed_files._create, threading.Event()
 
     def noted(*given: Any) -> UnnamedFile | None:
-        found = make(*given)
-        has_made.set()
-        return found
+        file = create(*given)
+        has_created.set()
+        return file
 
     class Awaited(BackgroundTask):
         def start(self) -> None:
             # A caller that has nothing else to do could be faster than the thread.
             super().start()
-            has_made.wait()
+            has_created.wait()
 
-    monkeypatch.setattr(making, "_made", noted)
-    monkeypatch.setattr(making, "BackgroundTask", Awaited)
+    monkeypatch.setattr(unnamed_files, "_create", noted)
+    monkeypatch.setattr(unnamed_files, "BackgroundTask", Awaited)
 
 
 @pytest.mark.usefixtures("_awaited")
@@ -81,7 +82,7 @@ def test_each_comes_once_and_many_come_with_a_file(root: Path, count: int) -> No
 
 
 @pytest.mark.usefixtures("_awaited")
-def test_the_file_is_made_in_the_folder_that_it_is_for(
+def test_a_file_is_created_in_the_directory_of_its_path(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders: dict[int, int] = {}
@@ -95,15 +96,15 @@ def test_the_file_is_made_in_the_folder_that_it_is_for(
 
     monkeypatch.setattr(os, "open", watched)
     files = 0
-    for change, made in made_for(os.fsencode(root), changes(3 * MIN_FILES)):
-        if made is not None:
-            assert folders[made.fd] == (root / os.fsdecode(change.path)).parent.stat().st_ino
-            os.close(made.fd)
+    for change, file in with_unnamed_files(os.fsencode(root), changes(3 * MIN_FILES)):
+        if file is not None:
+            assert folders[file.fd] == (root / os.fsdecode(change.path)).parent.stat().st_ino
+            os.close(file.fd)
             files += 1
     assert files
 
 
-def test_links_and_what_has_no_folder_yet_come_without_one(root: Path) -> None:
+def test_links_and_paths_without_a_directory_come_without_a_file(root: Path) -> None:
     link = link_entry(b"", 1, b"\0" * 32)
     wanted = [Change(each.path, None, link) for each in changes(MIN_FILES)]
     wanted += [Change(b"new/" + each.path, None, each.after) for each in changes(MIN_FILES)]
@@ -112,11 +113,11 @@ def test_links_and_what_has_no_folder_yet_come_without_one(root: Path) -> None:
     assert files == 0
 
 
-def test_who_stops_early_leaves_nothing_open(root: Path) -> None:
-    with closing(made_for(os.fsencode(root), changes(10 * MIN_FILES))) as each:
-        for number, (_change, made) in enumerate(each):
-            if made is not None:
-                os.close(made.fd)
+def test_a_caller_that_stops_early_leaves_nothing_open(root: Path) -> None:
+    with closing(with_unnamed_files(os.fsencode(root), changes(10 * MIN_FILES))) as each:
+        for number, (_change, file) in enumerate(each):
+            if file is not None:
+                os.close(file.fd)
             if number == 5:
                 time.sleep(0.05)
                 break
@@ -127,45 +128,45 @@ def test_an_interrupt_at_the_end_waits_for_the_thread(
 ) -> None:
     interrupts = iter([KeyboardInterrupt, KeyboardInterrupt])
     may_go_on, begun = threading.Event(), threading.Event()
-    make = making._made
+    create = unnamed_files._create
 
     class Interrupted(BackgroundTask):
-        def _do(self) -> bool:
+        def _run(self) -> bool:
             if threading.current_thread() is threading.main_thread():
                 for interrupt in interrupts:
                     raise interrupt
                 may_go_on.set()
-            return super()._do()
+            return super()._run()
 
     def held_up(directories: Directories, change: Change) -> UnnamedFile | None:
         begun.set()
         may_go_on.wait()
-        return make(directories, change)
+        return create(directories, change)
 
-    monkeypatch.setattr(making, "BackgroundTask", Interrupted)
-    monkeypatch.setattr(making, "_made", held_up)
-    each = made_for(os.fsencode(root), changes(100 * MIN_FILES))
-    _change, made = next(each)
-    if made is not None:
-        os.close(made.fd)
+    monkeypatch.setattr(unnamed_files, "BackgroundTask", Interrupted)
+    monkeypatch.setattr(unnamed_files, "_create", held_up)
+    each = with_unnamed_files(os.fsencode(root), changes(100 * MIN_FILES))
+    _change, file = next(each)
+    if file is not None:
+        os.close(file.fd)
     begun.wait()
     with pytest.raises(KeyboardInterrupt):
         each.close()
 
 
-def test_no_more_wait_than_may_be_open(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_open_files_is_limited(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = len(os.listdir("/proc/self/fd"))
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     monkeypatch.setattr(
-        resource, "getrlimit", lambda _: (8 * making.MAX_SHARE_OF_FILE_LIMIT, limits[1])
+        resource, "getrlimit", lambda _: (8 * unnamed_files.FILE_LIMIT_DIVISOR, limits[1])
     )
-    with closing(made_for(os.fsencode(root), changes(5 * MIN_FILES))) as each:
-        _change, made = next(each)
+    with closing(with_unnamed_files(os.fsencode(root), changes(5 * MIN_FILES))) as each:
+        _change, file = next(each)
         time.sleep(0.1)
-        # Those that wait, one that was given away, and the folders on the way.
+        # Waiting files, one handed out, and open directories.
         assert len(os.listdir("/proc/self/fd")) - before <= 8 + 1 + 3
-        if made is not None:
-            os.close(made.fd)
+        if file is not None:
+            os.close(file.fd)
 
 
 def test_without_a_thread_each_comes_all_the_same(
@@ -189,18 +190,18 @@ def test_an_interrupt_while_the_thread_begins_ends_it(
             super().start()
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(making, "BackgroundTask", Interrupted)
+    monkeypatch.setattr(unnamed_files, "BackgroundTask", Interrupted)
     with pytest.raises(KeyboardInterrupt):
-        next(made_for(os.fsencode(root), changes(10 * MIN_FILES)))
+        next(with_unnamed_files(os.fsencode(root), changes(10 * MIN_FILES)))
 
 
-def test_what_a_broken_thread_leaves_is_done_without_it(
+def test_changes_left_by_a_failed_thread_come_without_a_file(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(making, "_made", fail)
+    monkeypatch.setattr(unnamed_files, "_create", fail)
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     wanted = changes(2 * MIN_FILES)
     came, files = drained(root, wanted)
@@ -208,32 +209,30 @@ def test_what_a_broken_thread_leaves_is_done_without_it(
     assert files == 0
 
 
-def test_what_the_thread_made_as_its_last_comes_too(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make = making._made
+def test_the_last_file_of_the_thread_comes_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = unnamed_files._create
     begun = threading.Event()
 
-    def slowly(*given: Any) -> making.UnnamedFile | None:
+    def slowly(*given: Any) -> unnamed_files.UnnamedFile | None:
         begun.set()
         time.sleep(0.05)
-        return make(*given)
+        return create(*given)
 
     class AskedWhenItEnds(BackgroundTask):
         @property
-        def is_over(self) -> bool:
-            # It ends between being asked for what it has made, and for whether it is still there.
+        def is_done(self) -> bool:
+            # The thread ends between the two questions of the caller's loop.
             self.wait()
             return True
 
-    monkeypatch.setattr(making, "MAX_FILES_AHEAD", 10 * MIN_FILES)
-    monkeypatch.setattr(making, "_made", slowly)
-    monkeypatch.setattr(making, "BackgroundTask", AskedWhenItEnds)
+    monkeypatch.setattr(unnamed_files, "MAX_FILES_AHEAD", 10 * MIN_FILES)
+    monkeypatch.setattr(unnamed_files, "_create", slowly)
+    monkeypatch.setattr(unnamed_files, "BackgroundTask", AskedWhenItEnds)
     wanted = changes(MIN_FILES)
     came = []
-    for change, made in made_for(os.fsencode(root), wanted):
+    for change, file in with_unnamed_files(os.fsencode(root), wanted):
         begun.wait()
         came.append(change)
-        if made is not None:
-            os.close(made.fd)
+        if file is not None:
+            os.close(file.fd)
     assert sorted(came) == sorted(wanted)

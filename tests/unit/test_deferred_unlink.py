@@ -1,4 +1,4 @@
-"""Files are gone when they are deleted, whenever their blocks are freed."""
+"""A deferred unlink removes the name at once and closes every descriptor later."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_names_are_gone_at_once_and_descriptors_in_the_end(
     (tmp_path / "file 3").chmod(0)
     before = open_descriptors()
     parent = os.open(tmp_path, os.O_RDONLY)
-    with DeferredUnlink() as free:
+    with DeferredUnlink() as unlinker:
         for name in names:
-            free.unlink(name.encode(), parent)
+            unlinker.unlink(name.encode(), parent)
             assert not (tmp_path / name).exists()
-        free.hold(parent)
+        unlinker.hold(parent)
     deferred_unlink.finish()
     assert open_descriptors() == before
 
@@ -38,9 +38,9 @@ def test_without_a_descriptor_to_spare_files_are_deleted_all_the_same(tmp_path: 
     parent = os.open(tmp_path, os.O_RDONLY)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        with DeferredUnlink() as free:
+        with DeferredUnlink() as unlinker:
             resource.setrlimit(resource.RLIMIT_NOFILE, (parent + 1, limits[1]))
-            free.unlink(b"file", parent)
+            unlinker.unlink(b"file", parent)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         os.close(parent)
@@ -57,9 +57,9 @@ def test_a_child_does_not_wait_for_the_threads_of_its_parent(
     monkeypatch.setattr(
         deferred_unlink, "_close", lambda each: may_go_on.wait() and list(map(close, each))
     )
-    with DeferredUnlink() as free:
-        free.unlink(b"file", parent)
-        free.hold(parent)
+    with DeferredUnlink() as unlinker:
+        unlinker.unlink(b"file", parent)
+        unlinker.hold(parent)
     child = os.fork()
     if not child:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -83,9 +83,9 @@ def test_no_more_are_held_than_a_process_with_few_can_spare(tmp_path: Path) -> N
     parent = os.open(tmp_path, os.O_RDONLY)
     resource.setrlimit(resource.RLIMIT_NOFILE, (100, limits[1]))
     try:
-        with DeferredUnlink() as free:
+        with DeferredUnlink() as unlinker:
             for name in names:
-                free.unlink(name.encode(), parent)
+                unlinker.unlink(name.encode(), parent)
                 os.close(os.open(tmp_path, os.O_RDONLY))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)

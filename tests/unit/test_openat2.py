@@ -1,4 +1,4 @@
-"""A folder is reached in one step only if no link is on the way, and nothing leads outside."""
+"""openat2 opens a directory only if no component is a link or leads outside."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Path:
     ["link/b", "a/out/b", "a/up/b", "a/up", "a/../a/b/../../../outside/b", "../outside", "/", "a/x",
      "a/file", "a/b\0c", "a/file/b"],
 )  # fmt: skip
-def test_links_and_ways_out_are_refused(place: Path, path: str) -> None:
+def test_links_and_paths_that_lead_outside_are_refused(place: Path, path: str) -> None:
     root = os.open(place, os.O_RDONLY)
     try:
         assert open_beneath(root, path.encode(), OPEN_DIRECTORY) is None
@@ -40,11 +40,11 @@ def test_links_and_ways_out_are_refused(place: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["link/b", "a/out/b", "a/up/b", "a/file/b", "a/x/y", "a/b/c"])
-@pytest.mark.parametrize("few", [0, 1000])
-def test_one_step_and_many_come_to_the_same(
-    place: Path, path: str, few: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("min_opens", [0, 1000])
+def test_openat2_and_a_walk_give_the_same(
+    place: Path, path: str, min_opens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(safe_paths, "MAX_OPEN_DIRECTORIES", few)
+    monkeypatch.setattr(safe_paths, "MIN_OPENS_FOR_OPENAT2", min_opens)
     with Directories(os.fsencode(place)) as directories:
         if path == "a/b/c":
             found = os.fstat(directories.open(path.encode()))
