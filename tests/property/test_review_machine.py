@@ -217,7 +217,7 @@ class Reviewed(RuleBasedStateMachine):
     @rule(who=st.sampled_from([0, 1, None]))
     def keep_all(self, who: int | None) -> None:
         session = None if who is None else self.agents[who]
-        self.keeping(session=session)
+        self.keeping(session=session, everything=who is None)
         assert self.workspace.review.pending(session=session).files == ()
 
     @rule(at=PLACES, force=st.booleans())

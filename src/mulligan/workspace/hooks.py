@@ -40,7 +40,7 @@ from mulligan.journal import append, entries, hook_events, sessions, views
 from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution import turns
-from mulligan.workspace.attribution.checkpoint import include_paths, observe, on_disk_not_in_tree
+from mulligan.workspace.attribution.observe import include_paths, observe, on_disk_not_in_tree
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.process import current_status, identity
 from mulligan.workspace.sessions import entries as recording

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from mulligan.core.entries import FILE_EDIT, NewEntry
-from mulligan.workspace.attribution import checkpoint as taking
 from mulligan.workspace.attribution import turns
+from mulligan.workspace.attribution.observe import observe
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Checkpoint
 from mulligan.workspace.results.sessions import (
@@ -258,7 +258,7 @@ class SessionCommands:
 
     def observe(self) -> None:
         """Scan now, and attribute changes while their author is known."""
-        taking.observe(self._project)
+        observe(self._project)
 
     def start_edit(self, session: str, paths: Sequence[str]) -> Edit:
         """Store the content of files that a tool is about to write."""

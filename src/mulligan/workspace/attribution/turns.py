@@ -22,8 +22,8 @@ from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.appending import appending
-from mulligan.workspace.attribution.checkpoint import include_paths
 from mulligan.workspace.attribution.observation import Observation, observing
+from mulligan.workspace.attribution.observe import include_paths
 from mulligan.workspace.attribution.view import quiet
 from mulligan.workspace.new_id import new_id
 from mulligan.workspace.open_project import OpenProject

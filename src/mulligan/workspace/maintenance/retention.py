@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import apsw
-
 from mulligan.clock import now_ns
 from mulligan.core.ids import CheckpointId
 from mulligan.core.times import nanoseconds
-from mulligan.core.undo_order import next_redo, next_undo
 from mulligan.errors import UsageError
-from mulligan.journal import checkpoints, operations, sessions, views
+from mulligan.journal import checkpoints, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.store.reachability import Root, reachable
-from mulligan.workspace.new_id import new_id
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Forgotten
+from mulligan.workspace.snapshot.drop import drop, needed
 
 
 def forget(
@@ -72,33 +69,6 @@ def forget_named(project: OpenProject, names: Sequence[str]) -> Forgotten:
         with project.journal.writing() as db:
             drop(project, db, ids)
         return Forgotten(tuple(ids), checkpoints.count(project.journal))
-
-
-def drop(project: OpenProject, db: apsw.Connection, ids: Sequence[str]) -> None:
-    """Delete checkpoints inside the caller's transaction; keep the trees that undo needs."""
-    kept = needed(project).intersection(ids)
-    for id in ids:
-        if id in kept:
-            checkpoints.make_anonymous(db, id, new_id())
-    checkpoints.delete(db, [id for id in ids if id not in kept])
-    views.forget(db)
-
-
-def needed(project: OpenProject) -> set[str | None]:
-    """The checkpoints that must stay: the latest ones, and what the next undo and redo need."""
-    last = (checkpoints.latest(project.journal), checkpoints.last_taken(project.journal))
-    keep: set[str | None] = {row.id for row in last if row is not None}
-    seen = operations.last_applied(project.journal)
-    if seen is not None:
-        keep.add(seen.after)
-    for search in (next_undo, next_redo):
-        step = search(lambda up_to: operations.newest_change(project.journal, up_to))
-        operation = operations.by_number(project.journal, step.number) if step else None
-        if operation is not None:
-            keep |= {operation.before, operation.after}
-    for operation in operations.unfinished(project.journal):
-        keep.add(operation.before)
-    return keep
 
 
 def _over_budget(project: OpenProject, max_bytes: int) -> set[CheckpointId]:

@@ -19,7 +19,7 @@ from mulligan.journal import sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
 from mulligan.workspace.appending import appending
-from mulligan.workspace.attribution.checkpoint import (
+from mulligan.workspace.attribution.observe import (
     include_paths,
     observe,
     on_disk_not_in_tree,

@@ -15,11 +15,11 @@ from mulligan.journal import checkpoints, sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import observing
-from mulligan.workspace.maintenance.retention import drop
 from mulligan.workspace.new_id import new_id
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.project.process import current_status, is_dead, runs
 from mulligan.workspace.sessions.entries import check_page
+from mulligan.workspace.snapshot.drop import drop
 
 if TYPE_CHECKING:
     from mulligan.workspace.results.sessions import Session, SessionPage
