@@ -22,8 +22,8 @@ from mulligan.importers.claude_code import reader as claude_code
 from mulligan.importers.codex import reader as codex
 from mulligan.importers.gemini import reader as gemini
 from mulligan.importers.records import (
+    CallEnded,
     Compacted,
-    Ended,
     Importer,
     Leaf,
     Problem,
@@ -301,7 +301,7 @@ def check(importer: Importer, name: str, content: bytes) -> list[Record]:
                 look_at(record.type, record.data or {})
                 if record.type == TOOL_CALL:
                     calls.add((record.data or {})["call"])
-            case Ended():
+            case CallEnded():
                 assert record.call in calls
                 assert record.status in ENDED
                 writable(record)

@@ -22,8 +22,8 @@ from mulligan.importers import agentsmithy, aider, yaai
 from mulligan.importers.opencode import reader as opencode
 from mulligan.importers.pi import reader as pi
 from mulligan.importers.records import (
+    CallEnded,
     Compacted,
-    Ended,
     Importer,
     Leaf,
     Problem,
@@ -62,10 +62,10 @@ def check(importer: Importer, source: Source) -> list[Record]:
                     assert record.data["operation"] in FILE_OPERATIONS
             case Compacted() | Leaf():
                 assert (record.before if isinstance(record, Compacted) else record.id) in here
-            case Ended():
+            case CallEnded():
                 assert record.status in ("success", "error")
             case Snapshot():
-                assert record.id and record.place
+                assert record.id and record.log_path
                 assert record.entry in here
                 assert all(held.path for held in record.files)
             case Problem():

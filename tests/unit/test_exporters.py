@@ -22,7 +22,7 @@ from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.exporters import html, markdown
 from mulligan.exporters.records import Story, Stretch
 from mulligan.importers.mulligan_jsonl import read
-from mulligan.importers.records import Kept, Label, Leaf, Problem, Session, Source
+from mulligan.importers.records import Label, Leaf, Problem, Session, SessionSettings, Source
 from mulligan.workspace.results.sessions import Entry
 from mulligan.workspace.results.sessions import Session as SessionResult
 from mulligan.workspace.transfer.import_logs import import_logs
@@ -109,7 +109,7 @@ def kept(workspace: Workspace, records: list[Any], session: str) -> None:
     for each in records:
         if isinstance(each, Label):
             workspace.sessions.label(each.entry, each.label, session)
-        elif isinstance(each, Kept):
+        elif isinstance(each, SessionSettings):
             workspace.sessions.change(session, agent=each.agent, **each.values)
         elif isinstance(each, Leaf) and each.id is not None:
             workspace.sessions.goto(each.id, session=session, skip_files=True)

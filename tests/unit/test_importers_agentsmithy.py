@@ -14,7 +14,7 @@ import pytest
 
 from mulligan.core.entries import NewEntry
 from mulligan.importers.agentsmithy import IMPORTER
-from mulligan.importers.records import Ended, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Problem, Record, Session, Source
 
 TABLES = """
     CREATE TABLE message_store (id INTEGER PRIMARY KEY, session_id, message);
@@ -90,8 +90,8 @@ def test_messages_and_what_lies_beside_them_come_in_the_order_of_the_conversatio
     assert found[5].data == {
         "path": "x.py", "operation": "modify", "diff": DIFF, "additions": 1, "deletions": 1,
     }  # fmt: skip
-    ended = [record for record in records if isinstance(record, Ended)]
-    assert ended == [Ended("c1", "error", '{"error": "no such file"}')]
+    ended = [record for record in records if isinstance(record, CallEnded)]
+    assert ended == [CallEnded("c1", "error", '{"error": "no such file"}')]
     assert not [record for record in records if isinstance(record, Problem)]
 
 

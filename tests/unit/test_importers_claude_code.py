@@ -18,7 +18,7 @@ from mulligan.core.entries import (
     NewEntry,
 )
 from mulligan.importers.claude_code.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Problem, Record, Session, Source
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 TIME = "2026-03-01T10:00:0{}.000Z"
@@ -153,8 +153,8 @@ def test_results_of_calls_made_at_once_do_not_fork_the_conversation(tmp_path: Pa
     assert [(id, parent) for id, parent, _ in shape(found)] == [
         ("u1", None), ("a1", "u1"), ("a2", "a1"), ("r1", "a2"), ("r2", "r1"), ("a3", "r2"),
     ]  # fmt: skip
-    ends = [record for record in found if isinstance(record, Ended)]
-    assert ends == [Ended("c1", "success"), Ended("c2", "error")]
+    ends = [record for record in found if isinstance(record, CallEnded)]
+    assert ends == [CallEnded("c1", "success"), CallEnded("c2", "error")]
 
 
 def test_a_call_has_name_input_and_id_and_is_pending_until_its_result(tmp_path: Path) -> None:
@@ -170,8 +170,8 @@ def test_a_call_has_name_input_and_id_and_is_pending_until_its_result(tmp_path: 
     assert first.data == asked
     assert answer.data == {"call": "c1", "name": "Bash", "is_error": False}
     assert second.data is not None and second.data["status"] == "pending"
-    assert [record for record in found if isinstance(record, Ended)] == [
-        Ended("c1", "success", duration=12)
+    assert [record for record in found if isinstance(record, CallEnded)] == [
+        CallEnded("c1", "success", duration=12)
     ]
 
 

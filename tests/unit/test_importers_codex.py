@@ -17,7 +17,7 @@ from mulligan.core.entries import (
     NewEntry,
 )
 from mulligan.importers.codex.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session, Source
 
 SESSION = "01234567-89ab-7cde-8f01-23456789abcd"
 NAME = f"rollout-2026-03-01T10-00-00-{SESSION}.jsonl"
@@ -130,7 +130,7 @@ def test_a_command_is_a_call_that_ends_with_its_exit_code(tmp_path: Path) -> Non
     }
     assert (result.content, result.parent) == (text, call.id)
     assert result.data == {"call": "c1", "name": "exec_command", "is_error": True}
-    assert Ended("c1", "error", duration=500) in found
+    assert CallEnded("c1", "error", duration=500) in found
 
 
 def test_the_item_of_a_command_ends_its_call_once(tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_the_item_of_a_command_ends_its_call_once(tmp_path: Path) -> None:
         item("CommandExecution", **command, duration={"secs": 1, "nanos": 500_000_000}),
         response("function_call_output", call_id="c1", output="list"),
     )
-    assert [one for one in found if isinstance(one, Ended)] == [
-        Ended("c1", "success", duration=1500)
+    assert [one for one in found if isinstance(one, CallEnded)] == [
+        CallEnded("c1", "success", duration=1500)
     ]
     assert [one.type for one in entries(found)] == [TOOL_CALL, TOOL_RESULT]
 
@@ -168,7 +168,7 @@ def test_what_a_script_of_the_model_did_is_taken_from_the_items(tmp_path: Path) 
     ]
     assert entries(found)[4].data is not None
     assert entries(found)[4].data["input"] == {"command": "ls"}
-    assert [one[:2] for one in found if isinstance(one, Ended)] == [
+    assert [one[:2] for one in found if isinstance(one, CallEnded)] == [
         ("exec-1", "success"),
         ("exec-2", "error"),
         ("c1", "success"),
@@ -247,7 +247,7 @@ def test_a_patch_that_nothing_else_tells_of_is_read_itself(tmp_path: Path) -> No
     ]
     assert (edits[0]["additions"], edits[1]["additions"], edits[1]["deletions"]) == (2, 1, 1)
     assert entries(found)[1].content == "Success."
-    assert Ended("c2", "error") in found
+    assert CallEnded("c2", "error") in found
 
 
 def test_turns_that_were_rolled_back_are_a_branch(tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ def test_rollouts_without_envelopes_are_read(tmp_path: Path) -> None:
     assert [one.type for one in entries(found)] == [USER_INPUT, TOOL_CALL, TOOL_RESULT]
     assert entries(found)[0].created_at == "2025-06-01T10:00:00.000Z"
     assert (session(found).id, session(found).directory) == (SESSION, "/shop")
-    assert Ended("c1", "error") in found
+    assert CallEnded("c1", "error") in found
 
 
 def test_the_very_first_form_is_one_object(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mulligan.core.entries import (
     NewEntry,
 )
 from mulligan.importers.gemini.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session, Source
 
 SESSION = "abcdef01-2222-3333-4444-555555555555"
 HEADER = {"sessionId": SESSION, "projectHash": "x", "startTime": "2026-03-01T10:00:00.000Z"}
@@ -99,7 +99,7 @@ def test_a_message_that_comes_again_adds_only_what_is_new(tmp_path: Path) -> Non
     assert entries(found)[2].data == asked | {"call": "c1"}
     assert entries(found)[3].content == "pears"
     assert entries(found)[3].created_at == "2026-03-01T10:00:03.000Z"
-    assert [one for one in found if isinstance(one, Ended)] == [Ended("c1", "success")]
+    assert [one for one in found if isinstance(one, CallEnded)] == [CallEnded("c1", "success")]
     assert session(found)[:5] == (SESSION, None, "Counting", "model-one", None)
 
 
@@ -156,7 +156,7 @@ def test_a_command_that_fails_is_an_error_though_its_tool_succeeded(tmp_path: Pa
 
     calls = [ran("c1", "Output: none\nExit Code: 1\nPGID: 7"), ran("c2", "Exit Code: 0")]
     found = read(tmp_path, message("a1", "gemini", "", toolCalls=calls))
-    ends = [(one.call, one.status) for one in found if isinstance(one, Ended)]
+    ends = [(one.call, one.status) for one in found if isinstance(one, CallEnded)]
     assert ends == [("c1", "error"), ("c2", "success")]
 
 

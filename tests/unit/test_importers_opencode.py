@@ -18,7 +18,7 @@ import pytest
 
 from mulligan.core.entries import NewEntry
 from mulligan.importers.opencode.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session, Source
 from mulligan.workspace.opening import open_location
 from mulligan.workspace.project.location import known_projects
 from mulligan.workspace.transfer.import_logs import import_logs
@@ -193,9 +193,9 @@ def test_a_tool_part_is_a_call_its_end_and_its_result(written: Written) -> None:
     }
     assert (answered.id, answered.parent) == (f"{asked.id}:1", asked.id)
     assert answered.data == {"call": "call_bash", "name": "bash", "is_error": True}
-    assert of(records, Ended) == [
-        Ended("call_bash", "error", "ok", 25),
-        Ended("call_grep", "error", "bad pattern", 25),
+    assert of(records, CallEnded) == [
+        CallEnded("call_bash", "error", "ok", 25),
+        CallEnded("call_grep", "error", "bad pattern", 25),
     ]
     assert [entry.type for entry in entries(records)][-1] == "tool_call"
 
@@ -677,9 +677,9 @@ def test_values_that_are_too_large_are_left_out_and_named(written: Written) -> N
 def test_a_database_that_takes_too_long_is_given_up(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mulligan.importers.database.STEPS_MIN", 0)
-    monkeypatch.setattr("mulligan.importers.database.STEPS_PER_BYTE", 0)
-    monkeypatch.setattr("mulligan.importers.database.STEPS_AT_ONCE", 1000)
+    monkeypatch.setattr("mulligan.importers.database.MIN_VM_STEPS", 0)
+    monkeypatch.setattr("mulligan.importers.database.VM_STEPS_PER_BYTE", 0)
+    monkeypatch.setattr("mulligan.importers.database.VM_STEPS_PER_CALLBACK", 1000)
     written.session()
     for _ in range(100):
         written.message("user", text("hello"))

@@ -11,7 +11,7 @@ import pytest
 
 from mulligan.core.entries import NewEntry
 from mulligan.importers.pi.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session, Source
 
 HEADER = {
     "type": "session",
@@ -100,7 +100,7 @@ def test_a_result_ends_its_call_and_is_an_entry(tmp_path: Path) -> None:
     answered = result("c", "b", "c1", "no", toolName="bash", isError=True)
     answered["timestamp"] = "2026-01-02T10:00:01.250Z"
     records = read(tmp_path, HEADER, asked, answered)
-    assert of(records, Ended) == [Ended("c1", "error", "no", 250.0)]
+    assert of(records, CallEnded) == [CallEnded("c1", "error", "no", 250.0)]
     assert entries(records)[1].data == {"call": "c1", "name": "bash", "is_error": True}
 
 
@@ -246,7 +246,7 @@ def test_a_command_of_the_user_is_a_call_with_its_result(tmp_path: Path) -> None
     asked, answered = entries(records)
     assert asked.data is not None and asked.data["by"] == "user" and asked.data["call"] == "a"
     assert (answered.id, answered.parent, answered.content) == ("a:1", "a", "a\n")
-    assert of(records, Ended) == [Ended("a", "error", "a\n")]
+    assert of(records, CallEnded) == [CallEnded("a", "error", "a\n")]
 
 
 def test_what_cannot_be_taken_is_named_and_the_rest_stays_connected(tmp_path: Path) -> None:

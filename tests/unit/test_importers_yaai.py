@@ -11,8 +11,16 @@ from typing import Any
 import pytest
 
 from mulligan.core.entries import NewEntry
-from mulligan.importers.records import Ended, Held, Problem, Record, Session, Snapshot, Source
-from mulligan.importers.shapes import Untakeable
+from mulligan.importers.records import (
+    CallEnded,
+    InvalidRecord,
+    Problem,
+    Record,
+    Session,
+    Snapshot,
+    SnapshotFile,
+    Source,
+)
 from mulligan.importers.yaai import IMPORTER
 
 AT = "2026-01-02T10:00:00.000Z"
@@ -92,8 +100,8 @@ def test_tool_calls_keep_their_state_and_results_end_running_ones(tmp_path: Path
     assert first.data == {**done, "call": "a"}
     assert second.data == {"call": "a", "is_error": False}
     assert fourth.data == {"call": "c", "is_error": True}
-    assert [record for record in records if isinstance(record, Ended)] == [
-        Ended("c", "error", "no")
+    assert [record for record in records if isinstance(record, CallEnded)] == [
+        CallEnded("c", "error", "no")
     ]
 
 
@@ -124,7 +132,7 @@ def test_restore_points_are_snapshots_of_the_entry_they_belong_to(
     put(folder / "6.json", {**point, "id": "r6", "files": {}})
     records = read(path)
     first, second = [record for record in records if isinstance(record, Snapshot)]
-    held = (Held("x", "ab", 33188),)
+    held = (SnapshotFile("x", "ab", 33188),)
     assert first == Snapshot("r1", "before", AT, "a", held, str(folder / "1.json"))
     assert (second.id, second.entry, second.files) == ("r4", "b", ())
     assert len(entries(records)) == 2
@@ -144,7 +152,7 @@ def test_a_content_is_given_in_pieces_and_only_if_it_is_what_it_should_be(tmp_pa
     assert [len(piece) for piece in content(name)] == [1 << 20] * 3
     (objects / name).write_bytes(whole[1:])
     for wrong in (name, "0" * 64, "../sessions/s1/session.json", ""):
-        with pytest.raises(Untakeable):
+        with pytest.raises(InvalidRecord):
             list(content(wrong))
 
 

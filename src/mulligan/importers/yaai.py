@@ -24,27 +24,28 @@ from mulligan.core.entries import (
     TYPES,
     NewEntry,
 )
-from mulligan.importers.folders import files_below, folders_in, given
-from mulligan.importers.lines import (
-    json_file,
-    json_lines,
-    mapping,
-    moment,
-    open_log,
-    string,
-)
+from mulligan.importers.folders import files_below, folders_in, path_from_env
+from mulligan.importers.json_log import open_log, read_json_file, read_json_lines
 from mulligan.importers.records import (
-    Content,
-    Ended,
-    Held,
+    CallEnded,
     Importer,
+    InvalidRecord,
     Problem,
+    ReadContent,
     Record,
     Session,
     Snapshot,
+    SnapshotFile,
     Source,
 )
-from mulligan.importers.shapes import Untakeable, filled, number, present
+from mulligan.importers.values import (
+    as_dict,
+    as_nonblank,
+    as_number,
+    as_str,
+    as_timestamp,
+    without_empty,
+)
 
 SESSIONS: Final = "sessions"
 SESSION: Final = "session.json"
@@ -61,7 +62,7 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     Where the folders lie was a setting of the program that read them, so others are not found:
     name them. What is found is the transcript, or `session.json` where there is none.
     """
-    project = given(environment, "PWD", home)
+    project = path_from_env(environment, "PWD", home)
     places = [os.path.join(home, ".yaai")]
     places += [project, os.path.join(project, ".yaai")] if project else []
     found: list[tuple[str, str]] = []
@@ -71,7 +72,7 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
                 path = os.path.join(folder, name)
                 if os.path.isfile(path) and not os.path.islink(path):
                     info = _info(folder)
-                    time = moment(info.get("createdAt")) if isinstance(info, dict) else None
+                    time = as_timestamp(info.get("createdAt")) if isinstance(info, dict) else None
                     found.append((time or "", path))
                     break
     for _, path in sorted(found):
@@ -87,55 +88,55 @@ def read(source: Source) -> Iterator[Record]:
         yield info
         info = {}
     others = map(os.path.basename, folders_in(os.path.join(_place(folder), SESSIONS)))
-    transcript = _Transcript(filled(info.get("id")) or name, name, frozenset(others))
+    transcript = _Transcript(as_nonblank(info.get("id")) or name, name, frozenset(others))
     yield Session(
         transcript.session,
-        directory=filled(info.get("projectPath")),
-        created_at=moment(info.get("createdAt")),
-        updated_at=moment(info.get("updatedAt")),
+        directory=as_nonblank(info.get("projectPath")),
+        created_at=as_timestamp(info.get("createdAt")),
+        updated_at=as_timestamp(info.get("updatedAt")),
     )
     path = os.path.join(folder, TRANSCRIPT)
     if os.path.exists(path):
-        for count, line in json_lines(path):
+        for count, line in read_json_lines(path):
             if isinstance(line, Problem):
                 yield line
                 continue
             try:
                 yield from transcript.take(line)
-            except Untakeable as reason:
+            except InvalidRecord as reason:
                 yield Problem(path, count, str(reason))
     for path in _manifests(folder):
         try:
-            yield from transcript.restore_point(path, json_file(path))
-        except Untakeable as reason:
+            yield from transcript.restore_point(path, read_json_file(path))
+        except InvalidRecord as reason:
             yield Problem(path, 1, str(reason))
         except OSError as error:
             yield Problem(path, 1, f"The file cannot be read: {error.strerror}.")
 
 
-def contents(source: Source) -> Content:
+def contents(source: Source) -> ReadContent:
     """The contents of restore points, by their hashes."""
     place = _place(_folder(source))
 
     def content(name: str) -> Iterator[bytes]:
         if not _HASH.fullmatch(name):
-            raise Untakeable("Its hash is not a SHA-256.")
+            raise InvalidRecord("Its hash is not a SHA-256.")
         paths = [os.path.join(place, objects, name[:2], name) for objects in OBJECTS]
         path = next(filter(os.path.exists, paths), None)
         if path is None:
-            raise Untakeable("Its content is not among the objects of YAAI.")
+            raise InvalidRecord("Its content is not among the objects of YAAI.")
         whole = sha256()
         with open_log(path) as file:
             while piece := file.read(READ_BYTES):
                 whole.update(piece)
                 yield piece
         if whole.hexdigest() != name:
-            raise Untakeable("Its content is damaged: it has another hash.")
+            raise InvalidRecord("Its content is damaged: it has another hash.")
 
     return content
 
 
-IMPORTER: Final = Importer("yaai", find, read, "sessions/ in ~/.yaai or in the project", contents)
+IMPORTER: Final = Importer("yaai", find, read, contents)
 
 
 class _Transcript:
@@ -152,28 +153,28 @@ class _Transcript:
         self._call: tuple[str, bool] | None = None  # the latest, and whether it has ended
 
     def take(self, line: dict[str, Any]) -> Iterator[Record]:
-        id, type = filled(line.get("id")), string(line.get("type"))
+        id, type = as_nonblank(line.get("id")), as_str(line.get("type"))
         if id is None:
-            raise Untakeable("The entry has no id.")
+            raise InvalidRecord("The entry has no id.")
         if id in self._ids:
-            raise Untakeable(f"The id {id} was given to an earlier entry.")
+            raise InvalidRecord(f"The id {id} was given to an earlier entry.")
         if type not in TYPES:
-            raise Untakeable(f"Entries of the type {type!r} are not known.")
-        if string(line.get("sessionId")) not in self._names:
-            raise Untakeable(f"The entry is of another session, {line['sessionId']}.")
-        content = string(line.get("content"))
+            raise InvalidRecord(f"Entries of the type {type!r} are not known.")
+        if as_str(line.get("sessionId")) not in self._names:
+            raise InvalidRecord(f"The entry is of another session, {line['sessionId']}.")
+        content = as_str(line.get("content"))
         data, ended = self._data(id, type, content, line)
-        data |= present(restorePointId=filled(line.get("restorePointId")))
+        data |= without_empty(restorePointId=as_nonblank(line.get("restorePointId")))
         self._ids.add(id)
-        self._points.setdefault(string(data.get("restorePointId")), id)
+        self._points.setdefault(as_str(data.get("restorePointId")), id)
         yield NewEntry(
             type,
             content,
             data or None,
             id,
             self._last,
-            moment(line.get("timestamp")),
-            plan_item=filled(line.get("planItemId")),
+            as_timestamp(line.get("timestamp")),
+            plan_item=as_nonblank(line.get("planItemId")),
             is_compacted=line.get("isCompacted") is True,
         )
         self._last = id
@@ -185,33 +186,35 @@ class _Transcript:
         if isinstance(manifest, Problem):
             yield manifest
             return
-        session = string(manifest.get("sessionId"))
+        session = as_str(manifest.get("sessionId"))
         if session not in self._names - {""}:
             if session not in self._others:
-                raise Untakeable(f"The session of the restore point, {session!r}, is not there.")
+                raise InvalidRecord(f"The session of the restore point, {session!r}, is not there.")
             return
-        id = filled(manifest.get("id"))
+        id = as_nonblank(manifest.get("id"))
         if id is None or id in self._taken:
-            raise Untakeable("The restore point has no id, or one that was given before.")
+            raise InvalidRecord("The restore point has no id, or one that was given before.")
         if not isinstance(manifest.get("files"), list):
-            raise Untakeable("The restore point does not list its files.")
+            raise InvalidRecord("The restore point does not list its files.")
         self._taken.add(id)
         files = []
-        for count, file in enumerate(map(mapping, manifest["files"]), 1):
-            name, mode = string(file.get("path")), number(file.get("mode"))
+        for count, file in enumerate(map(as_dict, manifest["files"]), 1):
+            name, mode = as_str(file.get("path")), as_number(file.get("mode"))
             if name:
-                files.append(Held(name, string(file.get("hash")).lower(), int(mode or 0o644)))
+                files.append(
+                    SnapshotFile(name, as_str(file.get("hash")).lower(), int(mode or 0o644))
+                )
             else:
                 yield Problem(path, 1, f"File {count} of the restore point has no path.")
-        announced = number(manifest.get("fileCount"))
+        announced = as_number(manifest.get("fileCount"))
         if announced is not None and announced > len(files):
             reason = f"It lists {len(files)} of the {announced:g} files that it counts."
             yield Problem(path, 1, reason)
-        entry = filled(manifest.get("transcriptEntryId"))
+        entry = as_nonblank(manifest.get("transcriptEntryId"))
         yield Snapshot(
             id,
-            string(manifest.get("description")),
-            moment(manifest.get("timestamp")),
+            as_str(manifest.get("description")),
+            as_timestamp(manifest.get("timestamp")),
             entry if entry in self._ids else self._points.get(id),
             tuple(files),
             path,
@@ -219,59 +222,63 @@ class _Transcript:
 
     def _data(
         self, id: str, type: str, content: str, line: dict[str, Any]
-    ) -> tuple[dict[str, Any], Ended | None]:
-        call = mapping(line.get("toolCall"))
-        status = string(call.get("status"))
+    ) -> tuple[dict[str, Any], CallEnded | None]:
+        call = as_dict(line.get("toolCall"))
+        status = as_str(call.get("status"))
         match type:
             case "tool_call":
                 self._call = id, status in ENDED
                 data = {
-                    "name": string(call.get("name")),
-                    "input": mapping(call.get("input")),
+                    "name": as_str(call.get("name")),
+                    "input": as_dict(call.get("input")),
                     "status": status if status in CALL_STATES else PENDING,
                     "call": id,
                 }
-                details = present(output=call.get("output"), duration=number(call.get("duration")))
+                details = without_empty(
+                    output=call.get("output"), duration=as_number(call.get("duration"))
+                )
                 return data | details, None
             case "tool_result":
                 return self._result(content, call)
             case "file_edit":
-                return _file_edit(mapping(line.get("fileEdit"))), None
+                return _file_edit(as_dict(line.get("fileEdit"))), None
             case "compact_marker":
-                marker = mapping(line.get("compactMarker"))
-                count = number(marker.get("compactedCount"))
+                marker = as_dict(line.get("compactMarker"))
+                count = as_number(marker.get("compactedCount"))
                 return {
                     "compactedCount": int(count or 0),
-                    **present(summary=string(marker.get("summary"))),
+                    **without_empty(summary=as_str(marker.get("summary"))),
                 }, None
         return {}, None
 
-    def _result(self, content: str, call: dict[str, Any]) -> tuple[dict[str, Any], Ended | None]:
+    def _result(
+        self, content: str, call: dict[str, Any]
+    ) -> tuple[dict[str, Any], CallEnded | None]:
         """A result does not say of which call it is: it is of the latest."""
         status = ERROR if call.get("status") == ERROR else SUCCESS
-        data = {"is_error": status == ERROR, **present(name=string(call.get("name")))}
+        data = {"is_error": status == ERROR, **without_empty(name=as_str(call.get("name")))}
         if self._call is None:
             return data, None
         id, has_ended = self._call
         self._call = id, True
-        return {"call": id, **data}, None if has_ended else Ended(id, status, content)
+        return {"call": id, **data}, None if has_ended else CallEnded(id, status, content)
 
 
 def _file_edit(edit: dict[str, Any]) -> dict[str, Any]:
-    path, operation = filled(edit.get("path")), string(edit.get("operation"))
+    path, operation = as_nonblank(edit.get("path")), as_str(edit.get("operation"))
     if path is None:
-        raise Untakeable("The file edit names no file.")
+        raise InvalidRecord("The file edit names no file.")
     if operation not in FILE_OPERATIONS:
-        raise Untakeable(f"The operation {operation!r} on a file is not known.")
-    texts = {name: string(edit.get(name)) for name in ("diff", "beforeHash", "afterHash")}
-    counts = {name: number(edit.get(name)) for name in ("additions", "deletions")}
-    return {"path": path, "operation": operation, **present(**texts, **counts)}
+        raise InvalidRecord(f"The operation {operation!r} on a file is not known.")
+    texts = {name: as_str(edit.get(name)) for name in ("diff", "beforeHash", "afterHash")}
+    counts = {name: as_number(edit.get(name)) for name in ("additions", "deletions")}
+    return {"path": path, "operation": operation, **without_empty(**texts, **counts)}
 
 
 def _info(folder: str) -> dict[str, Any] | Problem:
     path = os.path.join(folder, SESSION)
     try:
-        return json_file(path)
+        return read_json_file(path)
     except OSError as error:
         return Problem(path, 1, f"The file cannot be read: {error.strerror}.")
 

@@ -23,22 +23,16 @@ from mulligan.core.entries import (
     NewEntry,
 )
 from mulligan.importers.claude_code.lines import Call, Unknown, drafts, text_of
-from mulligan.importers.folders import files_below, given
-from mulligan.importers.lines import json_lines, mapping, moment, sequence, string
-from mulligan.importers.records import (
-    Compacted,
-    Importer,
-    Problem,
-    Record,
-    Session,
-    Source,
-)
+from mulligan.importers.folders import files_below, path_from_env
+from mulligan.importers.json_log import read_json_lines
+from mulligan.importers.records import Compacted, Importer, Problem, Record, Session, Source
+from mulligan.importers.values import as_dict, as_list, as_str, as_timestamp
 
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     """The sessions of a user, oldest first; after them what sub-agents left without a session."""
-    configured = given(environment, "CLAUDE_CONFIG_DIR", home)
-    config = given(environment, "XDG_CONFIG_HOME", home) or os.path.join(home, ".config")
+    configured = path_from_env(environment, "CLAUDE_CONFIG_DIR", home)
+    config = path_from_env(environment, "XDG_CONFIG_HOME", home) or os.path.join(home, ".config")
     # Some versions kept to the second place.
     usual = [os.path.join(home, ".claude"), os.path.join(config, "claude")]
     alone = []
@@ -62,7 +56,7 @@ def read(source: Source) -> Iterator[Record]:
     return _Reader(source.path).records()
 
 
-IMPORTER: Final = Importer("claude-code", find, read, "~/.claude/projects")
+IMPORTER: Final = Importer("claude-code", find, read)
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AGENT: Final = re.compile(r"[\w-]{1,100}")
@@ -130,7 +124,7 @@ class _Reader:
         self.boundary: dict[str, Any] | None = None
 
     def records(self) -> Iterator[Record]:
-        for number, line in json_lines(self.path):
+        for number, line in read_json_lines(self.path):
             yield from self._line(self.path, number, line, self.main)
         # A boundary at the very end is left to the next reading: its summary is still to come.
         self.boundary = None
@@ -151,18 +145,18 @@ class _Reader:
         if isinstance(line, Problem):
             yield line
             return
-        kind = string(line.get("type"))
+        kind = as_str(line.get("type"))
         if kind not in _SPOKEN and kind not in _SILENT:
             yield Problem(path, number, f"Unknown type of line: {kind[:40] or 'none'}.")
         self._note_title(line)
         said = kind in _SPOKEN or kind == "attachment"
         if not said and not isinstance(line.get("uuid"), str):
             return
-        uuid = string(line.get("uuid")) or f"{home.prefix}L{number}"
+        uuid = as_str(line.get("uuid")) or f"{home.prefix}L{number}"
         pending = self.boundary is not None and self.boundary["uuid"] == uuid
         if uuid in self.places or uuid in self.depths or pending:
             return
-        self.time = moment(line.get("timestamp")) or self.time
+        self.time = as_timestamp(line.get("timestamp")) or self.time
         if kind == "system" and line.get("subtype") == "compact_boundary":
             yield from self._flush_boundary(home)
             self.boundary = line | {"uuid": uuid}
@@ -216,7 +210,7 @@ class _Reader:
         if known is not None and known.chain.off_path == off_path:
             return known.chain, known.entry
         if off_path and not home.off_path:
-            prompt = text_of(mapping(line.get("message")).get("content"))
+            prompt = text_of(as_dict(line.get("message")).get("content"))
             root = known.entry if known is not None else self.prompts.get(prompt)
             return _Chain(off_path=True, root=root), root
         # Below a line that is missing it goes on where the chain stands.
@@ -234,9 +228,9 @@ class _Reader:
             self.session = self.session._replace(model=entry.model)
         data = entry.data or {}
         if entry.type == TOOL_CALL and data["call"]:
-            asked = mapping(data["input"])
+            asked = as_dict(data["input"])
             self.calls.setdefault(data["call"], Call(id, data["name"], asked))
-            if prompt := string(asked.get("prompt")):
+            if prompt := as_str(asked.get("prompt")):
                 self.prompts[prompt] = id
 
     def _flush_boundary(self, home: _Chain) -> Iterator[Record]:
@@ -253,11 +247,11 @@ class _Reader:
         chain, parent = known.chain if known else home, known.entry if known else home.last
         id = boundary["uuid"]
         data: dict[str, Any] = {"compactedCount": self.depths.get(parent, 0)}
-        if summary := text_of(mapping(line.get("message")).get("content")):
+        if summary := text_of(as_dict(line.get("message")).get("content")):
             data["summary"] = summary
-        if trigger := string(mapping(boundary.get("compactMetadata")).get("trigger")):
+        if trigger := as_str(as_dict(boundary.get("compactMetadata")).get("trigger")):
             data["trigger"] = trigger
-        time = moment(boundary.get("timestamp")) or self.time
+        time = as_timestamp(boundary.get("timestamp")) or self.time
         yield from self._begun(line)
         yield NewEntry(COMPACT_MARKER, summary, data, id, parent, time, off_path=chain.off_path)
         yield Compacted(id)
@@ -268,12 +262,12 @@ class _Reader:
 
     def _bring_agent(self, line: dict[str, Any], home: _Chain) -> Iterator[Record]:
         """Reads the sub-agent whose result a line is, unless it was only sent off."""
-        details = mapping(line.get("toolUseResult"))
-        agent = string(details.get("agentId"))
+        details = as_dict(line.get("toolUseResult"))
+        agent = as_str(details.get("agentId"))
         if not agent or agent in self.brought:
             return
-        blocks = map(mapping, sequence(mapping(line.get("message")).get("content")))
-        ids = (string(block.get("tool_use_id")) for block in blocks)
+        blocks = map(as_dict, as_list(as_dict(line.get("message")).get("content")))
+        ids = (as_str(block.get("tool_use_id")) for block in blocks)
         call = next((self.calls[id].entry for id in ids if id in self.calls), None)
         if home is self.main and details.get("status") != "async_launched":
             time = self.time
@@ -300,7 +294,7 @@ class _Reader:
             return
         chain = _Chain(off_path=True, root=call, prefix=f"agent-{agent}:")
         try:
-            for number, line in json_lines(path):
+            for number, line in read_json_lines(path):
                 yield from self._line(path, number, line, chain)
         except OSError as error:
             yield Problem(path, 0, f"Cannot be read: {error.strerror}.")
@@ -309,12 +303,12 @@ class _Reader:
         """Before the first entry its session: by the name of the file, or by the lines."""
         if self.session is not None:
             return
-        said = string(line.get("sessionId"))
+        said = as_str(line.get("sessionId"))
         id = said if said and not _UUID.fullmatch(self.stem) else self.stem
-        self.session = Session(id, string(line.get("cwd")) or None)
+        self.session = Session(id, as_str(line.get("cwd")) or None)
         if not self.main.off_path:
             # A session resumed by older versions begins with the lines of the one before it.
-            origin = string(mapping(line.get("forkedFrom")).get("sessionId")) or said or id
+            origin = as_str(as_dict(line.get("forkedFrom")).get("sessionId")) or said or id
             self.session = self.session._replace(
                 created_at=self.time, forked_from=origin if origin != id else None
             )
@@ -323,11 +317,11 @@ class _Reader:
     def _note_title(self, line: dict[str, Any]) -> None:
         match line.get("type"):
             case "custom-title":
-                self.titles["custom"] = string(line.get("customTitle"))
+                self.titles["custom"] = as_str(line.get("customTitle"))
             case "ai-title":
-                self.titles["ai"] = string(line.get("aiTitle"))
+                self.titles["ai"] = as_str(line.get("aiTitle"))
             case "summary":
-                self.summaries[string(line.get("leafUuid"))] = string(line.get("summary"))
+                self.summaries[as_str(line.get("leafUuid"))] = as_str(line.get("summary"))
 
     def _title(self) -> str | None:
         # Summaries of the project's other sessions are found in a file, too.

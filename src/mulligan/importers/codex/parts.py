@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from mulligan.core.diff import compare
-from mulligan.importers import changes
-from mulligan.importers.lines import mapping, parse, sequence, string
-from mulligan.importers.shapes import number
+from mulligan.importers import edit_data
+from mulligan.importers.json_log import parse_object
+from mulligan.importers.values import as_dict, as_list, as_number, as_str
 
 # What is about the program, or told by other lines as well.
 SILENT_LINES: Final = frozenset(
@@ -71,7 +71,7 @@ def text_of(content: object) -> str:
     """The text of a message or an output."""
     if isinstance(content, str):
         return content
-    parts = (part if isinstance(part, str) else _part_text(part) for part in sequence(content))
+    parts = (part if isinstance(part, str) else _part_text(part) for part in as_list(content))
     return "\n".join(filter(None, parts))
 
 
@@ -80,7 +80,7 @@ def typed_text(content: object) -> str:
 
     Pictures come between marks of their own, which are left out as the pictures are.
     """
-    texts = [content] if isinstance(content, str) else map(_part_text, sequence(content))
+    texts = [content] if isinstance(content, str) else map(_part_text, as_list(content))
     return "\n".join(text for text in texts if text and not _PUT_IN.match(text))
 
 
@@ -97,11 +97,11 @@ def output_of(value: object) -> Output:
         plain = output_of(value.get("content"))
         return plain._replace(failed=not success) if isinstance(success, bool) else plain
     text = text_of(value)
-    if text.startswith("{") and isinstance(held := parse(text), dict) and "output" in held:
-        metadata = mapping(held.get("metadata"))
-        code, seconds = metadata.get("exit_code"), number(metadata.get("duration_seconds"))
+    if text.startswith("{") and isinstance(held := parse_object(text), dict) and "output" in held:
+        metadata = as_dict(held.get("metadata"))
+        code, seconds = metadata.get("exit_code"), as_number(metadata.get("duration_seconds"))
         return Output(
-            string(held["output"]),
+            as_str(held["output"]),
             code != 0 if isinstance(code, int) else None,
             seconds * 1000 if seconds is not None else None,
         )
@@ -116,17 +116,17 @@ def output_of(value: object) -> Output:
 
 def milliseconds(value: object) -> float | None:
     """A duration of seconds and nanoseconds."""
-    parts = mapping(value)
-    seconds, nanoseconds = number(parts.get("secs")), number(parts.get("nanos"))
+    parts = as_dict(value)
+    seconds, nanoseconds = as_number(parts.get("secs")), as_number(parts.get("nanos"))
     return None if seconds is None else seconds * 1000 + (nanoseconds or 0) / 1e6
 
 
 def command_line(value: object) -> str:
     """A command as it was given to the shell, or its words."""
-    words = [word for word in sequence(value) if isinstance(word, str)]
+    words = [word for word in as_list(value) if isinstance(word, str)]
     if len(words) == 3 and words[1] in ("-c", "-lc"):
         return words[2]
-    return " ".join(words) or string(value)
+    return " ".join(words) or as_str(value)
 
 
 def patch_in(arguments: object) -> str | None:
@@ -134,22 +134,22 @@ def patch_in(arguments: object) -> str | None:
     if isinstance(arguments, str):
         start = arguments.find("*** Begin Patch")
         return arguments[start:] if start >= 0 else None
-    values = mapping(arguments)
-    held = [*values.values(), *sequence(values.get("command"))]
+    values = as_dict(arguments)
+    held = [*values.values(), *as_list(values.get("command"))]
     return next(filter(None, (patch_in(one) for one in held if isinstance(one, str))), None)
 
 
 def edits_in_changes(told: object) -> Iterator[dict[str, Any]]:
     """The edits in a table of paths and changes."""
-    for path, change in mapping(told).items():
-        change = mapping(change)
+    for path, change in as_dict(told).items():
+        change = as_dict(change)
         kind = change.get("type")
         if kind is None and len(change) == 1:  # older: {"add": {"content": …}}
             kind, change = next(iter(change.items()))
-            change = mapping(change)
-        content = string(change.get("content"))
+            change = as_dict(change)
+        content = as_str(change.get("content"))
         if kind == "add":
-            yield changes.created(path, content)
+            yield edit_data.created(path, content)
         elif kind == "delete":
             yield _deleted(path, content)
         elif kind == "update":
@@ -168,7 +168,7 @@ def edits_in_patch(patch: str, directory: str | None) -> Iterator[dict[str, Any]
         lines = body.split("\n")
         if match[1] == "Add":
             content = "".join(f"{line[1:]}\n" for line in lines if line.startswith("+"))
-            yield changes.created(path, content)
+            yield edit_data.created(path, content)
         elif match[1] == "Delete":
             yield _deleted(path, "")
         else:
@@ -197,20 +197,20 @@ _PUT_IN: Final = re.compile(
 
 
 def _part_text(part: object) -> str:
-    part = mapping(part)
+    part = as_dict(part)
     if part.get("type") in ("input_image", "image", "local_image"):
         return "[image]"
-    return string(part.get("text"))
+    return as_str(part.get("text"))
 
 
 def _updated(path: str, change: dict[str, Any]) -> dict[str, Any]:
-    hunks, moved = string(change.get("unified_diff")), string(change.get("move_path"))
+    hunks, moved = as_str(change.get("unified_diff")), as_str(change.get("move_path"))
     told = {"operation": "rename", "old_path": path} if moved else {"operation": "modify"}
     if not hunks:
         return {"path": moved or path, **told, "additions": 0, "deletions": 0}
-    old, new = changes.heads(path, "modify"), changes.heads(moved or path, "modify")
+    old, new = edit_data.diff_header(path, "modify"), edit_data.diff_header(moved or path, "modify")
     heads = old.partition("\n")[0] + "\n" + new.partition("\n")[2]
-    return changes.unified(moved or path, "modify", heads + hunks) | told
+    return edit_data.from_diff(moved or path, "modify", heads + hunks) | told
 
 
 def _deleted(path: str, content: str) -> dict[str, Any]:

@@ -50,18 +50,10 @@ from mulligan.importers.codex.parts import (
     working_directory,
 )
 from mulligan.importers.codex.rollouts import find, is_named_in, name_of, parent_of, rollout_of
-from mulligan.importers.lines import (
-    json_file,
-    json_lines,
-    mapping,
-    moment,
-    parse,
-    sequence,
-    string,
-)
+from mulligan.importers.json_log import parse_object, read_json_file, read_json_lines
 from mulligan.importers.records import (
+    CallEnded,
     Compacted,
-    Ended,
     Importer,
     Leaf,
     Problem,
@@ -69,7 +61,7 @@ from mulligan.importers.records import (
     Session,
     Source,
 )
-from mulligan.importers.shapes import present
+from mulligan.importers.values import as_dict, as_list, as_str, as_timestamp, without_empty
 
 
 def read(source: Source) -> Iterator[Record]:
@@ -77,7 +69,7 @@ def read(source: Source) -> Iterator[Record]:
     return _Reader(source.path).records()
 
 
-IMPORTER: Final = Importer("codex", find, read, "~/.codex/sessions")
+IMPORTER: Final = Importer("codex", find, read)
 
 _REASONING: Final = {"kind": "reasoning"}
 
@@ -139,7 +131,7 @@ class _Reader:
             if self._is_past(value) or (number == 1 and self._is_told_elsewhere(value)):
                 break
             self.line, self.made = number, 0
-            self.time = moment(value.get("timestamp")) or self.time
+            self.time = as_timestamp(value.get("timestamp")) or self.time
             yield from self._line(value)
         for agent in tuple(self.waiting):
             yield from self._agent(agent)
@@ -150,27 +142,27 @@ class _Reader:
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
         if not self.path.endswith(".json"):
-            yield from json_lines(self.path)
+            yield from read_json_lines(self.path)
             return
         # The first versions wrote one object: the session, and the items of the conversation.
-        whole = json_file(self.path)
+        whole = read_json_file(self.path)
         if isinstance(whole, Problem):
             yield 1, whole
             return
-        yield 1, mapping(whole.get("session"))
-        for number, item in enumerate(sequence(whole.get("items")), 2):
-            yield number, mapping(item)
+        yield 1, as_dict(whole.get("session"))
+        for number, item in enumerate(as_list(whole.get("items")), 2):
+            yield number, as_dict(item)
 
     def _line(self, value: dict[str, Any]) -> Iterator[Record]:
-        kind, payload = string(value.get("type")), value.get("payload")
+        kind, payload = as_str(value.get("type")), value.get("payload")
         if not isinstance(payload, dict):
             yield from self._bare(value)
         elif kind == "session_meta":
             self._meta(payload)
-            yield from self._base(mapping(payload.get("history_base")))
+            yield from self._base(as_dict(payload.get("history_base")))
         elif kind == "turn_context":
-            self.model = string(payload.get("model")) or self.model
-            directory = self.session.directory or string(payload.get("cwd")) or None
+            self.model = as_str(payload.get("model")) or self.model
+            directory = self.session.directory or as_str(payload.get("cwd")) or None
             self.session = self.session._replace(model=self.model, directory=directory)
         elif kind == "response_item":
             yield from self._response(payload)
@@ -183,7 +175,7 @@ class _Reader:
 
     def _bare(self, value: dict[str, Any]) -> Iterator[Record]:
         """A line of the older form, without an envelope."""
-        kind = string(value.get("type"))
+        kind = as_str(value.get("type"))
         if "type" not in value and "id" in value:
             self._meta(value)
         elif value.get("record_type") == "state":
@@ -198,18 +190,18 @@ class _Reader:
         if self.named or self.begun:
             return
         self.named = True
-        origin = string(meta.get("forked_from_id")) or parent_of(meta)
+        origin = as_str(meta.get("forked_from_id")) or parent_of(meta)
         self.session = self.session._replace(
-            id=string(meta.get("id")) or self.session.id,
-            directory=string(meta.get("cwd")) or None,
-            created_at=moment(meta.get("timestamp")) or self.time,
+            id=as_str(meta.get("id")) or self.session.id,
+            directory=as_str(meta.get("cwd")) or None,
+            created_at=as_timestamp(meta.get("timestamp")) or self.time,
             forked_from=origin or None,
         )
         self.time = self.time or self.session.created_at
 
     def _base(self, base: dict[str, Any]) -> Iterator[Record]:
         """What was said before a fork was made, of which its own rollout says only where it is."""
-        thread, until = string(base.get("thread_id")), base.get("end_ordinal_exclusive")
+        thread, until = as_str(base.get("thread_id")), base.get("end_ordinal_exclusive")
         if self.line != 1 or self.off_path or thread in self.brought or not isinstance(until, int):
             return
         path = rollout_of(thread, self.path)
@@ -254,31 +246,31 @@ class _Reader:
 
     def _is_told_elsewhere(self, value: dict[str, Any]) -> bool:
         """Whether this is a sub-agent's, and the rollout that it works for tells of it."""
-        parent = parent_of(mapping(value.get("payload"))) if not self.prefix else ""
+        parent = parent_of(as_dict(value.get("payload"))) if not self.prefix else ""
         path = rollout_of(parent, self.path)
         return path is not None and is_named_in(self.session.id, path)
 
     def _response(self, item: dict[str, Any]) -> Iterator[Record]:
-        kind = string(item.get("type"))
+        kind = as_str(item.get("type"))
         if kind == "message":
             yield from self._message(item)
         elif kind == "agent_message":
-            about = present(author=item.get("author"), recipient=item.get("recipient"))
+            about = without_empty(author=item.get("author"), recipient=item.get("recipient"))
             text = text_of(item.get("content"))
             yield from self._entry(SYSTEM_MESSAGE, text, {"kind": "message", **about})
         elif kind == "reasoning":
-            parts = [*sequence(item.get("summary")), *sequence(item.get("content"))]
+            parts = [*as_list(item.get("summary")), *as_list(item.get("content"))]
             yield from self._reasoned("response", [text_of([part]) for part in parts])
         elif kind in CALLS:
             yield from self._call(item)
         elif kind in OUTPUTS:
             output = item.get("output", item.get("tools"))
-            yield from self._result(string(item.get("call_id")), output_of(output))
+            yield from self._result(as_str(item.get("call_id")), output_of(output))
         elif kind not in SILENT_RESPONSES:
             yield self._unknown("item", kind)
 
     def _message(self, item: dict[str, Any]) -> Iterator[Record]:
-        role, content = string(item.get("role")), item.get("content")
+        role, content = as_str(item.get("role")), item.get("content")
         if role == "user":
             if self.session.directory is None:
                 self.session = self.session._replace(directory=working_directory(content))
@@ -289,16 +281,16 @@ class _Reader:
             yield self._unknown("role", role)
 
     def _call(self, item: dict[str, Any]) -> Iterator[Record]:
-        kind = string(item.get("type"))
+        kind = as_str(item.get("type"))
         arguments: Any = item.get("arguments", item.get("input", item.get("action")))
-        if isinstance(arguments, str) and isinstance(parsed := parse(arguments), dict):
+        if isinstance(arguments, str) and isinstance(parsed := parse_object(arguments), dict):
             arguments = parsed
-        name = string(item.get("name")) or kind.removesuffix("_call")
-        call = string(item.get("call_id")) or string(item.get("id")) or self._next_id()
+        name = as_str(item.get("name")) or kind.removesuffix("_call")
+        call = as_str(item.get("call_id")) or as_str(item.get("id")) or self._next_id()
         status = PENDING
         if kind in ("web_search_call", "image_generation_call"):  # which have no output to come
             status = SUCCESS if item.get("status", "completed") == "completed" else ERROR
-            arguments = arguments or present(prompt=item.get("revised_prompt"))
+            arguments = arguments or without_empty(prompt=item.get("revised_prompt"))
         yield from self._called(call, name, arguments, status)
 
     def _called(
@@ -318,7 +310,7 @@ class _Reader:
                 failed = "Success." not in output.text
             yield from self._ended(id, call, bool(failed), output.duration)
         name = call.name if call else None
-        data = present(call=id, name=name, is_error=bool(failed))
+        data = without_empty(call=id, name=name, is_error=bool(failed))
         yield from self._entry(TOOL_RESULT, output.text, data)
         if call is not None and not failed and not call.edited:
             call.edited = True
@@ -333,55 +325,55 @@ class _Reader:
     ) -> Iterator[Record]:
         if not call.ended:
             call.ended = True
-            yield Ended(id, ERROR if failed else SUCCESS, duration=duration)
+            yield CallEnded(id, ERROR if failed else SUCCESS, duration=duration)
 
     def _event(self, event: dict[str, Any]) -> Iterator[Record]:
-        kind = string(event.get("type"))
+        kind = as_str(event.get("type"))
         match kind:
             case "user_message":
                 yield from self._said("event", USER_INPUT, typed_text(event.get("message")))
             case "agent_message":
-                yield from self._said("event", ASSISTANT_OUTPUT, string(event.get("message")))
+                yield from self._said("event", ASSISTANT_OUTPUT, as_str(event.get("message")))
             case "agent_reasoning" | "agent_reasoning_raw_content":
-                yield from self._reasoned("event", [string(event.get("text"))])
+                yield from self._reasoned("event", [as_str(event.get("text"))])
             case "item_completed":
-                yield from self._item(mapping(event.get("item")))
+                yield from self._item(as_dict(event.get("item")))
             case "exec_command_end":
-                yield from self._command(string(event.get("call_id")), event)
+                yield from self._command(as_str(event.get("call_id")), event)
             case "mcp_tool_call_end":
-                yield from self._mcp(string(event.get("call_id")), event)
+                yield from self._mcp(as_str(event.get("call_id")), event)
             case "patch_apply_begin":
-                if call := self.calls.get(string(event.get("call_id"))):
+                if call := self.calls.get(as_str(event.get("call_id"))):
                     call.changes = event.get("changes")
             case "patch_apply_end":
                 failed = event.get("success") is False
-                yield from self._changed(string(event.get("call_id")), event, failed)
+                yield from self._changed(as_str(event.get("call_id")), event, failed)
             case "turn_aborted" | "error" | "stream_error" | "warning":
-                text = string(event.get("message")) or string(event.get("reason"))
+                text = as_str(event.get("message")) or as_str(event.get("reason"))
                 data = {"kind": "interrupted" if kind == "turn_aborted" else kind}
                 yield from self._entry(SYSTEM_MESSAGE, text, data)
             case "thread_name_updated":
-                title = string(event.get("thread_name")) or None
+                title = as_str(event.get("thread_name")) or None
                 self.session = self.session._replace(title=title)
             case "collab_agent_spawn_end":
-                self._spawned(string(event.get("call_id")), string(event.get("new_thread_id")))
+                self._spawned(as_str(event.get("call_id")), as_str(event.get("new_thread_id")))
             case "thread_rolled_back":
                 self._roll_back(event.get("num_turns"))
             case _ if kind not in SILENT_EVENTS:
                 yield self._unknown("event", kind)
 
     def _item(self, item: dict[str, Any]) -> Iterator[Record]:
-        kind, id = string(item.get("type")), string(item.get("id"))
+        kind, id = as_str(item.get("type")), as_str(item.get("id"))
         match kind:
             case "UserMessage":
                 yield from self._said("item", USER_INPUT, typed_text(item.get("content")))
             case "AgentMessage":
                 yield from self._said("item", ASSISTANT_OUTPUT, text_of(item.get("content")))
             case "Reasoning":
-                parts = [*sequence(item.get("summary_text")), *sequence(item.get("raw_content"))]
+                parts = [*as_list(item.get("summary_text")), *as_list(item.get("raw_content"))]
                 yield from self._reasoned("item", [text_of([part]) for part in parts])
             case "Plan" | "plan":
-                text = string(item.get("text"))
+                text = as_str(item.get("text"))
                 yield from self._said("item", ASSISTANT_OUTPUT, text, {"kind": "plan"})
             case "CommandExecution":
                 yield from self._command(id, item)
@@ -391,7 +383,7 @@ class _Reader:
             case "McpToolCall":
                 yield from self._mcp(id, item)
             case "SubAgentActivity":
-                thread = string(item.get("agent_thread_id"))
+                thread = as_str(item.get("agent_thread_id"))
                 self._spawned(id, thread)
                 if item.get("kind") == "completed":
                     yield from self._agent(thread)
@@ -403,21 +395,21 @@ class _Reader:
         code = told.get("exit_code")
         failed = told.get("status") in ("failed", "declined") or code not in (0, None)
         asked = {"command": command_line(told.get("command"))}
-        text = string(told.get("aggregated_output")) or string(told.get("stdout"))
+        text = as_str(told.get("aggregated_output")) or as_str(told.get("stdout"))
         output = Output(text, failed, milliseconds(told.get("duration")))
         yield from self._made(id, "exec_command", asked, output)
 
     def _mcp(self, id: str, told: dict[str, Any]) -> Iterator[Record]:
-        asked = mapping(told.get("invocation")) or told
-        name = ".".join(filter(None, (string(asked.get("server")), string(asked.get("tool")))))
-        result = mapping(told.get("result"))
-        result = mapping(result.get("Ok")) or result
+        asked = as_dict(told.get("invocation")) or told
+        name = ".".join(filter(None, (as_str(asked.get("server")), as_str(asked.get("tool")))))
+        result = as_dict(told.get("result"))
+        result = as_dict(result.get("Ok")) or result
         failed = told.get("status") == "failed" or "Err" in result or result.get("isError") is True
         output = Output(text_of(result.get("content")), failed, milliseconds(told.get("duration")))
         yield from self._made(id, name or "mcp", asked.get("arguments"), output)
 
     def _changed(self, id: str, told: dict[str, Any], failed: bool) -> Iterator[Record]:
-        text = string(told.get("stdout")) or string(told.get("stderr"))
+        text = as_str(told.get("stdout")) or as_str(told.get("stderr"))
         call = self.calls.get(id)
         if call is not None and call.edited:
             return
@@ -461,8 +453,8 @@ class _Reader:
         yield from self._entry(type, text, data)
 
     def _compacted(self, payload: dict[str, Any]) -> Iterator[Record]:
-        summary = string(payload.get("message"))
-        data = {"compactedCount": self.depth, **present(summary=summary)}
+        summary = as_str(payload.get("message"))
+        data = {"compactedCount": self.depth, **without_empty(summary=summary)}
         yield from self._entry(COMPACT_MARKER, summary, data)
         self.depth = 0
         if self.last is not None:

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from mulligan.importers.folders import files_below, given
-from mulligan.importers.lines import mapping, open_log, string
+from mulligan.importers.folders import files_below, path_from_env
+from mulligan.importers.json_log import open_log
 from mulligan.importers.records import Source
+from mulligan.importers.values import as_dict, as_str
 
 ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 FOLDERS: Final = ("sessions", "archived_sessions")
@@ -17,7 +18,7 @@ FOLDERS: Final = ("sessions", "archived_sessions")
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     """The rollouts of a user, oldest first by the time in their names, archived ones too."""
-    place = given(environment, "CODEX_HOME", home) or os.path.join(home, ".codex")
+    place = path_from_env(environment, "CODEX_HOME", home) or os.path.join(home, ".codex")
     paths = [
         path
         for folder in FOLDERS
@@ -53,8 +54,8 @@ def rollout_of(session: str, beside: str) -> str | None:
 
 def parent_of(meta: dict[str, Any]) -> str:
     """The session that a sub-agent works for, by what its own rollout says first; or nothing."""
-    subagent = mapping(mapping(meta.get("source")).get("subagent"))
-    return string(mapping(subagent.get("thread_spawn")).get("parent_thread_id"))
+    subagent = as_dict(as_dict(meta.get("source")).get("subagent"))
+    return as_str(as_dict(subagent.get("thread_spawn")).get("parent_thread_id"))
 
 
 def is_named_in(session: str, path: str) -> bool:

@@ -28,7 +28,7 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers.folders import files_below, given
+from mulligan.importers.folders import files_below, path_from_env
 from mulligan.importers.gemini.parts import (
     calls_of,
     directory_of,
@@ -39,29 +39,14 @@ from mulligan.importers.gemini.parts import (
     text_of,
     thoughts_of,
 )
-from mulligan.importers.lines import (
-    json_file,
-    json_lines,
-    mapping,
-    moment,
-    sequence,
-    string,
-)
-from mulligan.importers.records import (
-    Compacted,
-    Ended,
-    Importer,
-    Leaf,
-    Problem,
-    Record,
-    Source,
-)
-from mulligan.importers.shapes import present
+from mulligan.importers.json_log import read_json_file, read_json_lines
+from mulligan.importers.records import CallEnded, Compacted, Importer, Leaf, Problem, Record, Source
+from mulligan.importers.values import as_dict, as_list, as_str, as_timestamp, without_empty
 
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     """The sessions of a user, oldest first by the time in their names; then saved checkpoints."""
-    place = given(environment, "GEMINI_CLI_HOME", home) or home
+    place = path_from_env(environment, "GEMINI_CLI_HOME", home) or home
     root = os.path.join(place, ".gemini", "tmp")
     paths = {*files_below(root, ".jsonl"), *files_below(root, ".json")}
     chats = [path for path in paths if _in_chats(path, paths)]
@@ -80,7 +65,7 @@ def read(source: Source) -> Iterator[Record]:
     return _Reader(source.path).records()
 
 
-IMPORTER: Final = Importer("gemini", find, read, "~/.gemini/tmp/*/chats")
+IMPORTER: Final = Importer("gemini", find, read)
 
 _AGENT: Final = re.compile(r"[\w-]{1,100}")
 _EXIT_CODE: Final = re.compile(r"^Exit Code: (?!0$)\S", re.MULTILINE)
@@ -175,18 +160,18 @@ class _Reader:
     def _lines(self) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
         """The lines of a log, or the parts of a file of the older forms as if they were lines."""
         if self.path.endswith(".jsonl"):
-            yield from json_lines(self.path)
+            yield from read_json_lines(self.path)
             return
-        whole = json_file(self.path, list_as="history")
+        whole = read_json_file(self.path, list_as="history")
         if isinstance(whole, Problem):
             yield 1, whole
             return
         if "history" in whole:  # which has no times
-            self.time = moment(os.stat(self.path).st_mtime)
+            self.time = as_timestamp(os.stat(self.path).st_mtime)
         yield 1, {name: value for name, value in whole.items() if name != "messages"}
-        for number, message in enumerate(sequence(whole.get("messages")), 1):
-            yield number, mapping(message)
-        for number, turn in enumerate(map(mapping, sequence(whole.get("history"))), 1):
+        for number, message in enumerate(as_list(whole.get("messages")), 1):
+            yield number, as_dict(message)
+        for number, turn in enumerate(map(as_dict, as_list(whole.get("history"))), 1):
             kind = "gemini" if turn.get("role") == "model" else "user"
             yield number, {"id": f"L{number}", "type": kind, "content": turn.get("parts")}
 
@@ -200,7 +185,7 @@ class _Reader:
         elif isinstance(value.get("$set"), dict):
             self._about(value["$set"], thread)
             yield from self._shown(path, number, value["$set"].get("messages"), thread)
-        elif string(value.get("id")):
+        elif as_str(value.get("id")):
             yield from self._message(path, number, value, thread)
         elif "sessionId" in value or "history" in value:
             self._about(value, thread)
@@ -212,22 +197,22 @@ class _Reader:
         if thread is not self.main:
             return
         directory = self.session.directory or directory_of(
-            self.project, string(told.get("projectHash"))
+            self.project, as_str(told.get("projectHash"))
         )
-        folders = [folder for folder in sequence(told.get("directories")) if string(folder)]
+        folders = [folder for folder in as_list(told.get("directories")) if as_str(folder)]
         self.session = self.session._replace(
             directory=directory or (folders[0] if folders else None),
-            title=string(told.get("summary")) or self.session.title,
-            created_at=self.session.created_at or moment(told.get("startTime")),
+            title=as_str(told.get("summary")) or self.session.title,
+            created_at=self.session.created_at or as_timestamp(told.get("startTime")),
         )
         # A sub-agent's file has an id of its own, and its session's is that of the folder.
-        if not thread.off_path and not self.begun and string(told.get("sessionId")):
+        if not thread.off_path and not self.begun and as_str(told.get("sessionId")):
             self.session = self.session._replace(id=told["sessionId"])
 
     def _shown(self, path: str, number: int, messages: object, thread: _Thread) -> Iterator[Record]:
         """The messages that the model is shown from now on, new ones among them."""
         known = [
-            message for message in map(mapping, sequence(messages)) if string(message.get("id"))
+            message for message in map(as_dict, as_list(messages)) if as_str(message.get("id"))
         ]
         new = [one for one in known if thread.prefix + one["id"] not in self.messages]
         summary = _summary_in(new)
@@ -238,7 +223,7 @@ class _Reader:
         for message in new:
             # What stands around the summary was made up for the model.
             self.messages[thread.prefix + message["id"]] = _Message(thread.last, said=True)
-        time = moment(summary.get("timestamp")) or self.time
+        time = as_timestamp(summary.get("timestamp")) or self.time
         text = text_of(summary.get("content"))
         data = {"compactedCount": self.depth, "summary": text}
         id = thread.prefix + summary["id"]
@@ -252,8 +237,8 @@ class _Reader:
         id = thread.prefix + message["id"]
         first = id not in self.messages
         seen = self.messages.setdefault(id, _Message(thread.last))
-        content, kind = message.get("content"), string(message.get("type"))
-        time = moment(message.get("timestamp")) or self.time
+        content, kind = message.get("content"), as_str(message.get("type"))
+        time = as_timestamp(message.get("timestamp")) or self.time
         if first:
             self.time = time
         text = text_of(message.get("displayContent")) or text_of(content)
@@ -262,7 +247,7 @@ class _Reader:
             if text.strip() and not seen.said and not text.startswith(_CONTEXT):
                 yield from self._entry(thread, id, USER_INPUT, text, None, time)
         elif kind == "gemini":
-            model = string(message.get("model")) or None
+            model = as_str(message.get("model")) or None
             if model and not thread.off_path:
                 self.session = self.session._replace(model=model)
             for thought in thoughts_of(message)[seen.thoughts :]:
@@ -273,7 +258,7 @@ class _Reader:
             if text.strip() and not seen.said:
                 yield from self._entry(thread, id, ASSISTANT_OUTPUT, text, None, time, model)
             for place, call in enumerate(calls_of(message), 1):
-                call = call if string(call.get("id")) else call | {"id": f"{id}:call{place}"}
+                call = call if as_str(call.get("id")) else call | {"id": f"{id}:call{place}"}
                 yield from self._call(call, thread, id, time, model)
         elif kind in ("info", "warning", "error"):
             if text.strip() and not seen.said:
@@ -290,27 +275,27 @@ class _Reader:
         time: str | None,
         model: str | None,
     ) -> Iterator[Record]:
-        id, name = told["id"], string(told.get("name"))
+        id, name = told["id"], as_str(told.get("name"))
         if id not in self.calls:
             self.calls[id] = _Call(f"{message}:{id}", name)
             data = {"name": name, "input": told.get("args"), "status": PENDING, "call": id}
             yield from self._entry(thread, f"{message}:{id}", TOOL_CALL, "", data, time, model)
-        status = _ENDS.get(string(told.get("status")))
+        status = _ENDS.get(as_str(told.get("status")))
         if status is not None and not self.calls[id].ended:
-            agent = string(told.get("agentId"))
+            agent = as_str(told.get("agentId"))
             if agent and thread is self.main:
                 before = self.time
                 yield from self._agent(agent, self.calls[id].entry)
                 self.time = before
             elif agent:
                 self.waiting.setdefault(agent, self.calls[id].entry)
-            parts = sequence(told.get("result"))
-            text = "\n".join(response_text(part) for part in parts) or string(
+            parts = as_list(told.get("result"))
+            text = "\n".join(response_text(part) for part in parts) or as_str(
                 told.get("resultDisplay")
             )
-            ended = moment(told.get("timestamp")) or time
+            ended = as_timestamp(told.get("timestamp")) or time
             yield from self._ended(id, status, text, thread, ended)
-            if status == SUCCESS and (edit := edit_in(mapping(told.get("resultDisplay")))):
+            if status == SUCCESS and (edit := edit_in(as_dict(told.get("resultDisplay")))):
                 own = f"{message}:{id}:edit"
                 yield from self._entry(thread, own, FILE_EDIT, "", edit, ended)
 
@@ -319,16 +304,16 @@ class _Reader:
     ) -> Iterator[Record]:
         """Results that no call has told of itself."""
         for part in parts_of(content):
-            response = mapping(part.get("functionResponse"))
+            response = as_dict(part.get("functionResponse"))
             if not response:
                 continue
-            id, name = string(response.get("id")), string(response.get("name"))
+            id, name = as_str(response.get("id")), as_str(response.get("name"))
             waiting = (
                 other for other, call in self.calls.items() if call.name == name and not call.ended
             )
             id = id or next(waiting, "")
             if id in self.calls and not self.calls[id].ended:
-                failed = "error" in mapping(response.get("response"))
+                failed = "error" in as_dict(response.get("response"))
                 status = ERROR if failed else SUCCESS
                 yield from self._ended(id, status, response_text(part), thread, time)
 
@@ -340,8 +325,8 @@ class _Reader:
         # The shell's tool succeeds with commands that fail.
         if call.name == "run_shell_command" and _EXIT_CODE.search(text):
             status = ERROR
-        yield Ended(id, status)
-        data = present(call=id, name=call.name, is_error=status == ERROR)
+        yield CallEnded(id, status)
+        data = without_empty(call=id, name=call.name, is_error=status == ERROR)
         yield from self._entry(thread, f"{call.entry}:result", TOOL_RESULT, text, data, time)
 
     def _rewind(self, id: str, thread: _Thread) -> None:
@@ -360,7 +345,7 @@ class _Reader:
             return
         thread = _Thread(off_path=True, last=call, prefix=f"{agent}:")
         try:
-            for number, value in json_lines(path):
+            for number, value in read_json_lines(path):
                 yield from self._line(path, number, value, thread)
         except OSError as error:
             yield Problem(path, 0, f"Cannot be read: {error.strerror}.")

@@ -24,10 +24,17 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers import changes
-from mulligan.importers.lines import mapping, moment, sequence, string
-from mulligan.importers.records import Compacted, Ended, Leaf, Record, Session
-from mulligan.importers.shapes import filled, number, present
+from mulligan.importers import edit_data
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Record, Session
+from mulligan.importers.values import (
+    as_dict,
+    as_list,
+    as_nonblank,
+    as_number,
+    as_str,
+    as_timestamp,
+    without_empty,
+)
 
 EDITING: Final = ("write", "edit", "multiedit", "patch", "apply_patch")
 SILENT: Final = ("step-start", "step-finish", "snapshot", "agent")
@@ -66,7 +73,7 @@ class SessionConverter:
     ) -> None:
         self._session = session
         self._off_path = off_path
-        self._reverted_to = string(revert.get("messageID"))
+        self._reverted_to = as_str(revert.get("messageID"))
         self._stands: list[str | None] = []  # where, if the user went back
         self._ids: set[str] = set()
         self._last = root
@@ -85,7 +92,7 @@ class SessionConverter:
         if self._off_path:
             return
         # Older versions say in the messages alone where they worked, and with which model.
-        directory = self._session.directory or filled(mapping(info.get("path")).get("cwd"))
+        directory = self._session.directory or as_nonblank(as_dict(info.get("path")).get("cwd"))
         model = self._session.model or message.model
         if (directory, model) != (self._session.directory, self._session.model):
             self._session = Session(self._session.id, directory=directory, model=model)
@@ -94,8 +101,8 @@ class SessionConverter:
     def part(
         self, id: str, part: dict[str, Any], time: object
     ) -> Iterator[Record | SpawnedSession | str]:
-        at = moment(time) or self._message.time
-        kind, words = string(part.get("type")), string(part.get("text"))
+        at = as_timestamp(time) or self._message.time
+        kind, words = as_str(part.get("type")), as_str(part.get("text"))
         match kind:
             case "text" | "reasoning" if not words.strip():
                 return  # one that has only begun
@@ -120,7 +127,7 @@ class SessionConverter:
             case "patch":
                 yield from self._patched(id, part, at)
             case "compaction":
-                self._kept_from = string(part.get("tail_start_id"))
+                self._kept_from = as_str(part.get("tail_start_id"))
             case _ if kind not in SILENT:
                 yield f"Part {id}: parts of the type {kind!r} are not known."
 
@@ -160,27 +167,27 @@ class SessionConverter:
     def _tool(
         self, id: str, part: dict[str, Any], at: str | None
     ) -> Iterator[Record | SpawnedSession | str]:
-        call, name = string(part.get("callID")) or id, string(part.get("tool"))
-        state = mapping(part.get("state"))
-        times, metadata = mapping(state.get("time")), mapping(state.get("metadata"))
-        began_at, status = moment(times.get("start")) or at, string(state.get("status"))
+        call, name = as_str(part.get("callID")) or id, as_str(part.get("tool"))
+        state = as_dict(part.get("state"))
+        times, metadata = as_dict(state.get("time")), as_dict(state.get("metadata"))
+        began_at, status = as_timestamp(times.get("start")) or at, as_str(state.get("status"))
         data = {
             "name": name,
-            "input": mapping(state.get("input")),
+            "input": as_dict(state.get("input")),
             "status": PENDING if status == "pending" else RUNNING,
             "call": call,
         }
         yield from self._add(id, NewEntry(TOOL_CALL, data=data, created_at=began_at), at)
-        if name == "task" and (child := string(metadata.get("sessionId"))):
+        if name == "task" and (child := as_str(metadata.get("sessionId"))):
             yield SpawnedSession(child, SessionConverter(self._session, {}, off_path=True, root=id))
         if status not in ("completed", "error"):
             return
         # A command that failed has completed all the same.
         is_error = status == "error" or (name == "bash" and metadata.get("exit") not in (0, None))
-        output = string(state.get("error" if status == "error" else "output"))
+        output = as_str(state.get("error" if status == "error" else "output"))
         duration = _duration(times)
-        yield Ended(call, ERROR if is_error else SUCCESS, output, duration)
-        ended_at = moment(times.get("end")) or began_at
+        yield CallEnded(call, ERROR if is_error else SUCCESS, output, duration)
+        ended_at = as_timestamp(times.get("end")) or began_at
         result = {"call": call, "name": name, "is_error": is_error}
         yield from self._add(f"{id}:1", NewEntry(TOOL_RESULT, output, result), ended_at)
         if status == "completed" and name in EDITING:
@@ -196,7 +203,7 @@ class SessionConverter:
         How is told for the turn as a whole, once it is over: that is the diff of this change if
         it is the only one of the file.
         """
-        paths = {path for path in map(filled, sequence(part.get("files"))) if path}
+        paths = {path for path in map(as_nonblank, as_list(part.get("files"))) if path}
         for count, path in enumerate(sorted(paths - self._message.edited)):
             name = path.removeprefix(self._message.root.rstrip("/") + "/")
             operation, diff = self._turn.get(name, ("modify", ""))
@@ -210,39 +217,39 @@ class _Message:
     """What the parts of a message need to know of it."""
 
     def __init__(self, id: str, info: dict[str, Any], time: object) -> None:
-        times = mapping(info.get("time"))
+        times = as_dict(info.get("time"))
         self.id = id
         self.is_user = info.get("role") == "user"
         self.is_summary = info.get("summary") is True
-        self.model = filled(info.get("modelID")) or filled(
-            mapping(info.get("model")).get("modelID")
+        self.model = as_nonblank(info.get("modelID")) or as_nonblank(
+            as_dict(info.get("model")).get("modelID")
         )
-        self.time = moment(times.get("created")) or moment(time)
-        self.ended_at = moment(times.get("completed")) or self.time
-        self.error = mapping(info.get("error"))
-        self.root = string(mapping(info.get("path")).get("root"))
+        self.time = as_timestamp(times.get("created")) or as_timestamp(time)
+        self.ended_at = as_timestamp(times.get("completed")) or self.time
+        self.error = as_dict(info.get("error"))
+        self.root = as_str(as_dict(info.get("path")).get("root"))
         self.edited: set[str] = set()
 
 
 def _file_edits(
     tool: str, state: dict[str, Any], metadata: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    input = mapping(state.get("input"))
-    path = filled(input.get("filePath"))
+    input = as_dict(state.get("input"))
+    path = as_nonblank(input.get("filePath"))
     if tool == "write" and path:
-        content = string(input.get("content"))
-        made = changes.created if metadata.get("exists") is False else changes.overwritten
+        content = as_str(input.get("content"))
+        made = edit_data.created if metadata.get("exists") is False else edit_data.overwritten
         yield made(path, content)
         return
-    for file in map(mapping, sequence(metadata.get("files"))):
-        if old := filled(file.get("filePath")):
-            new = filled(file.get("movePath")) or old
-            operation = OPERATIONS.get(string(file.get("type")), "modify")
-            diff = string(file.get("patch")) or string(file.get("diff"))
+    for file in map(as_dict, as_list(metadata.get("files"))):
+        if old := as_nonblank(file.get("filePath")):
+            new = as_nonblank(file.get("movePath")) or old
+            operation = OPERATIONS.get(as_str(file.get("type")), "modify")
+            diff = as_str(file.get("patch")) or as_str(file.get("diff"))
             yield _edit(new, operation, diff) | ({"old_path": old} if new != old else {})
-    results = sequence(metadata.get("results")) if tool == "multiedit" else [metadata]
-    for result in map(mapping, results):
-        if path and filled(result.get("diff")):
+    results = as_list(metadata.get("results")) if tool == "multiedit" else [metadata]
+    for result in map(as_dict, results):
+        if path and as_nonblank(result.get("diff")):
             yield _edit(path, None, result["diff"])
 
 
@@ -253,40 +260,44 @@ def _edit(path: str, operation: str | None, diff: str) -> dict[str, Any]:
         operation = "create" if hunk and hunk[1] == "0" else "modify"
     if hunk is None:
         return {"path": path, "operation": operation}
-    return changes.unified(path, operation, changes.heads(path, operation) + diff[hunk.start() :])
+    return edit_data.from_diff(
+        path, operation, edit_data.diff_header(path, operation) + diff[hunk.start() :]
+    )
 
 
 def _changed_in_turn(info: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    diffs = map(mapping, sequence(mapping(info.get("summary")).get("diffs")))
+    diffs = map(as_dict, as_list(as_dict(info.get("summary")).get("diffs")))
     return {
-        path: (OPERATIONS.get(string(diff.get("status")), "modify"), string(diff.get("patch")))
+        path: (OPERATIONS.get(as_str(diff.get("status")), "modify"), as_str(diff.get("patch")))
         for diff in diffs
-        if (path := filled(diff.get("file")))
+        if (path := as_nonblank(diff.get("file")))
     }
 
 
 def _attachment(part: dict[str, Any]) -> NewEntry:
     """A file that was handed over; its content, if it is in the log at all, stays there."""
-    url, name = string(part.get("url")), filled(part.get("filename"))
-    path = mapping(part.get("source")).get("path")
-    about = present(
+    url, name = as_str(part.get("url")), as_nonblank(part.get("filename"))
+    path = as_dict(part.get("source")).get("path")
+    about = without_empty(
         mime=part.get("mime"), name=name, path=path, url=None if url.startswith("data:") else url
     )
     return NewEntry(SYSTEM_MESSAGE, name or "", {"attachment": about})
 
 
 def _subtask(part: dict[str, Any]) -> NewEntry:
-    about = present(agent=part.get("agent"), command=part.get("command"))
-    return NewEntry(SYSTEM_MESSAGE, string(part.get("prompt")), {"subtask": about})
+    about = without_empty(agent=part.get("agent"), command=part.get("command"))
+    return NewEntry(SYSTEM_MESSAGE, as_str(part.get("prompt")), {"subtask": about})
 
 
 def _failure(error: object) -> NewEntry:
-    error = mapping(error)
-    name = string(error.get("name"))
-    words = filled(mapping(error.get("data")).get("message")) or filled(error.get("message"))
+    error = as_dict(error)
+    name = as_str(error.get("name"))
+    words = as_nonblank(as_dict(error.get("data")).get("message")) or as_nonblank(
+        error.get("message")
+    )
     return NewEntry(SYSTEM_MESSAGE, words or name, {"error": words or name, "reason": name})
 
 
 def _duration(times: dict[str, Any]) -> float | None:
-    start, end = number(times.get("start")), number(times.get("end"))
+    start, end = as_number(times.get("start")), as_number(times.get("end"))
     return end - start if start is not None and end is not None and end >= start else None

@@ -14,20 +14,20 @@ from typing import Any, Final
 import apsw
 
 from mulligan.importers.database import (
-    FAILURES,
-    Unreadable,
-    Value,
-    decoded,
-    is_read_in_place,
-    opened,
-    reason_of,
-    rows,
+    SQLITE_ERRORS,
+    Cell,
+    UnreadableDatabase,
+    can_read_in_place,
+    decode_text,
+    describe_error,
+    open_readonly,
+    read_rows,
 )
-from mulligan.importers.folders import files_below, files_in, given
-from mulligan.importers.lines import json_file, mapping, moment, parse, string
+from mulligan.importers.folders import files_below, files_in, path_from_env
+from mulligan.importers.json_log import parse_object, read_json_file
 from mulligan.importers.opencode.entries import SessionConverter, SpawnedSession
 from mulligan.importers.records import Importer, Problem, Record, Session, Source
-from mulligan.importers.shapes import filled
+from mulligan.importers.values import as_dict, as_nonblank, as_str, as_timestamp
 
 SESSION: Final = (
     *("id", "parent_id", "directory", "title", "revert", "agent", "model"),
@@ -47,9 +47,11 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     Honours XDG_DATA_HOME and OPENCODE_DB. A database that cannot be listed, or has to be copied
     to be read, is found as a whole.
     """
-    data = given(environment, "XDG_DATA_HOME", home) or os.path.join(home, ".local", "share")
+    data = path_from_env(environment, "XDG_DATA_HOME", home) or os.path.join(
+        home, ".local", "share"
+    )
     folder = os.path.join(data, "opencode")
-    named = given(environment, "OPENCODE_DB", home)
+    named = path_from_env(environment, "OPENCODE_DB", home)
     databases = {
         path for path in files_in(folder, ".db") if os.path.basename(path).startswith("opencode")
     }
@@ -60,19 +62,19 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     known: set[str] = set()
     for path in sorted(databases):
         try:
-            with opened(path) as connection:
-                found = list(rows(connection, "session", LISTED, "TRUE"))
-        except (OSError, Unreadable):
+            with open_readonly(path) as connection:
+                found = list(read_rows(connection, "session", LISTED, "TRUE"))
+        except (OSError, UnreadableDatabase):
             whole.append(path)
             continue
-        ids = {decoded(row.get("id")) for row in found}
+        ids = {decode_text(row.get("id")) for row in found}
         known |= ids
-        if is_read_in_place(path) and "" not in ids:
+        if can_read_in_place(path) and "" not in ids:
             first = _first_of_all(found)
             in_databases += [
-                (moment(row.get("time_created")) or "", path, id)
+                (as_timestamp(row.get("time_created")) or "", path, id)
                 for row in found
-                if (id := decoded(row.get("id"))) in first
+                if (id := decode_text(row.get("id"))) in first
             ]
         else:
             whole.append(path)
@@ -90,54 +92,54 @@ def read(source: Source) -> Iterator[Record]:
         yield from _read_files(source.path)
         return
     try:
-        with opened(source.path) as connection:
+        with open_readonly(source.path) as connection:
             if source.part:
                 yield from _read_session(connection, source.path, source.part)
                 return
-            found = list(rows(connection, "session", LISTED, "TRUE ORDER BY time_created, id"))
+            found = list(read_rows(connection, "session", LISTED, "TRUE ORDER BY time_created, id"))
             first = _first_of_all(found)
             for row in found:
-                id = decoded(row.get("id"))
+                id = decode_text(row.get("id"))
                 if not id:
                     yield Problem(source.path, 0, "A session has no id, or one that is no text.")
                 elif id in first:
                     yield from _read_session(connection, source.path, id)
-    except Unreadable as reason:
+    except UnreadableDatabase as reason:
         yield Problem(source.path, 0, str(reason))
 
 
-IMPORTER: Final = Importer("opencode", find, read, "~/.local/share/opencode")
+IMPORTER: Final = Importer("opencode", find, read)
 
 
 def _read_session(connection: apsw.Connection, path: str, id: str) -> Iterator[Record]:
     """One session of a database; where it is damaged, the others can still be read."""
     try:
-        found = next(rows(connection, "session", SESSION, "id = ?", id), None)
+        found = next(read_rows(connection, "session", SESSION, "id = ?", id), None)
         if found is None:
             yield Problem(path, 0, f"There is no session {id} any more.")
         else:
             yield from _read_rows(connection, path, id, found)
-    except (Unreadable, *FAILURES) as error:
-        reason = str(error) if isinstance(error, Unreadable) else reason_of(error)
+    except (UnreadableDatabase, *SQLITE_ERRORS) as error:
+        reason = str(error) if isinstance(error, UnreadableDatabase) else describe_error(error)
         yield Problem(path, 0, f"Session {id} cannot be read, or not to its end: {reason}")
 
 
 def _read_rows(
-    connection: apsw.Connection, path: str, id: str, row: dict[str, Value]
+    connection: apsw.Connection, path: str, id: str, row: dict[str, Cell]
 ) -> Iterator[Record]:
-    model = mapping(_object(row.get("model")))
+    model = as_dict(_object(row.get("model")))
     session = _session(
         id,
-        directory=decoded(row.get("directory")),
-        title=decoded(row.get("title")),
-        model=string(model.get("id")),
-        mode=decoded(row.get("agent")),
-        parent=decoded(row.get("parent_id")),
+        directory=decode_text(row.get("directory")),
+        title=decode_text(row.get("title")),
+        model=as_str(model.get("id")),
+        mode=decode_text(row.get("agent")),
+        parent=decode_text(row.get("parent_id")),
         times=(row.get("time_created"), row.get("time_updated")),
     )
     yield session
     reading = _Reading(connection, path)
-    yield from reading.session(id, SessionConverter(session, mapping(_object(row.get("revert")))))
+    yield from reading.session(id, SessionConverter(session, as_dict(_object(row.get("revert")))))
     yield from reading.others(id, session)
 
 
@@ -153,7 +155,7 @@ class _Reading:
         self._brought[id] = None
         by_session = "session_id = CAST(? AS TEXT) ORDER BY time_created, id"
         is_empty = True
-        for message in rows(self._connection, "message", ROW, by_session, id):
+        for message in read_rows(self._connection, "message", ROW, by_session, id):
             is_empty = False
             info = _taken(self._path, "message", message)
             if isinstance(info, Problem):
@@ -173,26 +175,26 @@ class _Reading:
             for parent in above:
                 asked.add(parent)
                 try:
-                    found = list(rows(self._connection, "session", ("id",), condition, parent))
-                except (Unreadable, apsw.SQLError):
+                    found = list(read_rows(self._connection, "session", ("id",), condition, parent))
+                except (UnreadableDatabase, apsw.SQLError):
                     return  # an older form, in which nothing is said of them
                 for row in found:
                     off_path = SessionConverter(session, {}, off_path=True)
-                    yield from self._bring(decoded(row.get("id")), off_path)
+                    yield from self._bring(decode_text(row.get("id")), off_path)
 
     def _message(
-        self, row: dict[str, Value], info: dict[str, Any], conversation: SessionConverter
+        self, row: dict[str, Cell], info: dict[str, Any], conversation: SessionConverter
     ) -> Iterator[Record]:
-        id = decoded(row.get("id"))
+        id = decode_text(row.get("id"))
         yield from conversation.begin(id, info, row.get("time_created"))
-        for part in rows(
+        for part in read_rows(
             self._connection, "part", ROW, "message_id = CAST(? AS TEXT) ORDER BY id", id
         ):
             data = _taken(self._path, "part", part)
             if isinstance(data, Problem):
                 yield data
                 continue
-            own, time = decoded(part.get("id")), part.get("time_created")
+            own, time = decode_text(part.get("id")), part.get("time_created")
             yield from self._records(conversation.part(own, data, time))
         yield from self._records(conversation.end())
 
@@ -218,12 +220,12 @@ class _Reading:
         self._depth -= 1
 
 
-def _first_of_all(found: list[dict[str, Value]]) -> set[str]:
+def _first_of_all(found: list[dict[str, Cell]]) -> set[str]:
     """The sessions that work for no other; those that work for each other in a circle count too.
 
     All others are read with the one that they work for.
     """
-    above = {decoded(row.get("id")): decoded(row.get("parent_id")) for row in found}
+    above = {decode_text(row.get("id")): decode_text(row.get("parent_id")) for row in found}
     above.pop("", None)  # one without an id is nobody's parent
     first = {id for id, parent in above.items() if parent not in above or parent == id}
     settled = set(first)
@@ -245,7 +247,7 @@ def _read_files(path: str) -> Iterator[Record]:
 
     Before that the three were `session/info`, `session/message/<id>`, `session/part/<id>`.
     """
-    info = json_file(path)
+    info = read_json_file(path)
     if isinstance(info, Problem):
         yield info
         return
@@ -257,18 +259,18 @@ def _read_files(path: str) -> Iterator[Record]:
     else:
         base = os.path.dirname(base)
         messages, parts = os.path.join(base, "message", id), os.path.join(base, "part")
-    times = mapping(info.get("time"))
+    times = as_dict(info.get("time"))
     session = _session(
         id,
-        directory=string(info.get("directory")),
-        title=string(info.get("title")),
+        directory=as_str(info.get("directory")),
+        title=as_str(info.get("title")),
         model="",
         mode="",
-        parent=string(info.get("parentID")),
+        parent=as_str(info.get("parentID")),
         times=(times.get("created"), times.get("updated")),
     )
     yield session
-    conversation = SessionConverter(session, mapping(info.get("revert")))
+    conversation = SessionConverter(session, as_dict(info.get("revert")))
     # Ids begin with their time, so their order is that of the messages.
     for message in _objects(messages):
         if isinstance(message, Problem):
@@ -303,23 +305,23 @@ def _session(
 ) -> Session:
     return Session(
         id,
-        directory=filled(directory),
-        title=None if title.startswith(UNTITLED) else filled(title),
-        model=filled(model),
-        mode=filled(mode),
-        created_at=moment(times[0]),
-        updated_at=moment(times[1]),
-        forked_from=filled(parent),
+        directory=as_nonblank(directory),
+        title=None if title.startswith(UNTITLED) else as_nonblank(title),
+        model=as_nonblank(model),
+        mode=as_nonblank(mode),
+        created_at=as_timestamp(times[0]),
+        updated_at=as_timestamp(times[1]),
+        forked_from=as_nonblank(parent),
     )
 
 
-def _taken(path: str, table: str, row: dict[str, Value]) -> dict[str, Any] | Problem:
-    id, data = decoded(row.get("id")), row.get("data")
+def _taken(path: str, table: str, row: dict[str, Cell]) -> dict[str, Any] | Problem:
+    id, data = decode_text(row.get("id")), row.get("data")
     if not id:
         return Problem(path, 0, f"A row of the table {table!r} has no id.")
     if not isinstance(data, bytes):
         return Problem(path, 0, f"Row {id} of the table {table!r} has no text, or too much.")
-    value = parse(data)
+    value = parse_object(data)
     if isinstance(value, str):
         return Problem(path, 0, f"Row {id} of the table {table!r}: {value}")
     return value
@@ -327,16 +329,18 @@ def _taken(path: str, table: str, row: dict[str, Value]) -> dict[str, Any] | Pro
 
 def _has_newer_form(connection: apsw.Connection, id: str) -> bool:
     try:
-        found = rows(connection, "session_message", ("id",), "session_id = CAST(? AS TEXT)", id)
+        found = read_rows(
+            connection, "session_message", ("id",), "session_id = CAST(? AS TEXT)", id
+        )
         return next(found, None) is not None
-    except (Unreadable, apsw.Error):
+    except (UnreadableDatabase, apsw.Error):
         return False
 
 
 def _objects(folder: str) -> Iterator[tuple[str, dict[str, Any]] | Problem]:
     for path in sorted(files_below(folder, ".json")):
         try:
-            value = json_file(path)
+            value = read_json_file(path)
         except OSError as error:
             yield Problem(path, 1, f"The file cannot be read: {error.strerror}.")
             continue
@@ -360,5 +364,5 @@ def _stem(path: str) -> str:
     return os.path.basename(path).removesuffix(".json")
 
 
-def _object(value: Value) -> object:
-    return parse(value) if isinstance(value, bytes) else None
+def _object(value: Cell) -> object:
+    return parse_object(value) if isinstance(value, bytes) else None

@@ -17,41 +17,40 @@ from mulligan.core.entries import (
     NewEntry,
 )
 from mulligan.core.times import nanoseconds
-from mulligan.importers import changes
-from mulligan.importers.lines import mapping, sequence, string
-from mulligan.importers.records import Ended, Record
-from mulligan.importers.shapes import present
+from mulligan.importers import edit_data
+from mulligan.importers.records import CallEnded, Record
+from mulligan.importers.values import as_dict, as_list, as_str, without_empty
 
 
 def bash_of_the_user(id: str, message: dict[str, Any]) -> Iterator[Record]:
     """A command that the user ran from the prompt; it has no id of its own."""
-    output, code = string(message.get("output")), message.get("exitCode")
-    input = {"command": string(message.get("command"))}
+    output, code = as_str(message.get("output")), message.get("exitCode")
+    input = {"command": as_str(message.get("command"))}
     is_error = message.get("cancelled") is True or code not in (0, None)
     data = {"name": "bash", "input": input, "status": RUNNING, "call": id, "by": "user"}
     yield NewEntry(TOOL_CALL, data=data)
     yield NewEntry(TOOL_RESULT, output, {"call": id, "name": "bash", "is_error": is_error})
-    yield Ended(id, ERROR if is_error else SUCCESS, output)
+    yield CallEnded(id, ERROR if is_error else SUCCESS, output)
 
 
 def custom_message(message: dict[str, Any]) -> Iterator[Record]:
-    data = present(custom=string(message.get("customType")), details=message.get("details"))
+    data = without_empty(custom=as_str(message.get("customType")), details=message.get("details"))
     yield NewEntry(SYSTEM_MESSAGE, words(message.get("content")), data)
 
 
 def branch_summary(line: dict[str, Any]) -> Iterator[Record]:
     named = {name: line.get(name) for name in ("fromId", "skipFiles", "details")}
-    yield NewEntry(BRANCH_SUMMARY, string(line.get("summary")), present(**named))
+    yield NewEntry(BRANCH_SUMMARY, as_str(line.get("summary")), without_empty(**named))
 
 
 def edited(path: str, input: dict[str, Any], numbered: str) -> dict[str, Any]:
     """Prefers what the tool showed afterwards: it knows the lines and what stands around them."""
     diff = _unified(path, numbered)
     if diff is not None:
-        return changes.unified(path, "modify", diff)
-    pieces = map(mapping, sequence(input.get("edits")) or [input])
-    return changes.replaced(
-        path, ((string(piece.get("oldText")), string(piece.get("newText"))) for piece in pieces)
+        return edit_data.from_diff(path, "modify", diff)
+    pieces = map(as_dict, as_list(input.get("edits")) or [input])
+    return edit_data.replaced(
+        path, ((as_str(piece.get("oldText")), as_str(piece.get("newText"))) for piece in pieces)
     )
 
 
@@ -91,19 +90,19 @@ def _unified(path: str, numbered: str) -> str | None:
         hunk.append(f"{mark}{words}\n")
         shift += (mark == "+") - (mark == "-")
     close()
-    return changes.heads(path, "modify") + "".join(hunks) if hunks else None
+    return edit_data.diff_header(path, "modify") + "".join(hunks) if hunks else None
 
 
 def words(content: object) -> str:
     if isinstance(content, str):
         return content
-    blocks = map(mapping, sequence(content))
-    return "\n".join(string(block.get("text")) for block in blocks if block.get("type") == "text")
+    blocks = map(as_dict, as_list(content))
+    return "\n".join(as_str(block.get("text")) for block in blocks if block.get("type") == "text")
 
 
 def attachments(content: object) -> dict[str, Any] | None:
-    blocks = map(mapping, sequence(content))
-    kinds = [string(block.get("mimeType")) for block in blocks if block.get("type") == "image"]
+    blocks = map(as_dict, as_list(content))
+    kinds = [as_str(block.get("mimeType")) for block in blocks if block.get("type") == "image"]
     return {"attachments": [{"mime": kind} for kind in kinds]} if kinds else None
 
 

@@ -27,9 +27,9 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers import changes
-from mulligan.importers.folders import files_below, files_in, given
-from mulligan.importers.lines import json_file, json_lines, mapping, moment, sequence, string
+from mulligan.importers import edit_data
+from mulligan.importers.folders import files_below, files_in, path_from_env
+from mulligan.importers.json_log import read_json_file, read_json_lines
 from mulligan.importers.pi.parts import (
     attachments,
     bash_of_the_user,
@@ -40,16 +40,25 @@ from mulligan.importers.pi.parts import (
     words,
 )
 from mulligan.importers.records import (
+    CallEnded,
     Compacted,
-    Ended,
     Importer,
+    InvalidRecord,
     Leaf,
     Problem,
     Record,
     Session,
     Source,
+    chain_entries,
 )
-from mulligan.importers.shapes import Untakeable, chained, filled, present
+from mulligan.importers.values import (
+    as_dict,
+    as_list,
+    as_nonblank,
+    as_str,
+    as_timestamp,
+    without_empty,
+)
 
 CUSTOM: Final = {"step-snapshot": STEP_SNAPSHOT, "unrevert-point": UNREVERT_POINT}
 FILE_TOOLS: Final = ("read", "write", "edit")
@@ -61,11 +70,13 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
     Honours PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR and `sessionDir` of pi's settings.
     Some early versions left sessions in the agent's folder itself.
     """
-    agent = given(environment, "PI_CODING_AGENT_DIR", home) or os.path.join(home, ".pi", "agent")
+    agent = path_from_env(environment, "PI_CODING_AGENT_DIR", home) or os.path.join(
+        home, ".pi", "agent"
+    )
     folders = {
         os.path.join(agent, "sessions"),
-        given(environment, "PI_CODING_AGENT_SESSION_DIR", home),
-        given({"": string(_settings(agent).get("sessionDir"))}, "", home),
+        path_from_env(environment, "PI_CODING_AGENT_SESSION_DIR", home),
+        path_from_env({"": as_str(_settings(agent).get("sessionDir"))}, "", home),
     }
     paths = {path for folder in folders if folder for path in files_below(folder, ".jsonl")}
     paths |= {*files_in(agent, ".jsonl")}
@@ -75,7 +86,7 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
 
 def read(source: Source) -> Iterator[Record]:
     log = _Log(source.path)
-    for number, line in json_lines(source.path):
+    for number, line in read_json_lines(source.path):
         if isinstance(line, Problem):
             yield line
         else:
@@ -83,7 +94,7 @@ def read(source: Source) -> Iterator[Record]:
     yield from log.end()
 
 
-IMPORTER: Final = Importer("pi", find, read, "~/.pi/agent/sessions")
+IMPORTER: Final = Importer("pi", find, read)
 
 
 class _Call(NamedTuple):
@@ -120,7 +131,7 @@ class _Log:
         if line.get("type") == "session":
             self._lines.append("")
             return
-        id = filled(line.get("id")) if self._version > 1 else None
+        id = as_nonblank(line.get("id")) if self._version > 1 else None
         id = id or f"L{number}"
         self._lines += [id] if self._version == 1 else []
         if id in self._last:
@@ -128,10 +139,10 @@ class _Log:
             return
         parent = self._parent(line)
         self._last[id] = self._leaf = parent
-        self._time = moment(line.get("timestamp")) or self._time
+        self._time = as_timestamp(line.get("timestamp")) or self._time
         try:
             records = list(self._records(id, parent, line))
-        except Untakeable as reason:
+        except InvalidRecord as reason:
             yield Problem(self._path, number, str(reason))
             return
         for record in records:
@@ -152,7 +163,7 @@ class _Log:
 
     def _begin(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
         is_header = line.get("type") == "session"
-        id = filled(line.get("id")) if is_header else None
+        id = as_nonblank(line.get("id")) if is_header else None
         if id is None:
             id = _id_in_name(self._path)
             reason = "The session has no header, and is called by the name of its file."
@@ -163,12 +174,12 @@ class _Log:
             return
         version = line.get("version", 1)
         self._version = version if isinstance(version, int) and version in (1, 2) else 3
-        self._time = moment(line.get("timestamp"))
-        origin = filled(line.get("parentSession")) or filled(line.get("branchedFrom"))
-        self._model = filled(line.get("modelId"))
+        self._time = as_timestamp(line.get("timestamp"))
+        origin = as_nonblank(line.get("parentSession")) or as_nonblank(line.get("branchedFrom"))
+        self._model = as_nonblank(line.get("modelId"))
         yield Session(
             id,
-            directory=filled(line.get("cwd")),
+            directory=as_nonblank(line.get("cwd")),
             model=self._model,
             created_at=self._time,
             forked_from=_id_in_name(origin) if origin else None,
@@ -189,9 +200,9 @@ class _Log:
 
     def _records(self, id: str, parent: str | None, line: dict[str, Any]) -> Iterator[Record]:
         """What a line says: its entries, and what follows from them."""
-        kind = string(line.get("type"))
+        kind = as_str(line.get("type"))
         if kind not in _ENTRIES:
-            raise Untakeable(f"Lines of the type {kind!r} are not known.")
+            raise InvalidRecord(f"Lines of the type {kind!r} are not known.")
         entries: list[NewEntry] = []
         others: list[Record] = []
         for record in _ENTRIES[kind](self, id, line):
@@ -199,12 +210,12 @@ class _Log:
                 entries.append(record._replace(created_at=self._time))
             else:
                 others.append(record)
-        yield from chained(id, parent, entries)
+        yield from chain_entries(id, parent, entries)
         yield from others
 
     def _message(self, id: str, line: dict[str, Any]) -> Iterator[Record]:
-        message = mapping(line.get("message"))
-        self._time = self._time or moment(message.get("timestamp"))
+        message = as_dict(line.get("message"))
+        self._time = self._time or as_timestamp(message.get("timestamp"))
         content = message.get("content")
         match message.get("role"):
             case "user":
@@ -222,22 +233,22 @@ class _Log:
             case "compactionSummary":
                 yield from self._compaction(id, message)
             case role:
-                raise Untakeable(f"Messages of the role {string(role)!r} are not known.")
+                raise InvalidRecord(f"Messages of the role {as_str(role)!r} are not known.")
 
     def _assistant(self, message: dict[str, Any]) -> Iterator[Record]:
-        model = filled(message.get("model"))
+        model = as_nonblank(message.get("model"))
         if self._model is None:
             yield from self._with(model)
         said = False
         content = message.get("content")
         blocks = (
-            [{"type": "text", "text": content}] if isinstance(content, str) else sequence(content)
+            [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
         )
-        for block in map(mapping, blocks):
+        for block in map(as_dict, blocks):
             match block.get("type"):
-                case "text" if filled(block.get("text")):
+                case "text" if as_nonblank(block.get("text")):
                     yield NewEntry(ASSISTANT_OUTPUT, block["text"], model=model)
-                case "thinking" if filled(block.get("thinking")):
+                case "thinking" if as_nonblank(block.get("thinking")):
                     data = {"kind": "reasoning"}
                     yield NewEntry(ASSISTANT_OUTPUT, block["thinking"], data, model=model)
                 case "toolCall":
@@ -245,46 +256,46 @@ class _Log:
                 case _:
                     continue
             said = True
-        problem = filled(message.get("errorMessage"))
+        problem = as_nonblank(message.get("errorMessage"))
         if problem:
-            data = {"error": problem, "reason": string(message.get("stopReason"))}
+            data = {"error": problem, "reason": as_str(message.get("stopReason"))}
             yield NewEntry(SYSTEM_MESSAGE, problem, data, model=model)
         elif not said:
             yield NewEntry(ASSISTANT_OUTPUT, model=model)
 
     def _call(self, block: dict[str, Any], model: str | None) -> NewEntry:
-        call, name = string(block.get("id")), string(block.get("name"))
-        input = mapping(block.get("arguments"))
+        call, name = as_str(block.get("id")), as_str(block.get("name"))
+        input = as_dict(block.get("arguments"))
         # Of the other tools nothing is needed later, and an input can be large.
         self._calls[call] = _Call(name, input if name in FILE_TOOLS else {}, self._time)
         data = {"name": name, "input": input, "status": RUNNING, "call": call}
         return NewEntry(TOOL_CALL, data=data, model=model)
 
     def _result(self, message: dict[str, Any]) -> Iterator[Record]:
-        id, output = string(message.get("toolCallId")), words(message.get("content"))
+        id, output = as_str(message.get("toolCallId")), words(message.get("content"))
         is_error = message.get("isError") is True
         call = self._calls.pop(id, None)
-        name = string(message.get("toolName")) or (call.name if call else "")
+        name = as_str(message.get("toolName")) or (call.name if call else "")
         data = {"call": id, "name": name, "is_error": is_error}
         yield NewEntry(TOOL_RESULT, output, data)
         if call is not None and not is_error:
-            yield from self._file_edit(call, mapping(message.get("details")))
-        ended_at = moment(message.get("timestamp")) or self._time
+            yield from self._file_edit(call, as_dict(message.get("details")))
+        ended_at = as_timestamp(message.get("timestamp")) or self._time
         duration = milliseconds(call.began_at, ended_at) if call else None
         if id:
-            yield Ended(id, ERROR if is_error else SUCCESS, output, duration)
+            yield CallEnded(id, ERROR if is_error else SUCCESS, output, duration)
 
     def _file_edit(self, call: _Call, details: dict[str, Any]) -> Iterator[NewEntry]:
-        path = filled(call.input.get("path"))
+        path = as_nonblank(call.input.get("path"))
         if call.name not in FILE_TOOLS or path is None:
             return
         if call.name == "edit":
-            yield NewEntry(FILE_EDIT, path, edited(path, call.input, string(details.get("diff"))))
+            yield NewEntry(FILE_EDIT, path, edited(path, call.input, as_str(details.get("diff"))))
         elif call.name == "write":
             # Whether the file was there is not written down: one that the session never met is
             # taken for new.
-            content = string(call.input.get("content"))
-            made = changes.overwritten if path in self._paths else changes.created
+            content = as_str(call.input.get("content"))
+            made = edit_data.overwritten if path in self._paths else edit_data.created
             yield NewEntry(FILE_EDIT, path, made(path, content))
         self._paths.add(path)
 
@@ -297,25 +308,25 @@ class _Log:
         before = kept if isinstance(kept, str) and kept in self._depth else id
         above = self._last.get(id)
         count = self._depth[before] if before != id else self._depth.get(above or "", -1) + 1
-        summary = string(line.get("summary"))
+        summary = as_str(line.get("summary"))
         data = {"compactedCount": count, "summary": summary}
-        data |= present(tokensBefore=line.get("tokensBefore"), details=line.get("details"))
+        data |= without_empty(tokensBefore=line.get("tokensBefore"), details=line.get("details"))
         yield NewEntry(COMPACT_MARKER, summary, data)
         yield Compacted(before)
 
     def _label(self, _: str, line: dict[str, Any]) -> Iterator[Record]:
-        label, target = string(line.get("label")), string(line.get("targetId"))
+        label, target = as_str(line.get("label")), as_str(line.get("targetId"))
         yield NewEntry(SYSTEM_MESSAGE, label, {"label": {"target": target, "label": label}})
 
     def _session_info(self, _: str, line: dict[str, Any]) -> Iterator[Record]:
-        name = filled(line.get("name"))
+        name = as_nonblank(line.get("name"))
         yield NewEntry(UI_EVENT, name or "", {"title": name})
         if name and self._session:
             yield Session(self._session, title=name)
 
     def _model_change(self, _: str, line: dict[str, Any]) -> Iterator[Record]:
-        model, provider = filled(line.get("modelId")), filled(line.get("provider"))
-        data = {"model_change": present(provider=provider, model=model)}
+        model, provider = as_nonblank(line.get("modelId")), as_nonblank(line.get("provider"))
+        data = {"model_change": without_empty(provider=provider, model=model)}
         name = " ".join(filter(None, (model, provider and f"({provider})")))
         yield NewEntry(SYSTEM_MESSAGE, name, data, model=model)
         yield from self._with(model)
@@ -327,16 +338,16 @@ class _Log:
 
 
 def _thinking_level_change(_log: _Log, _: str, line: dict[str, Any]) -> Iterator[Record]:
-    level = string(line.get("thinkingLevel"))
+    level = as_str(line.get("thinkingLevel"))
     yield NewEntry(UI_EVENT, level, {"thinking_level": level})
 
 
 def _custom(_log: _Log, _: str, line: dict[str, Any]) -> Iterator[Record]:
-    kind, data = string(line.get("customType")), line.get("data")
+    kind, data = as_str(line.get("customType")), line.get("data")
     if kind in CUSTOM:
-        yield NewEntry(CUSTOM[kind], data=mapping(data))
+        yield NewEntry(CUSTOM[kind], data=as_dict(data))
     else:
-        yield NewEntry(UI_EVENT, data={"custom": kind, **present(data=data)})
+        yield NewEntry(UI_EVENT, data={"custom": kind, **without_empty(data=data)})
 
 
 _ENTRIES: Final[dict[str, Callable[[_Log, str, dict[str, Any]], Iterator[Record]]]] = {
@@ -359,7 +370,7 @@ def _id_in_name(path: str) -> str:
 
 def _settings(agent: str) -> dict[str, Any]:
     try:
-        settings = json_file(os.path.join(agent, "settings.json"))
+        settings = read_json_file(os.path.join(agent, "settings.json"))
     except OSError:
         return {}
     return settings if isinstance(settings, dict) else {}
