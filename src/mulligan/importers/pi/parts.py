@@ -1,4 +1,4 @@
-"""pi's messages, and its own kind of diff, in our words."""
+"""Convert pi's messages and its numbered diffs to entries."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mulligan.importers.records import CallEnded, Record
 from mulligan.importers.values import as_dict, as_list, as_str, without_empty
 
 
-def bash_of_the_user(id: str, message: dict[str, Any]) -> Iterator[Record]:
-    """A command that the user ran from the prompt; it has no id of its own."""
+def user_command(id: str, message: dict[str, Any]) -> Iterator[Record]:
+    """Convert a command that the user ran at the prompt; the message's id is the call's id."""
     output, code = as_str(message.get("output")), message.get("exitCode")
     input = {"command": as_str(message.get("command"))}
     is_error = message.get("cancelled") is True or code not in (0, None)
@@ -34,18 +34,23 @@ def bash_of_the_user(id: str, message: dict[str, Any]) -> Iterator[Record]:
 
 
 def custom_message(message: dict[str, Any]) -> Iterator[Record]:
+    """Convert a message of an extension."""
     data = without_empty(custom=as_str(message.get("customType")), details=message.get("details"))
-    yield NewEntry(SYSTEM_MESSAGE, words(message.get("content")), data)
+    yield NewEntry(SYSTEM_MESSAGE, text_of(message.get("content")), data)
 
 
 def branch_summary(line: dict[str, Any]) -> Iterator[Record]:
-    named = {name: line.get(name) for name in ("fromId", "skipFiles", "details")}
-    yield NewEntry(BRANCH_SUMMARY, as_str(line.get("summary")), without_empty(**named))
+    """Convert the summary of a branch that the user left."""
+    fields = {name: line.get(name) for name in ("fromId", "skipFiles", "details")}
+    yield NewEntry(BRANCH_SUMMARY, as_str(line.get("summary")), without_empty(**fields))
 
 
-def edited(path: str, input: dict[str, Any], numbered: str) -> dict[str, Any]:
-    """Prefers what the tool showed afterwards: it knows the lines and what stands around them."""
-    diff = _unified(path, numbered)
+def edit_of(path: str, input: dict[str, Any], numbered_diff: str) -> dict[str, Any]:
+    """Describe an edit by the tool's diff, or else by the pieces in its input.
+
+    Only the diff has line numbers and context.
+    """
+    diff = _to_unified(path, numbered_diff)
     if diff is not None:
         return edit_data.from_diff(path, "modify", diff)
     pieces = map(as_dict, as_list(input.get("edits")) or [input])
@@ -58,42 +63,43 @@ _NUMBERED: Final = re.compile(r"([+ -]) *(\d{1,9}) (.*)", re.DOTALL)
 _SKIPPED: Final = re.compile(r"  +\.\.\.")
 
 
-def _unified(path: str, numbered: str) -> str | None:
-    """pi's own kind of diff, with a number in each line, as a unified one; None if it is not that.
+def _to_unified(path: str, numbered_diff: str) -> str | None:
+    """Convert pi's diff, which numbers each line, to a unified diff; None if it is none.
 
-    Added lines bear their new number, the others their old one.
+    Added lines have their new number, all others their old one.
     """
     hunks: list[str] = []
-    hunk: list[str] = []
+    lines: list[str] = []
     shift = old_start = new_start = 0
 
-    def close() -> None:
-        if not hunk:
+    def end_hunk() -> None:
+        if not lines:
             return
-        old = sum(line[0] != "+" for line in hunk)
-        new = sum(line[0] != "-" for line in hunk)
+        old = sum(line[0] != "+" for line in lines)
+        new = sum(line[0] != "-" for line in lines)
         spans = f"-{old_start - (not old)},{old} +{new_start - (not new)},{new}"
-        hunks.append(f"@@ {spans} @@\n" + "".join(hunk))
-        hunk.clear()
+        hunks.append(f"@@ {spans} @@\n" + "".join(lines))
+        lines.clear()
 
-    for line in numbered.removesuffix("\n").split("\n"):
+    for line in numbered_diff.removesuffix("\n").split("\n"):
         if _SKIPPED.fullmatch(line):
-            close()
+            end_hunk()
             continue
         match = _NUMBERED.fullmatch(line)
         if match is None:
             return None
-        mark, count, words = match[1], int(match[2]), match[3]
-        if not hunk:
-            old_start = count - shift if mark == "+" else count
-            new_start = count if mark == "+" else count + shift
-        hunk.append(f"{mark}{words}\n")
+        mark, number, text = match[1], int(match[2]), match[3]
+        if not lines:
+            old_start = number - shift if mark == "+" else number
+            new_start = number if mark == "+" else number + shift
+        lines.append(f"{mark}{text}\n")
         shift += (mark == "+") - (mark == "-")
-    close()
+    end_hunk()
     return edit_data.diff_header(path, "modify") + "".join(hunks) if hunks else None
 
 
-def words(content: object) -> str:
+def text_of(content: object) -> str:
+    """Join the text blocks of a message."""
     if isinstance(content, str):
         return content
     blocks = map(as_dict, as_list(content))
@@ -101,12 +107,13 @@ def words(content: object) -> str:
 
 
 def attachments(content: object) -> dict[str, Any] | None:
+    """Return the media types of the images in a message."""
     blocks = map(as_dict, as_list(content))
     kinds = [as_str(block.get("mimeType")) for block in blocks if block.get("type") == "image"]
     return {"attachments": [{"mime": kind} for kind in kinds]} if kinds else None
 
 
-def milliseconds(began_at: str | None, ended_at: str | None) -> float | None:
+def milliseconds_between(began_at: str | None, ended_at: str | None) -> float | None:
     if began_at is None or ended_at is None or ended_at < began_at:
         return None
     return (nanoseconds(ended_at) - nanoseconds(began_at)) / 1e6

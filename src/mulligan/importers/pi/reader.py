@@ -1,8 +1,8 @@
-"""pi: session files in `~/.pi/agent/sessions`, one JSON line an entry, versions 1 to 3.
+"""Import pi's session files in `~/.pi/agent/sessions`: one JSON line per entry, versions 1 to 3.
 
-The first line names the session, every other has an id and the id of its parent. Version 1 had
-neither: its lines follow each other, and get their ids from their line numbers. The session
-stands at its last line.
+The first line is the session's header; each further line has an id and its parent's id. Lines of
+version 1 have neither: each follows the one before, and its line number becomes its id. The last
+line is the session's leaf.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from mulligan.importers.folders import files_below, files_in, path_from_env
 from mulligan.importers.json_log import read_json_file, read_json_lines
 from mulligan.importers.pi.parts import (
     attachments,
-    bash_of_the_user,
     branch_summary,
     custom_message,
-    edited,
-    milliseconds,
-    words,
+    edit_of,
+    milliseconds_between,
+    text_of,
+    user_command,
 )
 from mulligan.importers.records import (
     CallEnded,
@@ -60,15 +60,15 @@ from mulligan.importers.values import (
     without_empty,
 )
 
-CUSTOM: Final = {"step-snapshot": STEP_SNAPSHOT, "unrevert-point": UNREVERT_POINT}
+CUSTOM_TYPES: Final = {"step-snapshot": STEP_SNAPSHOT, "unrevert-point": UNREVERT_POINT}
 FILE_TOOLS: Final = ("read", "write", "edit")
 
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
-    """The session files of a user, oldest first: their names begin with the time.
+    """Find a user's session files, oldest first by the time in their names.
 
-    Honours PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR and `sessionDir` of pi's settings.
-    Some early versions left sessions in the agent's folder itself.
+    Honours PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR and `sessionDir` in pi's settings.
+    Some early versions kept sessions in the agent's folder itself.
     """
     agent = path_from_env(environment, "PI_CODING_AGENT_DIR", home) or os.path.join(
         home, ".pi", "agent"
@@ -85,12 +85,13 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
 
 
 def read(source: Source) -> Iterator[Record]:
+    """Read one session file."""
     log = _Log(source.path)
     for number, line in read_json_lines(source.path):
         if isinstance(line, Problem):
             yield line
         else:
-            yield from log.take(number, line)
+            yield from log.add_line(number, line)
     yield from log.end()
 
 
@@ -98,7 +99,7 @@ IMPORTER: Final = Importer("pi", find, read)
 
 
 class _Call(NamedTuple):
-    """A tool call whose result is still to come."""
+    """A tool call without a result so far."""
 
     name: str
     input: dict[str, Any]
@@ -106,39 +107,40 @@ class _Call(NamedTuple):
 
 
 class _Log:
-    """One file as far as it was read."""
+    """Convert the lines of one file to records."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._session: str | None = None
         self._version = 3
-        self._lines: list[str] = []  # version 1 counts its lines instead of naming them
-        self._last: dict[str, str | None] = {}  # by line id, the last entry that came of it
-        self._depth: dict[str, int] = {}  # by entry id, how many are above it
+        self._line_ids: list[str] = []  # of version 1, which refers to lines by position
+        self._last_entry: dict[str, str | None] = {}  # of each line, by line id
+        self._ancestor_count: dict[str, int] = {}  # by entry id
         self._newest: str | None = None
         self._leaf: str | None = None
         self._time: str | None = None
         self._model: str | None = None
-        self._calls: dict[str, _Call] = {}
-        self._paths: set[str] = set()  # files that the session has met
+        self._open_calls: dict[str, _Call] = {}
+        self._known_paths: set[str] = set()  # files that the session has read or written
 
-    def take(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
+    def add_line(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
+        """Convert one line."""
         if self._session is None:
-            yield from self._begin(number, line)
+            yield from self._begin_session(number, line)
         elif line.get("type") == "session":
             yield Problem(self._path, number, "A second header; the first one counts.")
             return
         if line.get("type") == "session":
-            self._lines.append("")
+            self._line_ids.append("")
             return
         id = as_nonblank(line.get("id")) if self._version > 1 else None
         id = id or f"L{number}"
-        self._lines += [id] if self._version == 1 else []
-        if id in self._last:
-            yield Problem(self._path, number, f"The id {id} was given to an earlier line.")
+        self._line_ids += [id] if self._version == 1 else []
+        if id in self._last_entry:
+            yield Problem(self._path, number, f"An earlier line has the id {id}.")
             return
         parent = self._parent(line)
-        self._last[id] = self._leaf = parent
+        self._last_entry[id] = self._leaf = parent
         self._time = as_timestamp(line.get("timestamp")) or self._time
         try:
             records = list(self._records(id, parent, line))
@@ -147,13 +149,14 @@ class _Log:
             return
         for record in records:
             if isinstance(record, NewEntry):
-                if record.id in self._depth:
-                    yield Problem(self._path, number, f"The id {record.id} was given before.")
+                if record.id in self._ancestor_count:
+                    yield Problem(self._path, number, f"An earlier entry has the id {record.id}.")
                     return
                 self._append(id, record)
             yield record
 
     def end(self) -> Iterator[Record]:
+        """Yield the time of the last line, and the leaf if it is not the newest entry."""
         if self._session is None:
             return
         if self._time is not None:
@@ -161,12 +164,12 @@ class _Log:
         if self._leaf != self._newest:
             yield Leaf(self._leaf)
 
-    def _begin(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
+    def _begin_session(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
         is_header = line.get("type") == "session"
         id = as_nonblank(line.get("id")) if is_header else None
         if id is None:
             id = _id_in_name(self._path)
-            reason = "The session has no header, and is called by the name of its file."
+            reason = "The session has no header; its id is taken from the file name."
             yield Problem(self._path, number, reason)
         self._session = id
         if not is_header:
@@ -186,26 +189,26 @@ class _Log:
         )
 
     def _parent(self, line: dict[str, Any]) -> str | None:
-        """The entry above. One whose line was lost is below what came before it in the file."""
+        """Return the parent entry; if its line is missing, the entry of the previous line."""
         parent = line.get("parentId", "")
         if parent is None and self._version > 1:
             return None
-        return self._last.get(parent, self._leaf) if isinstance(parent, str) else self._leaf
+        return self._last_entry.get(parent, self._leaf) if isinstance(parent, str) else self._leaf
 
     def _append(self, line_id: str, entry: NewEntry) -> None:
         assert entry.id is not None
-        above = self._depth.get(entry.parent) if entry.parent is not None else None
-        self._depth[entry.id] = 0 if above is None else above + 1
-        self._last[line_id] = self._leaf = self._newest = entry.id
+        above = self._ancestor_count.get(entry.parent) if entry.parent is not None else None
+        self._ancestor_count[entry.id] = 0 if above is None else above + 1
+        self._last_entry[line_id] = self._leaf = self._newest = entry.id
 
     def _records(self, id: str, parent: str | None, line: dict[str, Any]) -> Iterator[Record]:
-        """What a line says: its entries, and what follows from them."""
+        """Convert a line to its chain of entries, followed by its other records."""
         kind = as_str(line.get("type"))
-        if kind not in _ENTRIES:
-            raise InvalidRecord(f"Lines of the type {kind!r} are not known.")
+        if kind not in _CONVERTERS:
+            raise InvalidRecord(f"Unknown type of line: {kind!r}.")
         entries: list[NewEntry] = []
         others: list[Record] = []
-        for record in _ENTRIES[kind](self, id, line):
+        for record in _CONVERTERS[kind](self, id, line):
             if isinstance(record, NewEntry):
                 entries.append(record._replace(created_at=self._time))
             else:
@@ -219,13 +222,13 @@ class _Log:
         content = message.get("content")
         match message.get("role"):
             case "user":
-                yield NewEntry(USER_INPUT, words(content), attachments(content))
+                yield NewEntry(USER_INPUT, text_of(content), attachments(content))
             case "assistant":
                 yield from self._assistant(message)
             case "toolResult":
                 yield from self._result(message)
             case "bashExecution":
-                yield from bash_of_the_user(id, message)
+                yield from user_command(id, message)
             case "custom" | "hookMessage":
                 yield from custom_message(message)
             case "branchSummary":
@@ -233,13 +236,13 @@ class _Log:
             case "compactionSummary":
                 yield from self._compaction(id, message)
             case role:
-                raise InvalidRecord(f"Messages of the role {as_str(role)!r} are not known.")
+                raise InvalidRecord(f"Unknown role of a message: {as_str(role)!r}.")
 
     def _assistant(self, message: dict[str, Any]) -> Iterator[Record]:
         model = as_nonblank(message.get("model"))
         if self._model is None:
-            yield from self._with(model)
-        said = False
+            yield from self._set_model(model)
+        is_empty = True
         content = message.get("content")
         blocks = (
             [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
@@ -255,33 +258,33 @@ class _Log:
                     yield self._call(block, model)
                 case _:
                     continue
-            said = True
-        problem = as_nonblank(message.get("errorMessage"))
-        if problem:
-            data = {"error": problem, "reason": as_str(message.get("stopReason"))}
-            yield NewEntry(SYSTEM_MESSAGE, problem, data, model=model)
-        elif not said:
+            is_empty = False
+        error = as_nonblank(message.get("errorMessage"))
+        if error:
+            data = {"error": error, "reason": as_str(message.get("stopReason"))}
+            yield NewEntry(SYSTEM_MESSAGE, error, data, model=model)
+        elif is_empty:
             yield NewEntry(ASSISTANT_OUTPUT, model=model)
 
     def _call(self, block: dict[str, Any], model: str | None) -> NewEntry:
         call, name = as_str(block.get("id")), as_str(block.get("name"))
         input = as_dict(block.get("arguments"))
-        # Of the other tools nothing is needed later, and an input can be large.
-        self._calls[call] = _Call(name, input if name in FILE_TOOLS else {}, self._time)
+        # Only the inputs of file tools are needed later, and an input can be large.
+        self._open_calls[call] = _Call(name, input if name in FILE_TOOLS else {}, self._time)
         data = {"name": name, "input": input, "status": RUNNING, "call": call}
         return NewEntry(TOOL_CALL, data=data, model=model)
 
     def _result(self, message: dict[str, Any]) -> Iterator[Record]:
-        id, output = as_str(message.get("toolCallId")), words(message.get("content"))
+        id, output = as_str(message.get("toolCallId")), text_of(message.get("content"))
         is_error = message.get("isError") is True
-        call = self._calls.pop(id, None)
+        call = self._open_calls.pop(id, None)
         name = as_str(message.get("toolName")) or (call.name if call else "")
         data = {"call": id, "name": name, "is_error": is_error}
         yield NewEntry(TOOL_RESULT, output, data)
         if call is not None and not is_error:
             yield from self._file_edit(call, as_dict(message.get("details")))
         ended_at = as_timestamp(message.get("timestamp")) or self._time
-        duration = milliseconds(call.began_at, ended_at) if call else None
+        duration = milliseconds_between(call.began_at, ended_at) if call else None
         if id:
             yield CallEnded(id, ERROR if is_error else SUCCESS, output, duration)
 
@@ -290,24 +293,26 @@ class _Log:
         if call.name not in FILE_TOOLS or path is None:
             return
         if call.name == "edit":
-            yield NewEntry(FILE_EDIT, path, edited(path, call.input, as_str(details.get("diff"))))
+            yield NewEntry(FILE_EDIT, path, edit_of(path, call.input, as_str(details.get("diff"))))
         elif call.name == "write":
-            # Whether the file was there is not written down: one that the session never met is
-            # taken for new.
+            # The log does not say whether the file existed: assume a new one unless the session
+            # has read or written it before.
             content = as_str(call.input.get("content"))
-            made = edit_data.overwritten if path in self._paths else edit_data.created
-            yield NewEntry(FILE_EDIT, path, made(path, content))
-        self._paths.add(path)
+            describe = edit_data.overwritten if path in self._known_paths else edit_data.created
+            yield NewEntry(FILE_EDIT, path, describe(path, content))
+        self._known_paths.add(path)
 
     def _compaction(self, id: str, line: dict[str, Any]) -> Iterator[Record]:
         kept = line.get("firstKeptEntryId")
         index = line.get("firstKeptEntryIndex")
-        if isinstance(index, int) and 0 < index < len(self._lines):
-            kept = self._lines[index]
-        # A line's first entry has the line's id, unless the line made none.
-        before = kept if isinstance(kept, str) and kept in self._depth else id
-        above = self._last.get(id)
-        count = self._depth[before] if before != id else self._depth.get(above or "", -1) + 1
+        if isinstance(index, int) and 0 < index < len(self._line_ids):
+            kept = self._line_ids[index]
+        # The first entry of a line has the line's id; a line may have no entries.
+        before = kept if isinstance(kept, str) and kept in self._ancestor_count else id
+        above = self._last_entry.get(id)
+        count = (
+            self._ancestor_count[before] if before != id else self._ancestor_count.get(above or "", -1) + 1
+        )
         summary = as_str(line.get("summary"))
         data = {"compactedCount": count, "summary": summary}
         data |= without_empty(tokensBefore=line.get("tokensBefore"), details=line.get("details"))
@@ -329,9 +334,9 @@ class _Log:
         data = {"model_change": without_empty(provider=provider, model=model)}
         name = " ".join(filter(None, (model, provider and f"({provider})")))
         yield NewEntry(SYSTEM_MESSAGE, name, data, model=model)
-        yield from self._with(model)
+        yield from self._set_model(model)
 
-    def _with(self, model: str | None) -> Iterator[Record]:
+    def _set_model(self, model: str | None) -> Iterator[Record]:
         if model and self._session:
             self._model = model
             yield Session(self._session, model=model)
@@ -344,13 +349,13 @@ def _thinking_level_change(_log: _Log, _: str, line: dict[str, Any]) -> Iterator
 
 def _custom(_log: _Log, _: str, line: dict[str, Any]) -> Iterator[Record]:
     kind, data = as_str(line.get("customType")), line.get("data")
-    if kind in CUSTOM:
-        yield NewEntry(CUSTOM[kind], data=as_dict(data))
+    if kind in CUSTOM_TYPES:
+        yield NewEntry(CUSTOM_TYPES[kind], data=as_dict(data))
     else:
         yield NewEntry(UI_EVENT, data={"custom": kind, **without_empty(data=data)})
 
 
-_ENTRIES: Final[dict[str, Callable[[_Log, str, dict[str, Any]], Iterator[Record]]]] = {
+_CONVERTERS: Final[dict[str, Callable[[_Log, str, dict[str, Any]], Iterator[Record]]]] = {
     "message": _Log._message,
     "compaction": _Log._compaction,
     "label": _Log._label,
@@ -364,7 +369,7 @@ _ENTRIES: Final[dict[str, Callable[[_Log, str, dict[str, Any]], Iterator[Record]
 
 
 def _id_in_name(path: str) -> str:
-    """The id that a session's file is named after: `<time>_<id>.jsonl`."""
+    """Return the session id in a file name `<time>_<id>.jsonl`."""
     return os.path.basename(path).removesuffix(".jsonl").rpartition("_")[2] or path
 
 
