@@ -453,3 +453,8 @@ def test_logs_are_found_by_time_in_both_places(tmp_path: Path) -> None:
     (tmp_path / "sessions" / "rollout-link.jsonl").symlink_to(new)
     found = IMPORTER.find("/nowhere", {"CODEX_HOME": str(tmp_path)})
     assert [source.path for source in found] == [str(old), str(new)]
+
+
+def test_the_directory_is_also_read_from_the_older_sentence(tmp_path: Path) -> None:
+    found = read(tmp_path, message("user", "Current working directory: /shop\nGo."))
+    assert session(found).directory == "/shop"

@@ -311,7 +311,9 @@ class _Log:
         before = kept if isinstance(kept, str) and kept in self._ancestor_count else id
         above = self._last_entry.get(id)
         count = (
-            self._ancestor_count[before] if before != id else self._ancestor_count.get(above or "", -1) + 1
+            self._ancestor_count[before]
+            if before != id
+            else self._ancestor_count.get(above or "", -1) + 1
         )
         summary = as_str(line.get("summary"))
         data = {"compactedCount": count, "summary": summary}
