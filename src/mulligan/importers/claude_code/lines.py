@@ -1,4 +1,4 @@
-"""What a single line of a Claude Code log says, as entries that have no place yet."""
+"""Convert single lines of a Claude Code log to entries without ids and parents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mulligan.importers.values import as_dict, as_list, as_number, as_str, witho
 
 
 class Call(NamedTuple):
-    """A tool call that was seen: its entry, and what was asked for."""
+    """A tool call: the id of its entry, its name and its input."""
 
     entry: str
     name: str
@@ -32,7 +32,7 @@ class Call(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """A part of a line that nobody knows how to take."""
+    """A part of a line of an unknown type."""
 
     reason: str
 
@@ -41,26 +41,26 @@ Draft = NewEntry | CallEnded | Unknown
 
 
 def drafts(line: dict[str, Any], calls: Mapping[str, Call]) -> Iterator[Draft]:
-    """The entries in a line, in order; none in lines that are not part of the conversation."""
+    """Yield the entries of a line; nothing for a line outside of the conversation."""
     kind = line.get("type")
     content = as_dict(line.get("message")).get("content")
     if kind == "assistant":
-        yield from _said_by_assistant(line, content)
+        yield from _assistant_message(line, content)
     elif kind == "user":
         yield from _results(line, content, calls)
-        yield from _said_by_user(line, text_of(content))
+        yield from _user_message(line, text_of(content))
     elif kind == "system":
-        yield from _said_by_system(line)
+        yield from _system_message(line)
     elif kind == "attachment":
         attachment = as_dict(line.get("attachment"))
-        typed = attachment.get("commandMode", "prompt") == "prompt"
-        # What was typed while the agent was at work reaches it as an attachment.
-        if typed and attachment.get("type") == "queued_command":
-            yield from _said_by_user({}, text_of(attachment.get("prompt")))
+        is_prompt = attachment.get("commandMode", "prompt") == "prompt"
+        # Prompts typed while the agent works are logged as attachments.
+        if is_prompt and attachment.get("type") == "queued_command":
+            yield from _user_message({}, text_of(attachment.get("prompt")))
 
 
 def text_of(content: object) -> str:
-    """The text of a message or a result; what is not text is named in brackets."""
+    """Join the texts of a message or a result; name other blocks in brackets."""
     if isinstance(content, str):
         return content
     return "\n\n".join(filter(None, (_block_text(block) for block in as_list(content))))
@@ -82,9 +82,9 @@ def _block_text(block: object) -> str:
             return ""
 
 
-def _said_by_assistant(line: dict[str, Any], content: object) -> Iterator[Draft]:
+def _assistant_message(line: dict[str, Any], content: object) -> Iterator[Draft]:
     model = as_str(as_dict(line.get("message")).get("model")) or None
-    synthetic = model == "<synthetic>"  # the program's own words in the assistant's place
+    is_synthetic = model == "<synthetic>"  # written by Claude Code itself
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list):
@@ -96,12 +96,12 @@ def _said_by_assistant(line: dict[str, Any], content: object) -> Iterator[Draft]
                 text = as_str(block.get("text"))
                 if line.get("isApiErrorMessage") is True:
                     yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "error"})
-                elif text and synthetic:
+                elif text and is_synthetic:
                     yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "synthetic"})
                 elif text:
                     yield NewEntry(ASSISTANT_OUTPUT, text, model=model)
             case "thinking":
-                # Without text it is only a signature, for the model's eyes.
+                # A block without text holds only a signature for the model.
                 if text := as_str(block.get("thinking")):
                     yield NewEntry(ASSISTANT_OUTPUT, text, {"kind": "reasoning"}, model=model)
             case "tool_use" | "server_tool_use" | "mcp_tool_use":
@@ -115,19 +115,19 @@ def _said_by_assistant(line: dict[str, Any], content: object) -> Iterator[Draft]
             case "redacted_thinking" | "fallback":
                 pass
             case kind if kind.endswith("_tool_result"):
-                yield from _result(block | {"content": _results_text(block)}, {}, {})
+                yield from _result(block | {"content": _server_results(block)}, {}, {})
             case kind:
                 yield Unknown(f"Unknown type of content: {kind[:40] or 'none'}.")
 
 
-def _results_text(block: dict[str, Any]) -> str:
-    """What a tool that ran at the model's side found: titles and addresses."""
-    found = map(as_dict, as_list(block.get("content")))
-    lines = (f"{as_str(one.get('title'))} {as_str(one.get('url'))}".strip() for one in found)
+def _server_results(block: dict[str, Any]) -> str:
+    """Join the titles and URLs that a server-side tool returned."""
+    results = map(as_dict, as_list(block.get("content")))
+    lines = (f"{as_str(one.get('title'))} {as_str(one.get('url'))}".strip() for one in results)
     return "\n".join(filter(None, lines))
 
 
-def _said_by_user(line: dict[str, Any], text: str) -> Iterator[Draft]:
+def _user_message(line: dict[str, Any], text: str) -> Iterator[Draft]:
     if not text.strip():
         return
     if command := _COMMAND.search(text):
@@ -140,7 +140,7 @@ def _said_by_user(line: dict[str, Any], text: str) -> Iterator[Draft]:
         yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "interrupted"})
     elif notice := _NOTICE.match(text):
         stripped = _TAGS.sub("", text).strip()
-        # The caveat tells the model that it was not asked anything, for every command again.
+        # The caveat repeats the same instructions to the model at every local command.
         if stripped and notice[1] != "local-command-caveat":
             yield NewEntry(SYSTEM_MESSAGE, stripped, {"kind": notice[1]})
     elif line.get("isMeta") is True:
@@ -149,11 +149,11 @@ def _said_by_user(line: dict[str, Any], text: str) -> Iterator[Draft]:
         yield NewEntry(USER_INPUT, text)
 
 
-def _said_by_system(line: dict[str, Any]) -> Iterator[Draft]:
+def _system_message(line: dict[str, Any]) -> Iterator[Draft]:
     text = as_str(line.get("content"))
     subtype = as_str(line.get("subtype")) or "system"
     if subtype == "local_command":
-        yield from _said_by_user({}, text)
+        yield from _user_message({}, text)
     elif text.strip():
         yield NewEntry(SYSTEM_MESSAGE, text, {"kind": subtype})
 
@@ -162,7 +162,7 @@ def _results(line: dict[str, Any], content: object, calls: Mapping[str, Call]) -
     results = [
         block for block in map(as_dict, as_list(content)) if block.get("type") == "tool_result"
     ]
-    # There is one detailed result a line: with several in one, nobody could tell whose it is.
+    # A line has details of one result; among several results their owner is unknown.
     details = as_dict(line.get("toolUseResult")) if len(results) == 1 else {}
     for block in results:
         yield from _result(block, details, calls)
@@ -184,34 +184,34 @@ def _result(
 
 
 def _edit(details: dict[str, Any], call: Call | None, text: str) -> dict[str, Any] | None:
-    """The change of a file that a result tells of."""
+    """Describe the file edit in a result, if there is one."""
     path = as_str(details.get("filePath"))
     if path and isinstance(details.get("structuredPatch"), list):
-        # An edit of an empty file and one that makes a file look alike but for the type.
-        created = details.get("type") == "create" or details.get("originalFile", "") is None
-        if created and isinstance(details.get("content"), str):
+        # Only the type tells a new file from an edit of an empty one.
+        is_new = details.get("type") == "create" or details.get("originalFile", "") is None
+        if is_new and isinstance(details.get("content"), str):
             return edit_data.created(path, details["content"])
-        operation = "create" if created else "modify"
-        diff = _unified(details["structuredPatch"])
+        operation = "create" if is_new else "modify"
+        diff = _to_unified(details["structuredPatch"])
         if not diff:
             return {"path": path, "operation": operation}
         return edit_data.from_diff(path, operation, edit_data.diff_header(path, operation) + diff)
     if call is None or details:
         return None
-    # Without details there is only what was asked for.
+    # Without details only the input of the call is known.
     path = as_str(call.input.get("file_path"))
     if path and call.name == "Write":
         content = as_str(call.input.get("content"))
-        made = edit_data.created if "created" in text else edit_data.overwritten
-        return made(path, content)
+        describe = edit_data.created if "created" in text else edit_data.overwritten
+        return describe(path, content)
     if path and call.name == "Edit":
         old, new = as_str(call.input.get("old_string")), as_str(call.input.get("new_string"))
         return edit_data.replaced(path, [(old, new)])
     return None
 
 
-def _unified(hunks: list[Any]) -> str:
-    """Hunks as unified text; those that are not well formed are left out."""
+def _to_unified(hunks: list[Any]) -> str:
+    """Format hunks as a unified diff; skip malformed ones."""
     text: list[str] = []
     for hunk in map(as_dict, hunks):
         spans = [hunk.get(name) for name in ("oldStart", "oldLines", "newStart", "newLines")]
