@@ -671,7 +671,7 @@ def test_values_that_are_too_large_are_left_out_and_named(written: Written) -> N
     found = written.read("")
     assert {entry.content for entry in entries(found)} == {"good", "fine"}
     (problem,) = of(found, Problem)
-    assert "huge" in problem.reason and "too much" in problem.reason
+    assert "huge" in problem.reason and "too large" in problem.reason
 
 
 def test_a_database_that_takes_too_long_is_given_up(
