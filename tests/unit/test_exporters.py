@@ -20,7 +20,7 @@ from mulligan.core.entries import TYPES, NewEntry
 from mulligan.core.times import nanoseconds
 from mulligan.errors import MulliganError, NotFound, UsageError
 from mulligan.exporters import html, markdown
-from mulligan.exporters.records import Story, Stretch
+from mulligan.exporters.records import Branch, SessionContent
 from mulligan.importers.mulligan_jsonl import read
 from mulligan.importers.records import Label, Leaf, Problem, Session, SessionSettings, Source
 from mulligan.workspace.results.sessions import Entry
@@ -273,7 +273,7 @@ def test_html_shows_calls_folded_and_differences_coloured(workspace: Workspace) 
     assert "<b>Bash</b> <code>ls</code>" in content and "12 ms" in content
     assert '<span class="new">+2</span>' in content and '<span class="old">-1</span>' in content
     assert "caf\\xe9" in content
-    assert content.count('class="way"') >= 2
+    assert content.count('class="branch"') >= 2
 
 
 def test_markdown_keeps_hostile_content_inside_its_fences(workspace: Workspace) -> None:
@@ -550,7 +550,7 @@ def test_no_entry_whatever_it_holds_breaks_a_page_or_a_document(
         for number, (type, content, data, label) in enumerate(drawn)
     ]  # fmt: skip
     session: Any = SESSION._replace(title=drawn[0][1] if drawn else "")
-    story = Story(session, entries, [Stretch(entries, True)], lambda entry: ())
+    story = SessionContent(session, entries, [Branch(entries, True)], lambda entry: ())
     tags = Tags()
     tags.feed("".join(html.page(story)))
     tags.close()

@@ -272,22 +272,27 @@ def _read_files(path: str) -> Iterator[Record]:
     for message in _read_objects(messages):
         if isinstance(message, Problem):
             yield message
-            continue
-        name, data = message
-        yield from converter.begin(name, data, None)
-        for part in _read_objects(os.path.join(parts, name)):
-            if isinstance(part, Problem):
-                yield part
-                continue
-            own, content = part
-            for record in converter.part(own, content, None):
-                where = os.path.join(parts, name, own + ".json")
-                if not isinstance(record, SpawnedSession):  # read by itself
-                    yield Problem(where, 1, record) if isinstance(record, str) else record
-        for record in converter.end():
-            where = os.path.join(messages, name + ".json")
-            yield Problem(where, 1, record) if isinstance(record, str) else record
+        else:
+            yield from _read_message_files(converter, *message, messages, parts)
     yield from converter.leaf()
+
+
+def _read_message_files(
+    converter: SessionConverter, id: str, info: dict[str, Any], messages: str, parts: str
+) -> Iterator[Record]:
+    yield from converter.begin(id, info, None)
+    for part in _read_objects(os.path.join(parts, id)):
+        if isinstance(part, Problem):
+            yield part
+            continue
+        part_id, data = part
+        path = os.path.join(parts, id, part_id + ".json")
+        for record in converter.part(part_id, data, None):
+            if not isinstance(record, SpawnedSession):  # has a file of its own
+                yield Problem(path, 1, record) if isinstance(record, str) else record
+    path = os.path.join(messages, id + ".json")
+    for record in converter.end():
+        yield Problem(path, 1, record) if isinstance(record, str) else record
 
 
 def _session(
