@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from log_records import entries
 from mulligan.core.entries import CALL_STATES, ENDED, FILE_OPERATIONS, TOOL_CALL, TYPES, NewEntry
 from mulligan.importers.claude_code import reader as claude_code
 from mulligan.importers.codex import reader as codex
@@ -268,10 +269,6 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         steps = list(value) if isinstance(value, dict) else list(range(len(value)))
     for step in steps:
         yield from places(value[step], (*path, step))
-
-
-def entries(found: list[Record]) -> list[NewEntry]:
-    return [record for record in found if isinstance(record, NewEntry)]
 
 
 def check(importer: Importer, name: str, content: bytes) -> list[Record]:

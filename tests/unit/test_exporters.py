@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mulligan
+from git_command import git
 from mulligan import Workspace
 from mulligan.core.entries import TYPES, NewEntry
 from mulligan.core.times import nanoseconds
@@ -343,13 +343,6 @@ def test_other_formats_and_sessions_that_are_not_there_are_refused(workspace: Wo
         workspace.sessions.export(session, "pdf")
     with pytest.raises(NotFound):
         workspace.sessions.export("nope", "jsonl")
-
-
-def git(repository: Path, *arguments: str, check: bool = True) -> bytes:
-    done = subprocess.run(
-        ["git", "-C", str(repository), *arguments], capture_output=True, check=check, timeout=60
-    )
-    return done.stdout
 
 
 def held(repository: Path, commit: str) -> dict[bytes, tuple[bytes, bytes]]:

@@ -5,23 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import zlib
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from git_command import git
 from mulligan.importers import git_objects
 from mulligan.importers.git_objects import Repository
 from mulligan.importers.records import InvalidRecord, SnapshotFile
 
 LINES = [f"line {number}, as it was at first\n" for number in range(3000)]
-
-
-def git(folder: Path, *arguments: str) -> bytes:
-    command = ["git", "-C", str(folder), *arguments]
-    return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
 
 
 @pytest.fixture

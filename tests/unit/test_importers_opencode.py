@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from log_records import entries, of, read_log, write_json
 from mulligan.core.entries import NewEntry
 from mulligan.importers.opencode.reader import IMPORTER
 from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session, Source
@@ -36,7 +37,7 @@ CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_c
 
 
 TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
-"""Gives a row that begins with 1 if a reader is in the way; it never raises for that."""
+"""Returns a row that begins with 1 if a reader blocks it; never raises for that."""
 
 
 class Written:
@@ -73,6 +74,11 @@ class Written:
         """Move everything from the WAL into the database file."""
         assert self.database.execute(TRUNCATE).fetchone()[0] == 0, "a reader blocks the checkpoint"
 
+    def leave_wal_mode(self) -> None:
+        """Delete the WAL; SQLite answers with the old mode if a reader is in the way."""
+        mode = self.database.execute("PRAGMA journal_mode = DELETE").fetchone()
+        assert mode == ("delete",), "a reader keeps the database in WAL mode"
+
     def elsewhere(self, sql: str) -> list[Any]:
         """Run a statement in another process, which waits for no lock, and give its first row.
 
@@ -88,7 +94,7 @@ print(json.dumps(database.execute(sys.argv[2]).fetchone()))
         return json.loads(done.stdout) or []
 
     def read(self, part: str = "ses_1") -> list[Record]:
-        return list(IMPORTER.read(Source(str(self.path), part)))
+        return read_log(IMPORTER, self.path, part)
 
 
 @pytest.fixture
@@ -106,14 +112,6 @@ def tool(name: str, status: str = "completed", **state: Any) -> dict[str, Any]:
     times = {"time": {"start": TIME + 10, "end": TIME + 35}}
     state = {"status": status, "input": {}, "output": "ok", "metadata": {}, **times, **state}
     return {"type": "tool", "tool": name, "callID": f"call_{name}", "state": state}
-
-
-def entries(records: list[Record]) -> list[NewEntry]:
-    return [record for record in records if isinstance(record, NewEntry)]
-
-
-def of(records: list[Record], kind: type[Any]) -> list[Any]:
-    return [record for record in records if isinstance(record, kind)]
 
 
 def test_a_session_keeps_what_is_known_of_it(written: Written) -> None:
@@ -423,6 +421,7 @@ def test_what_opencode_writes_meanwhile_is_not_held_up(written: Written) -> None
     written.elsewhere(f"INSERT INTO part VALUES ('prt_9', 'msg_001', 'ses_1', {TIME}, '{data}')")
     assert [entry.content for entry in entries(list(reading))] == ["2"]
     assert [entry.content for entry in entries(written.read())] == ["1", "2", "3"]
+    assert written.elsewhere(TRUNCATE)[0] == 0, "the importer still holds a read lock"
 
 
 def test_reading_may_stop_half_way(written: Written) -> None:
@@ -431,16 +430,16 @@ def test_reading_may_stop_half_way(written: Written) -> None:
     reading = iter(IMPORTER.read(Source(str(written.path), "ses_1")))
     next(reading)
     next(reading)
-    assert written.elsewhere(TRUNCATE)[0] == 1, "the reading has nothing open"
+    assert written.elsewhere(TRUNCATE)[0] == 1, "the importer holds no read lock"
     reading.close()  # type: ignore[attr-defined]
-    assert written.elsewhere(TRUNCATE)[0] == 0
+    assert written.elsewhere(TRUNCATE)[0] == 0, "the importer still holds a read lock"
 
 
 @pytest.fixture
 def without_wal(written: Written) -> sqlite3.Connection:
     written.session()
     written.message("user", *(text("old" + "." * 5000) for _ in range(50)))
-    written.database.execute("PRAGMA journal_mode = DELETE")
+    written.leave_wal_mode()
     written.database.execute("PRAGMA cache_size = 1")
     return written.database
 
@@ -478,7 +477,7 @@ def test_a_transaction_that_was_never_finished_is_not_seen(
         shutil.copyfile(f"{written.path}{suffix}", f"{path}{suffix}")
     assert b"new...." in path.read_bytes()
     before = listing(tmp_path)
-    found = entries(list(IMPORTER.read(Source(str(path)))))
+    found = entries(read_log(IMPORTER, path))
     assert {entry.content[:4] for entry in found} == {"old."}
     assert listing(tmp_path) == before
 
@@ -499,7 +498,7 @@ def test_a_damaged_database_is_one_problem(
     path = folder / "opencode.db"
     path.write_bytes(content)
     assert list(IMPORTER.find("/nobody", {"XDG_DATA_HOME": str(folder.parent)}))[:1]
-    (problem,) = of(list(IMPORTER.read(Source(str(path)))), Problem)
+    (problem,) = of(read_log(IMPORTER, path), Problem)
     assert problem.path == str(path) and problem.reason
 
 
@@ -561,8 +560,7 @@ def test_a_damaged_page_costs_its_session_and_no_other(written: Written) -> None
             written.message("user", text(id * 2000), session=id)
     written.database.execute("CREATE INDEX m ON message (session_id, time_created, id)")
     written.database.execute("CREATE INDEX p ON part (message_id, id)")
-    written.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    written.database.execute("PRAGMA journal_mode = DELETE")
+    written.leave_wal_mode()
     content = bytearray(written.path.read_bytes())
     # In the middle of the long texts: each goes on in a chain of pages, whose numbers lead astray.
     pages = [at for at in range(0, len(content), 4096) if b"ses_3ses_3" in content[at : at + 4096]]
@@ -716,24 +714,21 @@ def test_a_newer_form_is_named_instead_of_being_empty(written: Written) -> None:
     ]
 
 
-def put(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(value if isinstance(value, str) else json.dumps(value))
-
-
 def test_files_of_older_versions_are_read_the_same_way(tmp_path: Path) -> None:
     storage = tmp_path / "opencode" / "storage"
     info = {"id": "old", "title": "T", "time": {"created": TIME}, "parentID": "ses_0"}
     where = {"cwd": "/shop", "root": "/"}
-    put(storage / "session" / "p" / "ses_1.json", info)
-    put(storage / "message" / "ses_1" / "msg_1.json", {"role": "user", "time": {"created": TIME}})
-    put(
+    write_json(storage / "session" / "p" / "ses_1.json", info)
+    write_json(
+        storage / "message" / "ses_1" / "msg_1.json", {"role": "user", "time": {"created": TIME}}
+    )
+    write_json(
         storage / "message" / "ses_1" / "msg_2.json",
         {"role": "assistant", "modelID": "m", "path": where},
     )
-    put(storage / "message" / "ses_1" / "msg_3.json", "{half")
-    put(storage / "part" / "msg_1" / "prt_1.json", text("Hello"))
-    put(storage / "part" / "msg_2" / "prt_2.json", tool("bash"))
+    write_json(storage / "message" / "ses_1" / "msg_3.json", "{half")
+    write_json(storage / "part" / "msg_1" / "prt_1.json", text("Hello"))
+    write_json(storage / "part" / "msg_2" / "prt_2.json", tool("bash"))
     sources = list(IMPORTER.find("/nobody", {"XDG_DATA_HOME": str(tmp_path)}))
     assert sources == [Source(str(storage / "session" / "p" / "ses_1.json"))]
     records = list(IMPORTER.read(sources[0]))
@@ -751,8 +746,8 @@ def test_a_session_in_both_is_found_in_the_database(written: Written) -> None:
     written.session("ses_1")
     written.session("ses_0", time_created=TIME - 9)
     storage = written.path.parent / "storage" / "session" / "p"
-    put(storage / "ses_1.json", {})
-    put(storage / "ses_9.json", {})
+    write_json(storage / "ses_1.json", {})
+    write_json(storage / "ses_9.json", {})
     data = {"XDG_DATA_HOME": str(written.path.parent.parent)}
     assert list(IMPORTER.find("/nobody", data)) == [
         Source(str(storage / "ses_9.json")),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from log_records import entries, of, read_log, write_jsonl
 from mulligan.core.entries import NewEntry
 from mulligan.importers.pi.reader import IMPORTER
 from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session, Source
@@ -22,13 +22,8 @@ HEADER = {
 }
 
 
-def read(
-    folder: Path, *lines: Any, name: str = "2026-01-02T10-00-00-000Z_s1.jsonl"
-) -> list[Record]:
-    path = folder / "2026-01-02T10-00-00-000Z_s1.jsonl"
-    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
-    path.write_text("".join(f"{text}\n" for text in texts))
-    return list(IMPORTER.read(Source(str(path))))
+def read(folder: Path, *lines: Any) -> list[Record]:
+    return read_log(IMPORTER, write_jsonl(folder / "2026-01-02T10-00-00-000Z_s1.jsonl", *lines))
 
 
 def line(id: str, parent: str | None, type: str = "message", **fields: Any) -> dict[str, Any]:
@@ -47,14 +42,6 @@ def call(id: str, name: str, **arguments: Any) -> dict[str, Any]:
 def result(id: str, parent: str, call: str, output: str, **fields: Any) -> dict[str, Any]:
     content = [{"type": "text", "text": output}]
     return said(id, parent, "toolResult", content, toolCallId=call, **fields)
-
-
-def entries(records: list[Record]) -> list[NewEntry]:
-    return [record for record in records if isinstance(record, NewEntry)]
-
-
-def of(records: list[Record], kind: type[Any]) -> list[Any]:
-    return [record for record in records if isinstance(record, kind)]
 
 
 def test_a_conversation_keeps_ids_parents_times_and_models(tmp_path: Path) -> None:
@@ -275,7 +262,9 @@ def test_a_file_without_a_header_is_called_by_its_name(tmp_path: Path) -> None:
 
 def test_reading_twice_gives_the_same_and_an_empty_file_nothing(tmp_path: Path) -> None:
     lines = [HEADER, {"type": "message", "message": {"role": "user", "content": "no id"}}]
-    assert read(tmp_path, *lines) == read(tmp_path, *lines)
+    first = read(tmp_path, *lines)
+    assert [entry.id for entry in entries(first)] == ["L2"]
+    assert read(tmp_path, *lines) == first
     assert read(tmp_path) == []
 
 
