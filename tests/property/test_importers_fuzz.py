@@ -196,7 +196,7 @@ FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCh
 @pytest.mark.parametrize(("importer", "known", "name"), READERS)
 @FUZZ
 @given(data=st.data())
-def test_random_values_in_known_places_never_break_the_reading(
+def test_random_values_in_known_fields_do_not_stop_the_reading(
     importer: Importer, known: list[Any], name: str, data: st.DataObject
 ) -> None:
     shapes = st.sampled_from(known).flatmap(spoiled)
@@ -231,7 +231,7 @@ def test_files_of_the_older_forms_with_random_values_are_read(
 
 
 @pytest.mark.parametrize(("importer", "known", "name"), READERS)
-def test_reading_a_beginning_gives_a_beginning_of_the_entries(
+def test_a_prefix_of_a_log_gives_a_prefix_of_its_entries(
     importer: Importer, known: list[Any], name: str
 ) -> None:
     lines = [json.dumps(line) + "\n" for line in known]

@@ -234,7 +234,9 @@ def test_opencode(sessions: list[Any], messages: list[Any], parts: list[Any]) ->
         path = Path(folder, "opencode.db")
         in_database(path, {"session": sessions, "message": messages, "part": parts})
         check(opencode.IMPORTER, Source(str(path)))
-        for source in opencode.IMPORTER.find("/nobody", {"OPENCODE_DB": str(path)}):
+        sources = list(opencode.IMPORTER.find("/nobody", {"OPENCODE_DB": str(path)}))
+        assert sources
+        for source in sources:
             check(opencode.IMPORTER, source)
 
 
@@ -383,5 +385,5 @@ def test_yaai(info: Any, lines: list[Any], manifests: list[Any], cut: int) -> No
         (session / "transcript.jsonl").write_bytes(content[: len(content) - cut])
         for number, manifest in enumerate(manifests):
             (session / "manifests" / f"{number}.json").write_text(json.dumps(manifest))
-        for source in yaai.IMPORTER.find("/nobody", {"PWD": folder}):
-            check(yaai.IMPORTER, source)
+        (source,) = yaai.IMPORTER.find("/nobody", {"PWD": folder})
+        check(yaai.IMPORTER, source)

@@ -45,7 +45,7 @@ def say(journal: Path, type: Any, content: Any, **data: Any) -> None:
     put(journal, "message_store", "d1", json.dumps(message))
 
 
-def test_messages_and_what_lies_beside_them_come_in_the_order_of_the_conversation(
+def test_messages_reasoning_and_edits_come_in_the_order_of_the_conversation(
     journal: Path,
 ) -> None:
     say(journal, "system", "Be brief.")
@@ -87,7 +87,7 @@ def test_messages_and_what_lies_beside_them_come_in_the_order_of_the_conversatio
     assert not of(records, Problem)
 
 
-def test_what_cannot_be_taken_is_named_and_the_rest_is_read_on(journal: Path) -> None:
+def test_invalid_messages_are_reported_and_the_rest_is_read(journal: Path) -> None:
     say(journal, "human", "one")
     put(journal, "message_store", "d1", "{half")
     put(journal, "message_store", "d1", None)
@@ -106,7 +106,7 @@ def test_what_cannot_be_taken_is_named_and_the_rest_is_read_on(journal: Path) ->
     ]  # fmt: skip
 
 
-def test_a_file_that_is_no_database_and_one_without_tables_are_named(journal: Path) -> None:
+def test_an_invalid_database_and_an_empty_one_are_reported(journal: Path) -> None:
     for content in (b"nothing of the kind" * 100, b""):
         journal.write_bytes(content)
         assert [type(record) for record in read_log(IMPORTER, journal)] == [Session, Problem]

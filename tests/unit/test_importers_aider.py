@@ -72,7 +72,7 @@ def test_a_session_tells_who_said_what(tmp_path: Path) -> None:
     assert {entry.created_at for entry in chain} == {"2026-01-02T10:00:00.000Z"}
 
 
-def test_headings_and_quotations_of_the_model_stay_its_own(tmp_path: Path) -> None:
+def test_headings_and_quotations_belong_to_the_model(tmp_path: Path) -> None:
     answer = "#### A heading\n\n> a quotation\n\n# aider chat started at noon, I think"
     records = read(tmp_path, BEGIN, aider("Aider"), user("?"), model(answer), user("and?"))
     assert texts(records)[1:] == [
@@ -80,7 +80,7 @@ def test_headings_and_quotations_of_the_model_stay_its_own(tmp_path: Path) -> No
     ]
 
 
-def test_lines_that_an_editor_has_trimmed_are_still_told_apart(tmp_path: Path) -> None:
+def test_speakers_are_told_apart_without_trailing_spaces(tmp_path: Path) -> None:
     text = BEGIN + "> Aider v0.1\n\n#### Hello\n#### there\n\nHi.\n\n> Tokens: 1\n"
     assert texts(read(tmp_path, text)) == [
         ("system_message", "Aider v0.1"),
@@ -90,7 +90,7 @@ def test_lines_that_an_editor_has_trimmed_are_still_told_apart(tmp_path: Path) -
     ]
 
 
-def test_a_message_of_several_lines_is_one(tmp_path: Path) -> None:
+def test_a_message_of_several_lines_becomes_one_entry(tmp_path: Path) -> None:
     text = "> Traceback:\n  File x\n  line 3  \n"
     records = read(tmp_path, BEGIN, aider("Aider"), text, model("I see."))
     assert texts(records)[1:] == [
@@ -157,7 +157,7 @@ def test_blocks_that_were_not_applied_change_nothing(tmp_path: Path) -> None:
     assert "file_edit" not in [type for type, _ in texts(records)]
 
 
-def test_every_beginning_is_a_session_of_its_own(tmp_path: Path) -> None:
+def test_every_start_line_begins_a_session(tmp_path: Path) -> None:
     records = read(tmp_path, BEGIN, user("1"), BEGIN, user("1"), BEGIN.replace("02", "03"))
     sessions = [record.id for record in of(records, Session)]
     assert len(set(sessions)) == 3
@@ -173,13 +173,13 @@ def test_ids_stay_when_the_history_grows(tmp_path: Path) -> None:
     assert after == read_log(IMPORTER, tmp_path / NAME)
 
 
-def test_what_stands_above_the_first_beginning_is_not_lost(tmp_path: Path) -> None:
+def test_lines_above_the_first_start_line_are_read(tmp_path: Path) -> None:
     records = read(tmp_path, model("Hello."), BEGIN, user("1"))
     assert texts(records) == [("assistant_output", "Hello."), ("user_input", "1")]
     assert [entry.parent for entry in entries(records)] == [None, None]
 
 
-def test_bytes_that_are_not_text_are_named_and_the_rest_taken(tmp_path: Path) -> None:
+def test_invalid_utf_8_is_reported_and_replaced(tmp_path: Path) -> None:
     records = read(tmp_path, BEGIN, user("caf"), b"\nna\xefve\n")
     assert texts(records)[1] == ("assistant_output", "na\ufffdve")
     assert [record.line for record in of(records, Problem)] == [7]

@@ -54,7 +54,7 @@ def read(tmp_path: Path, *lines: Any) -> list[Record]:
     return read_log(IMPORTER, write_jsonl(tmp_path / f"{SESSION}.jsonl", *lines))
 
 
-def test_a_conversation_keeps_ids_times_parents_and_what_the_session_is(tmp_path: Path) -> None:
+def test_a_conversation_keeps_ids_times_parents_and_session_fields(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         {"type": "queue-operation", "operation": "enqueue", "sessionId": SESSION},
@@ -72,7 +72,9 @@ def test_a_conversation_keeps_ids_times_parents_and_what_the_session_is(tmp_path
     )
 
 
-def test_the_tree_passes_through_lines_that_are_no_entries(tmp_path: Path) -> None:
+def test_children_of_lines_without_entries_get_the_nearest_entry_above_as_parent(
+    tmp_path: Path,
+) -> None:
     found = read(
         tmp_path,
         user("u1", None, "One"),
@@ -100,7 +102,7 @@ def test_a_parent_that_is_missing_does_not_break_the_chain(tmp_path: Path) -> No
     assert shape(found)[1] == ("a1", "u1", ASSISTANT_OUTPUT)
 
 
-def test_several_blocks_of_a_line_hang_one_below_the_other(tmp_path: Path) -> None:
+def test_several_blocks_of_a_line_become_a_chain(tmp_path: Path) -> None:
     thinking = {"type": "thinking", "thinking": "Hm."}
     found = read(
         tmp_path,
@@ -118,7 +120,7 @@ def test_several_blocks_of_a_line_hang_one_below_the_other(tmp_path: Path) -> No
     assert entries(found)[4].content == "pears\n\n[image]"
 
 
-def test_results_of_calls_made_at_once_do_not_fork_the_conversation(tmp_path: Path) -> None:
+def test_results_of_parallel_calls_do_not_fork_the_conversation(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         user("u1", None, "Both"),
@@ -151,7 +153,7 @@ def test_a_call_has_name_input_and_id_and_is_pending_until_its_result(tmp_path: 
     assert of(found, CallEnded) == [CallEnded("c1", "success", duration=12)]
 
 
-def test_edits_of_files_come_with_their_difference(tmp_path: Path) -> None:
+def test_file_edits_have_a_diff(tmp_path: Path) -> None:
     hunk = {
         "oldStart": 1,
         "oldLines": 2,
@@ -188,7 +190,7 @@ def test_edits_of_files_come_with_their_difference(tmp_path: Path) -> None:
     }
 
 
-def test_an_edit_without_details_is_told_from_what_was_asked_for(tmp_path: Path) -> None:
+def test_an_edit_without_details_is_described_by_the_input_of_its_call(tmp_path: Path) -> None:
     asked = {"file_path": "/shop/list", "old_string": "3", "new_string": "4\n5"}
     found = read(
         tmp_path,
@@ -218,7 +220,7 @@ def test_a_compaction_is_a_marker_with_its_summary_below_what_it_compacts(tmp_pa
     assert found[found.index(marker) + 1] == Compacted("b1")
 
 
-def test_an_older_compaction_without_a_boundary_is_one_too(tmp_path: Path) -> None:
+def test_an_older_compaction_has_no_boundary(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         user("u1", None, "One"),
@@ -241,7 +243,7 @@ def test_a_boundary_waits_for_its_summary(tmp_path: Path) -> None:
     ]
 
 
-def test_older_sub_agents_in_the_same_file_are_aside_below_their_call(tmp_path: Path) -> None:
+def test_older_sub_agents_in_the_same_file_are_off_path_below_their_call(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         user("u1", None, "Ask somebody"),
@@ -259,7 +261,7 @@ def test_older_sub_agents_in_the_same_file_are_aside_below_their_call(tmp_path: 
     ]
 
 
-def test_sub_agents_with_files_of_their_own_are_read_where_their_result_came(
+def test_sub_agents_with_files_of_their_own_are_read_before_their_result(
     tmp_path: Path,
 ) -> None:
     project = tmp_path / "projects" / "-shop"
@@ -332,7 +334,7 @@ def test_a_resumed_session_that_copied_another_names_it(tmp_path: Path) -> None:
     assert [entry.id for entry in entries(found)] == ["u1", "u2"]
 
 
-def test_titles_are_the_users_then_the_programs_and_never_another_sessions(
+def test_the_title_is_the_user_s_or_the_program_s_but_never_another_session_s(
     tmp_path: Path,
 ) -> None:
     lines = [
@@ -347,7 +349,7 @@ def test_titles_are_the_users_then_the_programs_and_never_another_sessions(
     assert last_session(read(tmp_path, *lines)).title == "Pears!"
 
 
-def test_commands_and_notices_are_not_taken_for_messages_of_the_user(tmp_path: Path) -> None:
+def test_commands_and_notices_are_not_user_messages(tmp_path: Path) -> None:
     command = "<command-name>/model</command-name><command-args>one</command-args>"
     found = read(
         tmp_path,
@@ -370,7 +372,7 @@ def test_commands_and_notices_are_not_taken_for_messages_of_the_user(tmp_path: P
     ]
 
 
-def test_every_line_that_cannot_be_taken_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_every_invalid_line_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     path = tmp_path / f"{SESSION}.jsonl"
     good = json.dumps(user("u1", None, "One")).encode()
     path.write_bytes(

@@ -54,7 +54,7 @@ def read(tmp_path: Path, *lines: Any, name: str = NAME) -> list[Record]:
     return read_log(IMPORTER, write_jsonl(tmp_path / name, *lines))
 
 
-def test_what_is_told_by_several_kinds_of_lines_becomes_one_entry(tmp_path: Path) -> None:
+def test_a_text_repeated_by_several_types_of_lines_becomes_one_entry(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         line("session_meta", **META),
@@ -131,7 +131,7 @@ def test_the_item_of_a_command_ends_its_call_once(tmp_path: Path) -> None:
     assert [one.type for one in entries(found)] == [TOOL_CALL, TOOL_RESULT]
 
 
-def test_what_a_script_of_the_model_did_is_taken_from_the_items(tmp_path: Path) -> None:
+def test_commands_and_edits_of_a_script_are_read_from_items(tmp_path: Path) -> None:
     script = "text(await tools.apply_patch(`*** Begin Patch\n*** End Patch`))"
     changed = {"/shop/new.txt": {"type": "add", "content": "one\n"}}
     found = read(
@@ -159,7 +159,7 @@ def test_what_a_script_of_the_model_did_is_taken_from_the_items(tmp_path: Path) 
     ]
 
 
-def test_changes_of_files_come_with_their_difference(tmp_path: Path) -> None:
+def test_file_changes_have_a_diff(tmp_path: Path) -> None:
     diff = "@@ -1,2 +1,2 @@\n apples\n-pears 3\n+pears 4\n"
     changed = {
         "/shop/new.txt": {"type": "add", "content": "one\n"},
@@ -212,7 +212,7 @@ def test_changes_of_files_come_with_their_difference(tmp_path: Path) -> None:
         ]
 
 
-def test_a_patch_that_nothing_else_tells_of_is_read_itself(tmp_path: Path) -> None:
+def test_edits_are_read_from_the_patch_if_no_event_lists_them(tmp_path: Path) -> None:
     shell = json.dumps({"command": ["apply_patch", PATCH]})
     output = json.dumps({"output": "Success.", "metadata": {"exit_code": 0}})
     found = read(
@@ -274,7 +274,7 @@ def test_interruptions_and_errors_are_messages_of_the_system(tmp_path: Path) -> 
     ]
 
 
-def test_forks_and_sub_agents_name_where_they_come_from(tmp_path: Path) -> None:
+def test_forks_and_sub_agents_name_their_origin(tmp_path: Path) -> None:
     talk = event("user_message", message="One")
     fork = read(
         tmp_path,
@@ -289,7 +289,7 @@ def test_forks_and_sub_agents_name_where_they_come_from(tmp_path: Path) -> None:
     ) == (last_session(fork)._replace(forked_from="parent"))
 
 
-def test_a_fork_begins_with_what_it_was_forked_from(tmp_path: Path) -> None:
+def test_a_fork_begins_with_the_entries_of_its_origin(tmp_path: Path) -> None:
     """Newer rollouts of forks hold only what is new; one may be a fork of a fork."""
     folder = tmp_path / ".codex/sessions/2026/03/01"
     folder.mkdir(parents=True)
@@ -330,7 +330,7 @@ def test_a_fork_begins_with_what_it_was_forked_from(tmp_path: Path) -> None:
     assert [one.content for one in entries(found)] == ["Four"]
 
 
-def test_what_a_sub_agent_did_is_read_aside_below_its_call(tmp_path: Path) -> None:
+def test_a_sub_agent_is_read_off_path_below_its_call(tmp_path: Path) -> None:
     helper = f"1{SESSION[1:]}"
     source = {"subagent": {"thread_spawn": {"parent_thread_id": SESSION, "depth": 1}}}
     theirs = tmp_path / f"rollout-2026-03-01T10-00-05-{helper}.jsonl"
@@ -414,7 +414,7 @@ def test_the_very_first_form_is_one_object(tmp_path: Path) -> None:
     assert [one.line for one in of(found, Problem)] == [3]
 
 
-def test_unknown_kinds_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_unknown_types_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         line("hologram"),

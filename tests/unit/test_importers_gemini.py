@@ -52,7 +52,7 @@ def read(tmp_path: Path, *lines: Any) -> list[Record]:
     return read_log(IMPORTER, write_jsonl(chats(tmp_path) / NAME, HEADER, *lines))
 
 
-def test_a_message_that_comes_again_adds_only_what_is_new(tmp_path: Path) -> None:
+def test_a_repeated_message_adds_only_its_new_parts(tmp_path: Path) -> None:
     answer = message("a1", "gemini", "I look.", model="model-one", thoughts=[])
     found = read(
         tmp_path,
@@ -95,7 +95,7 @@ def test_thoughts_and_notices_have_entries_of_their_own(tmp_path: Path) -> None:
     ]
 
 
-def test_edits_of_files_come_with_their_difference(tmp_path: Path) -> None:
+def test_file_edits_have_a_diff(tmp_path: Path) -> None:
     old, new = "apples\npears 3\n", "apples\npears 4\n"
     shown = {"fileDiff": "…", "filePath": "/shop/list", "originalContent": old, "newContent": new}
     made = {"fileDiff": "…", "filePath": "/shop/new", "originalContent": "", "newContent": "x\n"}
@@ -138,7 +138,7 @@ def test_a_command_that_fails_is_an_error_though_its_tool_succeeded(tmp_path: Pa
     assert ends == [("c1", "error"), ("c2", "success")]
 
 
-def test_a_rewound_conversation_goes_on_from_before_the_message(tmp_path: Path) -> None:
+def test_a_rewound_conversation_continues_from_the_parent_of_the_message(tmp_path: Path) -> None:
     lines = [
         user("u1", "One"),
         message("a1", "gemini", "Two"),
@@ -176,7 +176,7 @@ def test_a_compression_is_a_marker_with_its_summary(
     assert Compacted("s1") in found
 
 
-def test_sub_agents_are_aside_below_the_call_that_spawned_them(tmp_path: Path) -> None:
+def test_sub_agents_are_off_path_below_the_call_that_spawned_them(tmp_path: Path) -> None:
     folder = chats(tmp_path) / SESSION
     write_jsonl(
         folder / "sub-1.jsonl",
@@ -238,7 +238,7 @@ def test_a_saved_checkpoint_is_read_as_a_session(tmp_path: Path) -> None:
         assert all(one.created_at for one in entries(found))
 
 
-def test_the_directory_is_found_by_word_by_hash_or_by_the_file_that_says_it(
+def test_the_directory_is_found_by_word_by_hash_or_in_project_root(
     tmp_path: Path,
 ) -> None:
     place = tmp_path / ".gemini"
@@ -254,7 +254,7 @@ def test_the_directory_is_found_by_word_by_hash_or_by_the_file_that_says_it(
     assert last_session(read(tmp_path, user("u1", "One"))).directory == "/home/ada/told"
 
 
-def test_unknown_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_unknown_lines_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     found = read(tmp_path, {"a": 1}, message("h", "hologram", "x"), user("u1", "One"))
     assert [one.line for one in of(found, Problem)] == [2, 3]
     assert shape(found) == [("u1", None, USER_INPUT)]
@@ -268,4 +268,5 @@ def test_an_id_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
         {"sessionId": "../..", "projectHash": "x"},
         message("a1", "gemini", "", toolCalls=asked),
     )
-    assert "Secret." not in [one.content for one in entries(read_log(IMPORTER, path))]
+    contents = [one.content for one in entries(read_log(IMPORTER, path))]
+    assert contents == ["", "pears"]

@@ -50,7 +50,7 @@ def leave(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [leave, pack_by_offset, pack_by_name])
-def test_every_commit_tree_and_file_is_as_git_gives_it(folder: Path, kept: object) -> None:
+def test_every_commit_tree_and_file_is_the_same_as_in_git(folder: Path, kept: object) -> None:
     assert callable(kept)
     kept(folder)
     repository = Repository(str(folder / ".git"))
@@ -86,7 +86,7 @@ def name_of(folder: Path, path: str) -> str:
     return git(folder, "rev-parse", f"HEAD:{path}").decode().strip()
 
 
-def test_what_is_damaged_anywhere_is_refused_and_never_given_out_as_something_else(
+def test_damaged_packs_never_yield_wrong_content(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     pack_by_offset(folder)
@@ -145,7 +145,7 @@ def test_a_tree_of_few_bytes_and_countless_files_is_refused(
         list(Repository(str(tmp_path)).files(below))
 
 
-def test_what_has_another_kind_or_says_less_than_it_holds_is_refused(tmp_path: Path) -> None:
+def test_objects_of_another_type_or_size_are_refused(tmp_path: Path) -> None:
     repository = Repository(str(tmp_path))
     blob = put(tmp_path, "blob", b"tree and parents\n")
     for read in (repository.commit, lambda name: list(repository.files(name))):

@@ -114,7 +114,7 @@ def tool(name: str, status: str = "completed", **state: Any) -> dict[str, Any]:
     return {"type": "tool", "tool": name, "callID": f"call_{name}", "state": state}
 
 
-def test_a_session_keeps_what_is_known_of_it(written: Written) -> None:
+def test_a_session_keeps_its_fields(written: Written) -> None:
     model = json.dumps({"id": "m", "providerID": "p"})
     written.session(model=model, agent="build", parent_id="ses_0", time_updated=TIME + 5)
     written.message("user", text("Hello"))
@@ -129,7 +129,7 @@ def test_a_session_keeps_what_is_known_of_it(written: Written) -> None:
     ]
 
 
-def test_what_sub_agents_did_is_read_aside_below_their_calls(written: Written) -> None:
+def test_sub_agents_are_read_off_path_below_their_calls(written: Written) -> None:
     """One that a call names below that call; one that nothing names at the end."""
     written.session()
     for id, above in (("ses_2", "ses_1"), ("ses_3", "ses_2"), ("ses_4", "ses_1")):
@@ -166,7 +166,7 @@ def test_what_sub_agents_did_is_read_aside_below_their_calls(written: Written) -
     assert [each.id for each in of(written.read(""), Session)] == ["ses_1"]
 
 
-def test_a_title_that_nobody_gave_is_none(written: Written) -> None:
+def test_a_default_title_is_none(written: Written) -> None:
     written.session(title="New session - 2026-11-16T03:03:51.887Z")
     assert of(written.read(), Session)[0].title is None
 
@@ -298,7 +298,7 @@ def test_edits_become_file_edits(written: Written, part: Any, edits: list[Any]) 
     assert all(entry.parent is not None for entry in found)
 
 
-def test_files_that_a_command_changed_are_told_by_the_patch(written: Written) -> None:
+def test_files_changed_by_a_command_are_read_from_the_patch(written: Written) -> None:
     hunk = "@@ -1 +0,0 @@\n-x\n"
     gone = {"file": "sub/gone.txt", "status": "deleted", "patch": f"Index: x\n===\n{hunk}"}
     written.session()
@@ -338,14 +338,14 @@ def test_compaction_hides_what_is_above_the_tail(written: Written) -> None:
     assert of(records, Compacted) == [Compacted(str(entries(records)[1].id))]
 
 
-def test_a_reverted_session_stands_before_the_message(written: Written) -> None:
+def test_the_leaf_of_a_reverted_session_is_before_the_message(written: Written) -> None:
     written.message("user", text("1"))
     gone = written.message("user", text("2"))
     written.session(revert=json.dumps({"messageID": gone}))
     assert of(written.read(), Leaf) == [Leaf("prt_002")]
 
 
-def test_attachments_errors_and_the_programs_own_words_are_kept(written: Written) -> None:
+def test_attachments_errors_and_synthetic_texts_are_kept(written: Written) -> None:
     picture = {"type": "file", "mime": "image/png", "filename": "a.png", "url": "data:;base64,AA"}
     written.session()
     written.message("user", text("look"), text("read for you", synthetic=True), picture)
@@ -357,7 +357,7 @@ def test_attachments_errors_and_the_programs_own_words_are_kept(written: Written
     assert (found[3].id, found[3].content) == (failed, "overloaded")
 
 
-def test_rows_that_cannot_be_taken_are_named_and_the_rest_is_read(written: Written) -> None:
+def test_invalid_rows_are_reported_and_the_rest_is_read(written: Written) -> None:
     written.session()
     written.message("user", "{half", b"\xff{}", "[1]", {"type": "hologram"}, text("fine"))
     written.database.execute("INSERT INTO message VALUES ('msg_9', 'ses_1', 1, NULL)")
@@ -411,7 +411,7 @@ def test_nothing_is_written_or_left_beside_the_database(
     assert listing(folder) == before
 
 
-def test_what_opencode_writes_meanwhile_is_not_held_up(written: Written) -> None:
+def test_opencode_can_write_while_the_importer_reads(written: Written) -> None:
     written.session()
     written.message("user", text("1"), text("2"))
     reading = IMPORTER.read(Source(str(written.path), "ses_1"))
@@ -424,7 +424,7 @@ def test_what_opencode_writes_meanwhile_is_not_held_up(written: Written) -> None
     assert written.elsewhere(TRUNCATE)[0] == 0, "the importer still holds a read lock"
 
 
-def test_reading_may_stop_half_way(written: Written) -> None:
+def test_a_reading_that_stops_half_way_releases_its_lock(written: Written) -> None:
     written.session()
     written.message("user", text("1"), text("2"))
     reading = iter(IMPORTER.read(Source(str(written.path), "ses_1")))
@@ -454,7 +454,7 @@ sys.stdin.read()
 
 
 @pytest.mark.usefixtures("without_wal")
-def test_a_locked_database_is_named_as_locked(
+def test_a_locked_database_is_reported_as_locked(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mulligan.importers.database.BUSY_TIMEOUT_MS", 1)
@@ -467,7 +467,7 @@ def test_a_locked_database_is_named_as_locked(
     assert isinstance(problem, Problem) and "locked" in problem.reason
 
 
-def test_a_transaction_that_was_never_finished_is_not_seen(
+def test_an_unfinished_transaction_is_not_read(
     written: Written, without_wal: sqlite3.Connection, tmp_path: Path
 ) -> None:
     without_wal.execute("BEGIN")
@@ -502,7 +502,7 @@ def test_a_damaged_database_is_one_problem(
     assert problem.path == str(path) and problem.reason
 
 
-def test_a_view_in_the_place_of_a_table_is_not_run(tmp_path: Path) -> None:
+def test_a_view_in_place_of_a_table_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     endless = (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n"
@@ -529,7 +529,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("table", ["message", "part"])
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_table_that_is_something_else_is_named_for_each_session(
+def test_a_hostile_table_is_reported_for_each_session(
     written: Written, table: str, kind: str
 ) -> None:
     for id in ("ses_1", "ses_2"):
@@ -552,7 +552,7 @@ def test_a_table_that_is_something_else_is_named_for_each_session(
     assert [each.reason[:13] for each in problems] == ["Session ses_1", "Session ses_2"]
 
 
-def test_a_damaged_page_costs_its_session_and_no_other(written: Written) -> None:
+def test_a_damaged_page_affects_only_its_session(written: Written) -> None:
     ids = [f"ses_{number}" for number in range(6)]
     for id in ids:
         written.session(id)
@@ -577,9 +577,7 @@ def test_a_damaged_page_costs_its_session_and_no_other(written: Written) -> None
 
 
 @pytest.mark.parametrize("size", [2, 3, 700])
-def test_sessions_that_work_for_each_other_in_a_circle_are_read(
-    written: Written, size: int
-) -> None:
+def test_sessions_in_a_cycle_of_parents_are_read(written: Written, size: int) -> None:
     for number in range(size):
         parent = f"ses_{(number + 1) % size}"
         written.session(f"ses_{number}", parent_id=parent)
@@ -594,7 +592,7 @@ def test_sessions_that_work_for_each_other_in_a_circle_are_read(
     assert {entry.content for entry in entries(list(IMPORTER.read(sources[0])))} == said
 
 
-def test_sub_agents_that_are_nested_without_end_are_read(written: Written) -> None:
+def test_deeply_nested_sub_agents_are_read(written: Written) -> None:
     for number in range(400):
         parent = {"parent_id": f"ses_{number - 1}"} if number else {}
         written.session(f"ses_{number}", **parent)
@@ -623,7 +621,7 @@ ODD: list[Any] = [
 
 @pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("table", ["session", "message", "part"])
-def test_values_of_any_type_cost_no_other_session(
+def test_values_of_any_type_affect_no_other_session(
     tmp_path: Path, written: Written, table: str, value: Any
 ) -> None:
     database = written.database
@@ -658,7 +656,7 @@ def test_values_of_any_type_cost_no_other_session(
     assert said == ["good"], done
 
 
-def test_values_that_are_too_large_are_left_out_and_named(written: Written) -> None:
+def test_oversized_values_are_skipped_and_reported(written: Written) -> None:
     written.session("ses_1")
     written.session("ses_2", title="x" * (3 << 20))
     message = written.message("user", text("good"))
@@ -672,7 +670,7 @@ def test_values_that_are_too_large_are_left_out_and_named(written: Written) -> N
     assert "huge" in problem.reason and "too large" in problem.reason
 
 
-def test_a_database_that_takes_too_long_is_given_up(
+def test_a_read_with_too_many_steps_is_interrupted(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mulligan.importers.database.MIN_VM_STEPS", 0)
@@ -705,7 +703,7 @@ def test_a_journal_that_names_another_file_deletes_nothing(
     assert victim.read_text() == "precious"
 
 
-def test_a_newer_form_is_named_instead_of_being_empty(written: Written) -> None:
+def test_an_unsupported_newer_form_is_reported(written: Written) -> None:
     written.session()
     written.database.execute("CREATE TABLE session_message (id TEXT, session_id TEXT)")
     written.database.execute("INSERT INTO session_message VALUES ('x', 'ses_1')")

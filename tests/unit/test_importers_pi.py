@@ -64,7 +64,7 @@ def test_a_conversation_keeps_ids_parents_times_and_models(tmp_path: Path) -> No
     assert not of(records, Leaf) and not of(records, Problem)
 
 
-def test_entries_of_one_line_hang_one_below_the_other(tmp_path: Path) -> None:
+def test_entries_of_one_line_become_a_chain(tmp_path: Path) -> None:
     blocks = [
         {"type": "thinking", "thinking": "Hm."},
         {"type": "text", "text": "I look."},
@@ -202,7 +202,7 @@ def test_snapshots_labels_titles_and_models_are_kept(tmp_path: Path) -> None:
     assert Session("s1", title="The shop") in records and Session("s1", model="m") in records
 
 
-def test_version_1_is_a_row_with_ids_from_its_lines(tmp_path: Path) -> None:
+def test_version_1_is_a_chain_with_ids_from_line_numbers(tmp_path: Path) -> None:
     def old(role: str, content: str) -> dict[str, Any]:
         return {
             "type": "message",
@@ -236,7 +236,7 @@ def test_a_command_of_the_user_is_a_call_with_its_result(tmp_path: Path) -> None
     assert of(records, CallEnded) == [CallEnded("a", "error", "a\n")]
 
 
-def test_what_cannot_be_taken_is_named_and_the_rest_stays_connected(tmp_path: Path) -> None:
+def test_invalid_lines_are_reported_and_the_rest_stays_connected(tmp_path: Path) -> None:
     records = read(
         tmp_path,
         HEADER,
@@ -254,7 +254,7 @@ def test_what_cannot_be_taken_is_named_and_the_rest_stays_connected(tmp_path: Pa
     assert [problem.line for problem in of(records, Problem)] == [3, 5, 6, 7]
 
 
-def test_a_file_without_a_header_is_called_by_its_name(tmp_path: Path) -> None:
+def test_without_a_header_the_file_name_gives_the_session_id(tmp_path: Path) -> None:
     records = read(tmp_path, said("a", None, "user", "1"))
     assert of(records, Session)[0] == Session("s1")
     assert len(of(records, Problem)) == 1 and len(entries(records)) == 1
@@ -268,7 +268,7 @@ def test_reading_twice_gives_the_same_and_an_empty_file_nothing(tmp_path: Path) 
     assert read(tmp_path) == []
 
 
-def test_a_missing_file_is_an_error_of_the_file(tmp_path: Path) -> None:
+def test_a_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(IMPORTER.read(Source(str(tmp_path / "none.jsonl"))))
 

@@ -118,7 +118,7 @@ def test_restore_points_are_snapshots_of_the_entry_they_belong_to(
     assert named == ["1.json", "1.json", "2.json", "3.json", "4.json", "5.json", "6.json"]
 
 
-def test_a_content_is_given_in_pieces_and_only_if_it_is_what_it_should_be(tmp_path: Path) -> None:
+def test_content_is_read_in_pieces_and_checked_by_its_hash(tmp_path: Path) -> None:
     path = transcript(tmp_path)
     assert IMPORTER.contents is not None
     content = IMPORTER.contents(Source(str(path)))
@@ -134,7 +134,7 @@ def test_a_content_is_given_in_pieces_and_only_if_it_is_what_it_should_be(tmp_pa
             list(content(wrong))
 
 
-def test_what_cannot_be_taken_is_named_with_its_line(tmp_path: Path) -> None:
+def test_invalid_lines_are_reported_with_their_number(tmp_path: Path) -> None:
     path = transcript(
         tmp_path,
         line("a", "user_input"),
@@ -153,7 +153,7 @@ def test_what_cannot_be_taken_is_named_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("info", [None, "{", [1], {"id": 5}])
-def test_without_session_json_the_folder_gives_the_name(tmp_path: Path, info: Any) -> None:
+def test_without_session_json_the_folder_gives_the_session_id(tmp_path: Path, info: Any) -> None:
     path = transcript(tmp_path, line("a", "user_input"), info=info)
     records = read_log(IMPORTER, path)
     assert Session("s1") in records
@@ -176,6 +176,6 @@ def test_folders_are_found_oldest_first_and_links_are_not_followed(tmp_path: Pat
     assert read_log(IMPORTER, new.parent) == read_log(IMPORTER, new)
 
 
-def test_a_missing_folder_is_an_error_of_the_file(tmp_path: Path) -> None:
+def test_a_missing_folder_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_log(IMPORTER, tmp_path / "none" / "transcript.jsonl")
