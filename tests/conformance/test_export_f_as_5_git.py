@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from acts import write
 
+from git_command import git
 from mulligan.workspace.workspace import Workspace
-
-
-def git(repository: Path, *arguments: str) -> bytes:
-    done = subprocess.run(
-        ["git", "-C", str(repository), *arguments], capture_output=True, check=True, timeout=60
-    )
-    return done.stdout
 
 
 def turn(workspace: Workspace, session: str, message: str, files: dict[str, str | bytes]) -> None:

@@ -268,7 +268,8 @@ def test_as_22_a_dialog_without_a_database_or_without_checkpoints_is_taken_for_w
     dialog: Dialog, commits: list[str], tmp_path: Path, mulligan_home: Path
 ) -> None:
     dialog.journal.rename(tmp_path / "journal")
-    assert dialog.take(mulligan_home)[3:5] == (1, 0)
+    done = dialog.take(mulligan_home)
+    assert (done.sessions, done.entries) == (1, 0)
     (tmp_path / "journal").rename(dialog.journal)
     (dialog.folder / "checkpoints").rename(tmp_path / "checkpoints")
     other = dialog.take(tmp_path / "other home")

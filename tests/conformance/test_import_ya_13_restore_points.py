@@ -203,7 +203,8 @@ def test_ya_13_running_it_twice_adds_nothing_and_what_is_new_is_linked(
     legacy: Legacy, mulligan_home: Path
 ) -> None:
     assert legacy.take(mulligan_home).checkpoints == 2
-    assert legacy.take(mulligan_home, again=True)[3:5] == (1, 0)
+    second = legacy.take(mulligan_home, again=True)
+    assert (second.sessions, second.entries) == (1, 0)
     legacy.point("r3", {"src/app.py": b"three\n"}, second=3, transcriptEntryId="a")
     again = legacy.take(mulligan_home, again=True)
     assert (again.entries, again.checkpoints, again.problems) == (0, 1, ())

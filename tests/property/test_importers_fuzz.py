@@ -17,13 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from log_records import entries
 from mulligan.core.entries import CALL_STATES, ENDED, FILE_OPERATIONS, TOOL_CALL, TYPES, NewEntry
 from mulligan.importers.claude_code import reader as claude_code
 from mulligan.importers.codex import reader as codex
 from mulligan.importers.gemini import reader as gemini
 from mulligan.importers.records import (
+    CallEnded,
     Compacted,
-    Ended,
     Importer,
     Leaf,
     Problem,
@@ -195,7 +196,7 @@ FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCh
 @pytest.mark.parametrize(("importer", "known", "name"), READERS)
 @FUZZ
 @given(data=st.data())
-def test_random_values_in_known_places_never_break_the_reading(
+def test_random_values_in_known_fields_do_not_stop_the_reading(
     importer: Importer, known: list[Any], name: str, data: st.DataObject
 ) -> None:
     shapes = st.sampled_from(known).flatmap(spoiled)
@@ -230,7 +231,7 @@ def test_files_of_the_older_forms_with_random_values_are_read(
 
 
 @pytest.mark.parametrize(("importer", "known", "name"), READERS)
-def test_reading_a_beginning_gives_a_beginning_of_the_entries(
+def test_a_prefix_of_a_log_gives_a_prefix_of_its_entries(
     importer: Importer, known: list[Any], name: str
 ) -> None:
     lines = [json.dumps(line) + "\n" for line in known]
@@ -270,10 +271,6 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(value[step], (*path, step))
 
 
-def entries(found: list[Record]) -> list[NewEntry]:
-    return [record for record in found if isinstance(record, NewEntry)]
-
-
 def check(importer: Importer, name: str, content: bytes) -> list[Record]:
     """Reads a file of that content twice and looks at all that comes out."""
     with tempfile.TemporaryDirectory() as folder:
@@ -301,7 +298,7 @@ def check(importer: Importer, name: str, content: bytes) -> list[Record]:
                 look_at(record.type, record.data or {})
                 if record.type == TOOL_CALL:
                     calls.add((record.data or {})["call"])
-            case Ended():
+            case CallEnded():
                 assert record.call in calls
                 assert record.status in ENDED
                 writable(record)

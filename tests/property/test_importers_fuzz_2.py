@@ -22,8 +22,8 @@ from mulligan.importers import agentsmithy, aider, yaai
 from mulligan.importers.opencode import reader as opencode
 from mulligan.importers.pi import reader as pi
 from mulligan.importers.records import (
+    CallEnded,
     Compacted,
-    Ended,
     Importer,
     Leaf,
     Problem,
@@ -62,10 +62,10 @@ def check(importer: Importer, source: Source) -> list[Record]:
                     assert record.data["operation"] in FILE_OPERATIONS
             case Compacted() | Leaf():
                 assert (record.before if isinstance(record, Compacted) else record.id) in here
-            case Ended():
+            case CallEnded():
                 assert record.status in ("success", "error")
             case Snapshot():
-                assert record.id and record.place
+                assert record.id and record.log_path
                 assert record.entry in here
                 assert all(held.path for held in record.files)
             case Problem():
@@ -234,7 +234,9 @@ def test_opencode(sessions: list[Any], messages: list[Any], parts: list[Any]) ->
         path = Path(folder, "opencode.db")
         in_database(path, {"session": sessions, "message": messages, "part": parts})
         check(opencode.IMPORTER, Source(str(path)))
-        for source in opencode.IMPORTER.find("/nobody", {"OPENCODE_DB": str(path)}):
+        sources = list(opencode.IMPORTER.find("/nobody", {"OPENCODE_DB": str(path)}))
+        assert sources
+        for source in sources:
             check(opencode.IMPORTER, source)
 
 
@@ -383,5 +385,5 @@ def test_yaai(info: Any, lines: list[Any], manifests: list[Any], cut: int) -> No
         (session / "transcript.jsonl").write_bytes(content[: len(content) - cut])
         for number, manifest in enumerate(manifests):
             (session / "manifests" / f"{number}.json").write_text(json.dumps(manifest))
-        for source in yaai.IMPORTER.find("/nobody", {"PWD": folder}):
-            check(yaai.IMPORTER, source)
+        (source,) = yaai.IMPORTER.find("/nobody", {"PWD": folder})
+        check(yaai.IMPORTER, source)

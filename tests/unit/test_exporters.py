@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mulligan
+from git_command import git
 from mulligan import Workspace
 from mulligan.core.entries import TYPES, NewEntry
 from mulligan.core.times import nanoseconds
-from mulligan.errors import MulliganError, NotFound, UsageError
+from mulligan.errors import Corrupt, NotFound, UsageError
 from mulligan.exporters import html, markdown
-from mulligan.exporters.records import Story, Stretch
+from mulligan.exporters.records import Branch, SessionContent
 from mulligan.importers.mulligan_jsonl import read
-from mulligan.importers.records import Kept, Label, Leaf, Problem, Session, Source
+from mulligan.importers.records import Label, Leaf, Problem, Session, SessionSettings, Source
 from mulligan.workspace.results.sessions import Entry
 from mulligan.workspace.results.sessions import Session as SessionResult
 from mulligan.workspace.transfer.import_logs import import_logs
@@ -109,7 +109,7 @@ def kept(workspace: Workspace, records: list[Any], session: str) -> None:
     for each in records:
         if isinstance(each, Label):
             workspace.sessions.label(each.entry, each.label, session)
-        elif isinstance(each, Kept):
+        elif isinstance(each, SessionSettings):
             workspace.sessions.change(session, agent=each.agent, **each.values)
         elif isinstance(each, Leaf) and each.id is not None:
             workspace.sessions.goto(each.id, session=session, skip_files=True)
@@ -174,7 +174,7 @@ def test_jsonl_can_be_imported_into_another_home_without_loss(
         ("[]", "Not a JSON object"),
     ],
 )
-def test_a_line_that_cannot_be_taken_is_named_and_the_rest_is_read(
+def test_an_invalid_line_is_reported_and_the_rest_is_read(
     tmp_path: Path, line: str, reason: str
 ) -> None:
     head = '{"type": "session", "format": "mulligan", "version": 1, "session": "s"}'
@@ -194,7 +194,7 @@ def test_a_line_that_cannot_be_taken_is_named_and_the_rest_is_read(
         "not json",
     ],
 )
-def test_a_file_that_is_no_export_of_ours_is_refused_whole(tmp_path: Path, head: str) -> None:
+def test_a_file_that_is_not_an_export_is_refused(tmp_path: Path, head: str) -> None:
     (only,) = read_back(tmp_path, head + '\n{"type": "user_input", "entry": "x"}\n')
     assert isinstance(only, Problem) and only.line == 1
 
@@ -268,12 +268,12 @@ def test_no_control_character_is_in_a_document(workspace: Workspace, format: str
     assert "Say" in content and not set(content) & set(controls)
 
 
-def test_html_shows_calls_folded_and_differences_coloured(workspace: Workspace) -> None:
+def test_html_folds_calls_and_colours_diffs(workspace: Workspace) -> None:
     content = exported(workspace, rich(workspace), "html")
     assert "<b>Bash</b> <code>ls</code>" in content and "12 ms" in content
     assert '<span class="new">+2</span>' in content and '<span class="old">-1</span>' in content
     assert "caf\\xe9" in content
-    assert content.count('class="way"') >= 2
+    assert content.count('class="branch"') >= 2
 
 
 def test_markdown_keeps_hostile_content_inside_its_fences(workspace: Workspace) -> None:
@@ -291,7 +291,7 @@ def test_markdown_keeps_hostile_content_inside_its_fences(workspace: Workspace) 
     assert head.startswith("# ") and "<script>" not in head.replace("\\<", "")
 
 
-def test_markdown_reads_as_the_conversation_that_it_was(workspace: Workspace) -> None:
+def test_markdown_shows_the_conversation_in_order(workspace: Workspace) -> None:
     session = workspace.sessions.create(agent="me", title="Sums").id
     workspace.sessions.begin_turn(session, "Add *one*")
     workspace.sessions.append(
@@ -337,19 +337,12 @@ def test_a_session_whose_checkpoints_were_forgotten_can_still_be_read(workspace:
     assert "created `a`" in exported(workspace, session, "markdown")
 
 
-def test_other_formats_and_sessions_that_are_not_there_are_refused(workspace: Workspace) -> None:
+def test_unknown_formats_and_sessions_are_refused(workspace: Workspace) -> None:
     session = workspace.sessions.create().id
     with pytest.raises(UsageError):
         workspace.sessions.export(session, "pdf")
     with pytest.raises(NotFound):
         workspace.sessions.export("nope", "jsonl")
-
-
-def git(repository: Path, *arguments: str, check: bool = True) -> bytes:
-    done = subprocess.run(
-        ["git", "-C", str(repository), *arguments], capture_output=True, check=check, timeout=60
-    )
-    return done.stdout
 
 
 def held(repository: Path, commit: str) -> dict[bytes, tuple[bytes, bytes]]:
@@ -513,15 +506,17 @@ def test_a_folder_with_other_things_in_it_is_not_made_a_repository(
     assert os.listdir(tmp_path / "docs") == ["file"]
 
 
-def test_git_is_told_nothing_if_an_object_cannot_be_read(
+def test_git_export_writes_no_branch_if_an_object_cannot_be_read(
     workspace: Workspace, project: Path, tmp_path: Path, mulligan_home: Path
 ) -> None:
     session = workspace.sessions.create().id
     content = os.urandom(3000).hex()
     turn(workspace, session, "One", {"a": content})
-    for pack in mulligan_home.rglob("*.pack"):
+    packs = list(mulligan_home.rglob("*.pack"))
+    assert packs
+    for pack in packs:
         pack.write_bytes(pack.read_bytes()[:40] + b"\0" * (pack.stat().st_size - 40))
-    with mulligan.open(project) as fresh, pytest.raises(MulliganError):
+    with mulligan.open(project) as fresh, pytest.raises(Corrupt):
         fresh.sessions.export_git(session, str(tmp_path / "r"), "work")
     assert git(tmp_path / "r", "for-each-ref") == b""
 
@@ -541,7 +536,7 @@ DATA = st.none() | st.dictionaries(
 
 
 @given(st.lists(st.tuples(st.sampled_from(TYPES), TEXT, DATA, TEXT), max_size=8))
-def test_no_entry_whatever_it_holds_breaks_a_page_or_a_document(
+def test_no_entry_breaks_a_page_or_a_document(
     drawn: list[tuple[str, str, dict[str, Any] | None, str]],
 ) -> None:
     entries = [
@@ -550,7 +545,7 @@ def test_no_entry_whatever_it_holds_breaks_a_page_or_a_document(
         for number, (type, content, data, label) in enumerate(drawn)
     ]  # fmt: skip
     session: Any = SESSION._replace(title=drawn[0][1] if drawn else "")
-    story = Story(session, entries, [Stretch(entries, True)], lambda entry: ())
+    story = SessionContent(session, entries, [Branch(entries, True)], lambda entry: ())
     tags = Tags()
     tags.feed("".join(html.page(story)))
     tags.close()

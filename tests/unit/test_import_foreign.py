@@ -14,7 +14,7 @@ import pytest
 
 import mulligan
 from mulligan.core.entries import NewEntry
-from mulligan.errors import Ambiguous, RefusedRoot, WouldLoseWork
+from mulligan.errors import Ambiguous, NotFound, RefusedRoot, WouldLoseWork
 from mulligan.workspace.opening import open_location
 from mulligan.workspace.project.location import find_project, is_imported, known_projects
 from mulligan.workspace.transfer.import_logs import ImportResult, import_logs
@@ -99,8 +99,9 @@ def test_reading_does_not_make_a_project_of_the_home_that_a_log_names(
     (repository / ".git").mkdir(parents=True)
     (repository / ".git/HEAD").write_text("ref: refs/heads/main\n")
     (repository / "a.txt").write_text("a")
-    for reading in (("sessions", "--all"), ("search", "said", "--all"), ("stats",)):
-        command(*reading, cwd=repository)
+    # `stats` is about one project, and there is none yet.
+    for reading, status in (("sessions --all", 0), ("search said --all", 0), ("stats", 3)):
+        assert command(*reading.split(), cwd=repository).returncode == status
         assert roots(mulligan_home, imported=False) == []
     assert "said in at-home" in command("sessions", "--all", cwd=repository).stdout
     assert command("checkpoint", cwd=repository).returncode == 0
@@ -110,7 +111,7 @@ def test_reading_does_not_make_a_project_of_the_home_that_a_log_names(
 
 
 @pytest.mark.parametrize("place", ["", ".ssh", "/", "/etc", "/usr/lib"])
-def test_files_of_a_refused_folder_are_never_looked_at_for_a_log_s_sake(
+def test_an_imported_log_does_not_open_the_files_of_a_refused_folder(
     user: Path, mulligan_home: Path, place: str
 ) -> None:
     directory = os.path.join(user, place).rstrip("/") or "/"
@@ -200,13 +201,15 @@ def test_an_imported_entry_s_tree_may_be_any_text(project: Path, mulligan_home: 
     with mulligan.open(project) as workspace:
         workspace.checkpoint()
         (session,) = workspace.sessions.list().sessions
-        for entry in workspace.sessions.transcript(session.id).entries:
-            with pytest.raises(mulligan.MulliganError):
-                workspace.sessions.goto(entry.id, session=session.id, force=True)
+        ids = [entry.id for entry in workspace.sessions.transcript(session.id).entries]
+        assert ids == ["u1", "s1", "s2", "u2"]
+        for id in ids:
+            with pytest.raises(NotFound, match="No checkpoint says"):
+                workspace.sessions.goto(id, session=session.id, force=True)
 
 
 @pytest.mark.parametrize("cwd", ["/a\0b", "/a\ud800b", "", "relative", "/" + "x" * 5000])
-def test_a_log_that_names_no_folder_does_not_cost_the_good_ones(
+def test_a_log_with_an_invalid_folder_does_not_stop_the_others(
     user: Path, project: Path, mulligan_home: Path, cwd: str
 ) -> None:
     for id, directory in (("a-good", str(project)), ("b-bad", cwd), ("c-good", str(project))):
@@ -219,7 +222,7 @@ def test_a_log_that_names_no_folder_does_not_cost_the_good_ones(
         assert {each.id for each in workspace.sessions.list().sessions} == {"a-good", "c-good"}
 
 
-def test_a_log_that_claims_a_live_session_s_id_becomes_another(
+def test_a_log_with_the_id_of_a_live_session_becomes_another_session(
     user: Path, project: Path, tmp_path: Path, mulligan_home: Path
 ) -> None:
     with mulligan.open(project) as workspace:
@@ -239,7 +242,7 @@ def test_a_log_that_claims_a_live_session_s_id_becomes_another(
         assert len(workspace.sessions.list().sessions) == 3
 
 
-def test_an_imported_id_takes_no_short_name_away(
+def test_imported_ids_do_not_make_prefixes_of_own_ids_ambiguous(
     user: Path, project: Path, mulligan_home: Path
 ) -> None:
     with mulligan.open(project) as workspace:
@@ -262,7 +265,7 @@ def test_an_imported_id_takes_no_short_name_away(
         assert workspace.find(taken[:8]).id == taken
 
 
-def test_a_log_from_the_future_does_not_own_the_latest_session(
+def test_a_log_from_the_future_is_not_the_latest_session(
     user: Path, project: Path, mulligan_home: Path
 ) -> None:
     claude_log(user, "future", str(project), "9999-01-01T00:00:00.000Z")
@@ -276,7 +279,7 @@ def test_a_log_from_the_future_does_not_own_the_latest_session(
         assert workspace.sessions.get("@").id == live
 
 
-def test_a_log_read_with_another_agent_s_name_is_still_there_for_its_own(
+def test_a_log_imported_with_the_wrong_agent_can_be_imported_again(
     user: Path, project: Path, mulligan_home: Path
 ) -> None:
     log = claude_log(user, "mine", str(project))

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from mulligan.core.entries import NewEntry
+from log_records import entries, of, read_log
 from mulligan.importers.agentsmithy import IMPORTER
-from mulligan.importers.records import Ended, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Problem, Session, Source
 
 TABLES = """
     CREATE TABLE message_store (id INTEGER PRIMARY KEY, session_id, message);
@@ -45,15 +45,7 @@ def say(journal: Path, type: Any, content: Any, **data: Any) -> None:
     put(journal, "message_store", "d1", json.dumps(message))
 
 
-def read(journal: Path) -> list[Record]:
-    return list(IMPORTER.read(Source(str(journal))))
-
-
-def entries(records: list[Record]) -> list[NewEntry]:
-    return [record for record in records if isinstance(record, NewEntry)]
-
-
-def test_messages_and_what_lies_beside_them_come_in_the_order_of_the_conversation(
+def test_messages_reasoning_and_edits_come_in_the_order_of_the_conversation(
     journal: Path,
 ) -> None:
     say(journal, "system", "Be brief.")
@@ -69,7 +61,7 @@ def test_messages_and_what_lies_beside_them_come_in_the_order_of_the_conversatio
     with closing(sqlite3.connect(journal)) as db, db:
         result = zlib.compress(b'{"error": "no such file"}')
         db.execute("INSERT INTO tool_results VALUES ('c1', 'd1', ?)", (result,))
-    records = read(journal)
+    records = read_log(IMPORTER, journal)
     assert records[0] == Session("d1", directory=str(journal.parents[3]))
     found = entries(records)
     assert [(entry.type, entry.content) for entry in found] == [
@@ -90,12 +82,12 @@ def test_messages_and_what_lies_beside_them_come_in_the_order_of_the_conversatio
     assert found[5].data == {
         "path": "x.py", "operation": "modify", "diff": DIFF, "additions": 1, "deletions": 1,
     }  # fmt: skip
-    ended = [record for record in records if isinstance(record, Ended)]
-    assert ended == [Ended("c1", "error", '{"error": "no such file"}')]
-    assert not [record for record in records if isinstance(record, Problem)]
+    ended = of(records, CallEnded)
+    assert ended == [CallEnded("c1", "error", '{"error": "no such file"}')]
+    assert not of(records, Problem)
 
 
-def test_what_cannot_be_taken_is_named_and_the_rest_is_read_on(journal: Path) -> None:
+def test_invalid_messages_are_reported_and_the_rest_is_read(journal: Path) -> None:
     say(journal, "human", "one")
     put(journal, "message_store", "d1", "{half")
     put(journal, "message_store", "d1", None)
@@ -104,20 +96,20 @@ def test_what_cannot_be_taken_is_named_and_the_rest_is_read_on(journal: Path) ->
     put(journal, "dialog_file_edits", "d1", "", None, 0)
     put(journal, "dialog_file_edits", "d1", "x", b"not compressed", 0)
     say(journal, "human", {"content": 5})
-    records = read(journal)
+    records = read_log(IMPORTER, journal)
     found = entries(records)
     assert [entry.id for entry in found] == ["message-1", "message-1:1", "message-6"]
     assert found[1].data is not None and found[1].data["diff"] == "not compressed"
-    problems = [record.reason for record in records if isinstance(record, Problem)]
+    problems = [record.reason for record in of(records, Problem)]
     assert [reason.partition(":")[0] for reason in problems] == [
         "message-1", *(f"message-{number}" for number in (2, 3, 4, 5)),
     ]  # fmt: skip
 
 
-def test_a_file_that_is_no_database_and_one_without_tables_are_named(journal: Path) -> None:
+def test_an_invalid_database_and_an_empty_one_are_reported(journal: Path) -> None:
     for content in (b"nothing of the kind" * 100, b""):
         journal.write_bytes(content)
-        assert [type(record) for record in read(journal)] == [Session, Problem]
+        assert [type(record) for record in read_log(IMPORTER, journal)] == [Session, Problem]
 
 
 def test_dialogs_are_found_from_anywhere_in_the_project(journal: Path, tmp_path: Path) -> None:
@@ -133,4 +125,4 @@ def test_dialogs_are_found_from_anywhere_in_the_project(journal: Path, tmp_path:
     (project / "src" / ".git").mkdir()
     for place in (project / "src" / "deep", tmp_path):
         assert list(IMPORTER.find("/nobody", {"PWD": str(place)})) == []
-    assert read(bare / "HEAD") == [Session("d0", directory=str(project))]
+    assert read_log(IMPORTER, bare / "HEAD") == [Session("d0", directory=str(project))]

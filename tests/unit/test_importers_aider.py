@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.core.entries import NewEntry
+from log_records import entries, of, read_log, texts
 from mulligan.importers.aider import IMPORTER, NAME
 from mulligan.importers.records import Problem, Record, Session, Source
 
@@ -37,18 +37,10 @@ def model(words: str) -> str:
     return f"\n{words}\n\n"
 
 
-def read(folder: Path, *texts: str | bytes) -> list[Record]:
+def read(folder: Path, *parts: str | bytes) -> list[Record]:
     path = folder / NAME
-    path.write_bytes(b"".join(x if isinstance(x, bytes) else x.encode() for x in texts))
-    return list(IMPORTER.read(Source(str(path))))
-
-
-def entries(records: list[Record]) -> list[NewEntry]:
-    return [record for record in records if isinstance(record, NewEntry)]
-
-
-def spoken(records: list[Record]) -> list[tuple[str, str]]:
-    return [(entry.type, entry.content) for entry in entries(records)]
+    path.write_bytes(b"".join(x if isinstance(x, bytes) else x.encode() for x in parts))
+    return read_log(IMPORTER, path)
 
 
 def test_a_session_tells_who_said_what(tmp_path: Path) -> None:
@@ -67,7 +59,7 @@ def test_a_session_tells_who_said_what(tmp_path: Path) -> None:
         session, directory=str(tmp_path), created_at="2026-01-02T10:00:00.000Z"
     )
     assert Session(session, model="gpt-4o") in records
-    assert spoken(records) == [
+    assert texts(records) == [
         ("system_message", "Aider v0.86.0"),
         ("system_message", "Main model: gpt-4o with diff edit format"),
         ("user_input", "Tidy up,\n\nplease."),
@@ -80,17 +72,17 @@ def test_a_session_tells_who_said_what(tmp_path: Path) -> None:
     assert {entry.created_at for entry in chain} == {"2026-01-02T10:00:00.000Z"}
 
 
-def test_headings_and_quotations_of_the_model_stay_its_own(tmp_path: Path) -> None:
+def test_headings_and_quotations_belong_to_the_model(tmp_path: Path) -> None:
     answer = "#### A heading\n\n> a quotation\n\n# aider chat started at noon, I think"
     records = read(tmp_path, BEGIN, aider("Aider"), user("?"), model(answer), user("and?"))
-    assert spoken(records)[1:] == [
+    assert texts(records)[1:] == [
         *(("user_input", "?"), ("assistant_output", answer), ("user_input", "and?")),
     ]
 
 
-def test_lines_that_an_editor_has_trimmed_are_still_told_apart(tmp_path: Path) -> None:
+def test_speakers_are_told_apart_without_trailing_spaces(tmp_path: Path) -> None:
     text = BEGIN + "> Aider v0.1\n\n#### Hello\n#### there\n\nHi.\n\n> Tokens: 1\n"
-    assert spoken(read(tmp_path, text)) == [
+    assert texts(read(tmp_path, text)) == [
         ("system_message", "Aider v0.1"),
         ("user_input", "Hello\nthere"),
         ("assistant_output", "Hi."),
@@ -98,10 +90,10 @@ def test_lines_that_an_editor_has_trimmed_are_still_told_apart(tmp_path: Path) -
     ]
 
 
-def test_a_message_of_several_lines_is_one(tmp_path: Path) -> None:
+def test_a_message_of_several_lines_becomes_one_entry(tmp_path: Path) -> None:
     text = "> Traceback:\n  File x\n  line 3  \n"
     records = read(tmp_path, BEGIN, aider("Aider"), text, model("I see."))
-    assert spoken(records)[1:] == [
+    assert texts(records)[1:] == [
         ("system_message", "Traceback:\n  File x\n  line 3"),
         ("assistant_output", "I see."),
     ]
@@ -157,17 +149,17 @@ def test_applied_blocks_become_file_edits(tmp_path: Path) -> None:
         },
         {"path": "else.txt", "operation": "modify"},
     ]
-    assert [type for type, _ in spoken(records)].count("assistant_output") == 1
+    assert [type for type, _ in texts(records)].count("assistant_output") == 1
 
 
 def test_blocks_that_were_not_applied_change_nothing(tmp_path: Path) -> None:
     records = read(tmp_path, BEGIN, aider("Aider"), model(BLOCKS), user("no"))
-    assert "file_edit" not in [type for type, _ in spoken(records)]
+    assert "file_edit" not in [type for type, _ in texts(records)]
 
 
-def test_every_beginning_is_a_session_of_its_own(tmp_path: Path) -> None:
+def test_every_start_line_begins_a_session(tmp_path: Path) -> None:
     records = read(tmp_path, BEGIN, user("1"), BEGIN, user("1"), BEGIN.replace("02", "03"))
-    sessions = [record.id for record in records if isinstance(record, Session)]
+    sessions = [record.id for record in of(records, Session)]
     assert len(set(sessions)) == 3
     assert len({entry.id for entry in entries(records)}) == 2
     assert [entry.parent for entry in entries(records)] == [None, None]
@@ -176,20 +168,21 @@ def test_every_beginning_is_a_session_of_its_own(tmp_path: Path) -> None:
 def test_ids_stay_when_the_history_grows(tmp_path: Path) -> None:
     before = read(tmp_path, BEGIN, aider("Aider", "Model"))
     after = read(tmp_path, BEGIN, aider("Aider", "Model", "Repo-map"), user("1"))
+    assert len(entries(before)) == 2
     assert before == after[: len(before)]
-    assert after == list(IMPORTER.read(Source(str(tmp_path / NAME))))
+    assert after == read_log(IMPORTER, tmp_path / NAME)
 
 
-def test_what_stands_above_the_first_beginning_is_not_lost(tmp_path: Path) -> None:
+def test_lines_above_the_first_start_line_are_read(tmp_path: Path) -> None:
     records = read(tmp_path, model("Hello."), BEGIN, user("1"))
-    assert spoken(records) == [("assistant_output", "Hello."), ("user_input", "1")]
+    assert texts(records) == [("assistant_output", "Hello."), ("user_input", "1")]
     assert [entry.parent for entry in entries(records)] == [None, None]
 
 
-def test_bytes_that_are_not_text_are_named_and_the_rest_taken(tmp_path: Path) -> None:
+def test_invalid_utf_8_is_reported_and_replaced(tmp_path: Path) -> None:
     records = read(tmp_path, BEGIN, user("caf"), b"\nna\xefve\n")
-    assert spoken(records)[1] == ("assistant_output", "na\ufffdve")
-    assert [record.line for record in records if isinstance(record, Problem)] == [7]
+    assert texts(records)[1] == ("assistant_output", "na\ufffdve")
+    assert [record.line for record in of(records, Problem)] == [7]
 
 
 def test_an_impossible_time_is_none(tmp_path: Path) -> None:

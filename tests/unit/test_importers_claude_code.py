@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from log_records import entries, last_session, of, read_log, shape, write_jsonl
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
     COMPACT_MARKER,
@@ -15,10 +16,9 @@ from mulligan.core.entries import (
     TOOL_CALL,
     TOOL_RESULT,
     USER_INPUT,
-    NewEntry,
 )
 from mulligan.importers.claude_code.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Problem, Record, Session, Source
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 TIME = "2026-03-01T10:00:0{}.000Z"
@@ -50,33 +50,11 @@ def result(id: str, content: Any, **fields: Any) -> list[dict[str, Any]]:
     return [{"type": "tool_result", "tool_use_id": id, "content": content, **fields}]
 
 
-def write(path: Path, *lines: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return path
-
-
-def records(path: Path) -> list[Record]:
-    return list(IMPORTER.read(Source(str(path))))
-
-
 def read(tmp_path: Path, *lines: Any) -> list[Record]:
-    return records(write(tmp_path / f"{SESSION}.jsonl", *lines))
+    return read_log(IMPORTER, write_jsonl(tmp_path / f"{SESSION}.jsonl", *lines))
 
 
-def entries(found: list[Record]) -> list[NewEntry]:
-    return [record for record in found if isinstance(record, NewEntry)]
-
-
-def shape(found: list[Record]) -> list[tuple[str | None, str | None, str]]:
-    return [(entry.id, entry.parent, entry.type) for entry in entries(found)]
-
-
-def session(found: list[Record]) -> Session:
-    return [record for record in found if isinstance(record, Session)][-1]
-
-
-def test_a_conversation_keeps_ids_times_parents_and_what_the_session_is(tmp_path: Path) -> None:
+def test_a_conversation_keeps_ids_times_parents_and_session_fields(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         {"type": "queue-operation", "operation": "enqueue", "sessionId": SESSION},
@@ -89,12 +67,14 @@ def test_a_conversation_keeps_ids_times_parents_and_what_the_session_is(tmp_path
     assert (second.content, second.model) == ("Three.", "model-one")
     assert second.created_at == "2026-03-01T10:00:02.500Z"
     assert found[0] == Session(SESSION, "/home/ada/shop", created_at=TIME.format(1))
-    assert session(found)._replace(created_at=None) == Session(
+    assert last_session(found)._replace(created_at=None) == Session(
         SESSION, "/home/ada/shop", model="model-one", updated_at="2026-03-01T10:00:02.500Z"
     )
 
 
-def test_the_tree_passes_through_lines_that_are_no_entries(tmp_path: Path) -> None:
+def test_children_of_lines_without_entries_get_the_nearest_entry_above_as_parent(
+    tmp_path: Path,
+) -> None:
     found = read(
         tmp_path,
         user("u1", None, "One"),
@@ -122,7 +102,7 @@ def test_a_parent_that_is_missing_does_not_break_the_chain(tmp_path: Path) -> No
     assert shape(found)[1] == ("a1", "u1", ASSISTANT_OUTPUT)
 
 
-def test_several_blocks_of_a_line_hang_one_below_the_other(tmp_path: Path) -> None:
+def test_several_blocks_of_a_line_become_a_chain(tmp_path: Path) -> None:
     thinking = {"type": "thinking", "thinking": "Hm."}
     found = read(
         tmp_path,
@@ -140,7 +120,7 @@ def test_several_blocks_of_a_line_hang_one_below_the_other(tmp_path: Path) -> No
     assert entries(found)[4].content == "pears\n\n[image]"
 
 
-def test_results_of_calls_made_at_once_do_not_fork_the_conversation(tmp_path: Path) -> None:
+def test_results_of_parallel_calls_do_not_fork_the_conversation(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         user("u1", None, "Both"),
@@ -153,8 +133,8 @@ def test_results_of_calls_made_at_once_do_not_fork_the_conversation(tmp_path: Pa
     assert [(id, parent) for id, parent, _ in shape(found)] == [
         ("u1", None), ("a1", "u1"), ("a2", "a1"), ("r1", "a2"), ("r2", "r1"), ("a3", "r2"),
     ]  # fmt: skip
-    ends = [record for record in found if isinstance(record, Ended)]
-    assert ends == [Ended("c1", "success"), Ended("c2", "error")]
+    ends = of(found, CallEnded)
+    assert ends == [CallEnded("c1", "success"), CallEnded("c2", "error")]
 
 
 def test_a_call_has_name_input_and_id_and_is_pending_until_its_result(tmp_path: Path) -> None:
@@ -170,12 +150,10 @@ def test_a_call_has_name_input_and_id_and_is_pending_until_its_result(tmp_path: 
     assert first.data == asked
     assert answer.data == {"call": "c1", "name": "Bash", "is_error": False}
     assert second.data is not None and second.data["status"] == "pending"
-    assert [record for record in found if isinstance(record, Ended)] == [
-        Ended("c1", "success", duration=12)
-    ]
+    assert of(found, CallEnded) == [CallEnded("c1", "success", duration=12)]
 
 
-def test_edits_of_files_come_with_their_difference(tmp_path: Path) -> None:
+def test_file_edits_have_a_diff(tmp_path: Path) -> None:
     hunk = {
         "oldStart": 1,
         "oldLines": 2,
@@ -212,7 +190,7 @@ def test_edits_of_files_come_with_their_difference(tmp_path: Path) -> None:
     }
 
 
-def test_an_edit_without_details_is_told_from_what_was_asked_for(tmp_path: Path) -> None:
+def test_an_edit_without_details_is_described_by_the_input_of_its_call(tmp_path: Path) -> None:
     asked = {"file_path": "/shop/list", "old_string": "3", "new_string": "4\n5"}
     found = read(
         tmp_path,
@@ -242,7 +220,7 @@ def test_a_compaction_is_a_marker_with_its_summary_below_what_it_compacts(tmp_pa
     assert found[found.index(marker) + 1] == Compacted("b1")
 
 
-def test_an_older_compaction_without_a_boundary_is_one_too(tmp_path: Path) -> None:
+def test_an_older_compaction_has_no_boundary(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         user("u1", None, "One"),
@@ -265,7 +243,7 @@ def test_a_boundary_waits_for_its_summary(tmp_path: Path) -> None:
     ]
 
 
-def test_older_sub_agents_in_the_same_file_are_aside_below_their_call(tmp_path: Path) -> None:
+def test_older_sub_agents_in_the_same_file_are_off_path_below_their_call(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         user("u1", None, "Ask somebody"),
@@ -283,12 +261,12 @@ def test_older_sub_agents_in_the_same_file_are_aside_below_their_call(tmp_path: 
     ]
 
 
-def test_sub_agents_with_files_of_their_own_are_read_where_their_result_came(
+def test_sub_agents_with_files_of_their_own_are_read_before_their_result(
     tmp_path: Path,
 ) -> None:
     project = tmp_path / "projects" / "-shop"
     told = {"status": "completed", "agentId": "b7", "totalDurationMs": 5}
-    main = write(
+    main = write_jsonl(
         project / f"{SESSION}.jsonl",
         user("u1", None, "Ask somebody"),
         assistant("a1", "u1", call("c1", "Agent", prompt="Count.")),
@@ -297,13 +275,13 @@ def test_sub_agents_with_files_of_their_own_are_read_where_their_result_came(
     )
     agents = project / SESSION / "subagents"
     aside = {"isSidechain": True, "agentId": "b7"}
-    write(
+    write_jsonl(
         agents / "agent-b7.jsonl",
         user("s1", None, "Count.", **aside),
         assistant("s2", "s1", text("Three."), **aside),
     )
-    write(agents / "agent-killed.jsonl", user("k1", None, "Wait.", **aside))
-    found = records(main)
+    write_jsonl(agents / "agent-killed.jsonl", user("k1", None, "Wait.", **aside))
+    found = read_log(IMPORTER, main)
     assert [(entry.id, entry.parent, entry.off_path) for entry in entries(found)] == [
         ("u1", None, False),
         ("a1", "u1", False),
@@ -319,13 +297,13 @@ def test_sub_agents_with_files_of_their_own_are_read_where_their_result_came(
 
 
 def test_a_sub_agent_without_its_session_is_found_and_read_alone(tmp_path: Path) -> None:
-    path = write(
+    path = write_jsonl(
         tmp_path / ".claude" / "projects" / "-shop" / "agent-b7.jsonl",
         user("s1", None, "Count.", isSidechain=True),
         assistant("s2", "s1", text("Three."), isSidechain=True),
     )
     assert list(IMPORTER.find(str(tmp_path), {})) == [Source(str(path))]
-    found = records(path)
+    found = read_log(IMPORTER, path)
     assert found[0] == Session(SESSION, "/home/ada/shop")
     assert [(entry.parent, entry.off_path) for entry in entries(found)] == [
         (None, True),
@@ -335,9 +313,9 @@ def test_a_sub_agent_without_its_session_is_found_and_read_alone(tmp_path: Path)
 
 def test_logs_are_found_oldest_first_and_links_are_not_followed(tmp_path: Path) -> None:
     root = tmp_path / ".claude" / "projects"
-    new = write(root / "-a" / "22222222-2222-3333-4444-555555555555.jsonl")
-    old = write(root / "-b" / f"{SESSION}.jsonl")
-    outside = write(tmp_path / "elsewhere" / "33333333-2222-3333-4444-555555555555.jsonl")
+    new = write_jsonl(root / "-a" / "22222222-2222-3333-4444-555555555555.jsonl")
+    old = write_jsonl(root / "-b" / f"{SESSION}.jsonl")
+    outside = write_jsonl(tmp_path / "elsewhere" / "33333333-2222-3333-4444-555555555555.jsonl")
     (root / "-c").symlink_to(outside.parent)
     (root / "-a" / "link.jsonl").symlink_to(outside)
     os.utime(old, (1000, 1000))
@@ -351,12 +329,12 @@ def test_a_resumed_session_that_copied_another_names_it(tmp_path: Path) -> None:
         user("u1", None, "One"),
         user("u2", "u1", "Two"),
     )
-    assert session(found).id == SESSION
-    assert session(found).forked_from == "older"
+    assert last_session(found).id == SESSION
+    assert last_session(found).forked_from == "older"
     assert [entry.id for entry in entries(found)] == ["u1", "u2"]
 
 
-def test_titles_are_the_users_then_the_programs_and_never_another_sessions(
+def test_the_title_is_the_user_s_or_the_program_s_but_never_another_session_s(
     tmp_path: Path,
 ) -> None:
     lines = [
@@ -364,14 +342,14 @@ def test_titles_are_the_users_then_the_programs_and_never_another_sessions(
         {"type": "summary", "summary": "Counting", "leafUuid": "u1"},
         user("u1", None, "One"),
     ]
-    assert session(read(tmp_path, *lines)).title == "Counting"
+    assert last_session(read(tmp_path, *lines)).title == "Counting"
     lines.append({"type": "ai-title", "aiTitle": "Counting pears"})
-    assert session(read(tmp_path, *lines)).title == "Counting pears"
+    assert last_session(read(tmp_path, *lines)).title == "Counting pears"
     lines.append({"type": "custom-title", "customTitle": "Pears!"})
-    assert session(read(tmp_path, *lines)).title == "Pears!"
+    assert last_session(read(tmp_path, *lines)).title == "Pears!"
 
 
-def test_commands_and_notices_are_not_taken_for_messages_of_the_user(tmp_path: Path) -> None:
+def test_commands_and_notices_are_not_user_messages(tmp_path: Path) -> None:
     command = "<command-name>/model</command-name><command-args>one</command-args>"
     found = read(
         tmp_path,
@@ -394,7 +372,7 @@ def test_commands_and_notices_are_not_taken_for_messages_of_the_user(tmp_path: P
     ]
 
 
-def test_every_line_that_cannot_be_taken_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_every_invalid_line_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     path = tmp_path / f"{SESSION}.jsonl"
     good = json.dumps(user("u1", None, "One")).encode()
     path.write_bytes(
@@ -411,8 +389,8 @@ def test_every_line_that_cannot_be_taken_is_named_and_the_rest_is_read(tmp_path:
             ]
         )
     )
-    found = records(path)
-    problems = [record for record in found if isinstance(record, Problem)]
+    found = read_log(IMPORTER, path)
+    problems = of(found, Problem)
     assert [problem.line for problem in problems] == [1, 2, 3, 4, 6, 7, 8]
     assert problems[1].reason == "Not a JSON object."
     assert problems[2].reason == "Not UTF-8 at byte 29."
@@ -423,5 +401,7 @@ def test_every_line_that_cannot_be_taken_is_named_and_the_rest_is_read(tmp_path:
 
 
 def test_reading_twice_gives_the_same(tmp_path: Path) -> None:
-    path = write(tmp_path / "log.jsonl", user("u1", None, "One"), line("user", None, "u1"))
-    assert records(path) == records(path)
+    path = write_jsonl(tmp_path / "log.jsonl", user("u1", None, "One"), line("user", None, "u1"))
+    first = read_log(IMPORTER, path)
+    assert [entry.id for entry in entries(first)] == ["u1"]
+    assert read_log(IMPORTER, path) == first

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from log_records import entries, last_session, of, read_log, texts, write_jsonl
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
     COMPACT_MARKER,
@@ -14,10 +15,9 @@ from mulligan.core.entries import (
     TOOL_CALL,
     TOOL_RESULT,
     USER_INPUT,
-    NewEntry,
 )
 from mulligan.importers.codex.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session
 
 SESSION = "01234567-89ab-7cde-8f01-23456789abcd"
 NAME = f"rollout-2026-03-01T10-00-00-{SESSION}.jsonl"
@@ -51,24 +51,10 @@ def item(type: str, /, **fields: Any) -> dict[str, Any]:
 
 
 def read(tmp_path: Path, *lines: Any, name: str = NAME) -> list[Record]:
-    path = tmp_path / name
-    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return list(IMPORTER.read(Source(str(path))))
+    return read_log(IMPORTER, write_jsonl(tmp_path / name, *lines))
 
 
-def entries(found: list[Record]) -> list[NewEntry]:
-    return [record for record in found if isinstance(record, NewEntry)]
-
-
-def said(found: list[Record]) -> list[tuple[str, str]]:
-    return [(entry.type, entry.content) for entry in entries(found)]
-
-
-def session(found: list[Record]) -> Session:
-    return [record for record in found if isinstance(record, Session)][-1]
-
-
-def test_what_is_told_by_several_kinds_of_lines_becomes_one_entry(tmp_path: Path) -> None:
+def test_a_text_repeated_by_several_types_of_lines_becomes_one_entry(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         line("session_meta", **META),
@@ -84,7 +70,7 @@ def test_what_is_told_by_several_kinds_of_lines_becomes_one_entry(tmp_path: Path
         message("assistant", "Three."),
         event("agent_message", message="Three."),
     )
-    assert said(found) == [
+    assert texts(found) == [
         (USER_INPUT, "Count the pears."),
         (ASSISTANT_OUTPUT, "Hm."),
         (ASSISTANT_OUTPUT, "Three."),
@@ -95,7 +81,7 @@ def test_what_is_told_by_several_kinds_of_lines_becomes_one_entry(tmp_path: Path
         ("L10", "L8"),
     ]
     assert entries(found)[1].data == {"kind": "reasoning"}
-    assert session(found) == Session(
+    assert last_session(found) == Session(
         SESSION,
         "/shop",
         model="model-one",
@@ -106,7 +92,7 @@ def test_what_is_told_by_several_kinds_of_lines_becomes_one_entry(tmp_path: Path
 
 def test_a_text_that_is_said_twice_is_kept_twice(tmp_path: Path) -> None:
     twice = [message("user", "Go on."), event("user_message", message="Go on.")] * 2
-    assert said(read(tmp_path, line("session_meta", **META), *twice)) == [
+    assert texts(read(tmp_path, line("session_meta", **META), *twice)) == [
         (USER_INPUT, "Go on."),
         (USER_INPUT, "Go on."),
     ]
@@ -130,7 +116,7 @@ def test_a_command_is_a_call_that_ends_with_its_exit_code(tmp_path: Path) -> Non
     }
     assert (result.content, result.parent) == (text, call.id)
     assert result.data == {"call": "c1", "name": "exec_command", "is_error": True}
-    assert Ended("c1", "error", duration=500) in found
+    assert CallEnded("c1", "error", duration=500) in found
 
 
 def test_the_item_of_a_command_ends_its_call_once(tmp_path: Path) -> None:
@@ -141,13 +127,11 @@ def test_the_item_of_a_command_ends_its_call_once(tmp_path: Path) -> None:
         item("CommandExecution", **command, duration={"secs": 1, "nanos": 500_000_000}),
         response("function_call_output", call_id="c1", output="list"),
     )
-    assert [one for one in found if isinstance(one, Ended)] == [
-        Ended("c1", "success", duration=1500)
-    ]
+    assert of(found, CallEnded) == [CallEnded("c1", "success", duration=1500)]
     assert [one.type for one in entries(found)] == [TOOL_CALL, TOOL_RESULT]
 
 
-def test_what_a_script_of_the_model_did_is_taken_from_the_items(tmp_path: Path) -> None:
+def test_commands_and_edits_of_a_script_are_read_from_items(tmp_path: Path) -> None:
     script = "text(await tools.apply_patch(`*** Begin Patch\n*** End Patch`))"
     changed = {"/shop/new.txt": {"type": "add", "content": "one\n"}}
     found = read(
@@ -168,14 +152,14 @@ def test_what_a_script_of_the_model_did_is_taken_from_the_items(tmp_path: Path) 
     ]
     assert entries(found)[4].data is not None
     assert entries(found)[4].data["input"] == {"command": "ls"}
-    assert [one[:2] for one in found if isinstance(one, Ended)] == [
+    assert [one[:2] for one in of(found, CallEnded)] == [
         ("exec-1", "success"),
         ("exec-2", "error"),
         ("c1", "success"),
     ]
 
 
-def test_changes_of_files_come_with_their_difference(tmp_path: Path) -> None:
+def test_file_changes_have_a_diff(tmp_path: Path) -> None:
     diff = "@@ -1,2 +1,2 @@\n apples\n-pears 3\n+pears 4\n"
     changed = {
         "/shop/new.txt": {"type": "add", "content": "one\n"},
@@ -228,7 +212,7 @@ def test_changes_of_files_come_with_their_difference(tmp_path: Path) -> None:
         ]
 
 
-def test_a_patch_that_nothing_else_tells_of_is_read_itself(tmp_path: Path) -> None:
+def test_edits_are_read_from_the_patch_if_no_event_lists_them(tmp_path: Path) -> None:
     shell = json.dumps({"command": ["apply_patch", PATCH]})
     output = json.dumps({"output": "Success.", "metadata": {"exit_code": 0}})
     found = read(
@@ -247,7 +231,7 @@ def test_a_patch_that_nothing_else_tells_of_is_read_itself(tmp_path: Path) -> No
     ]
     assert (edits[0]["additions"], edits[1]["additions"], edits[1]["deletions"]) == (2, 1, 1)
     assert entries(found)[1].content == "Success."
-    assert Ended("c2", "error") in found
+    assert CallEnded("c2", "error") in found
 
 
 def test_turns_that_were_rolled_back_are_a_branch(tmp_path: Path) -> None:
@@ -290,7 +274,7 @@ def test_interruptions_and_errors_are_messages_of_the_system(tmp_path: Path) -> 
     ]
 
 
-def test_forks_and_sub_agents_name_where_they_come_from(tmp_path: Path) -> None:
+def test_forks_and_sub_agents_name_their_origin(tmp_path: Path) -> None:
     talk = event("user_message", message="One")
     fork = read(
         tmp_path,
@@ -298,14 +282,14 @@ def test_forks_and_sub_agents_name_where_they_come_from(tmp_path: Path) -> None:
         line("session_meta", **META | {"id": "origin"}),
         talk,
     )
-    assert (session(fork).id, session(fork).forked_from) == (SESSION, "origin")
+    assert (last_session(fork).id, last_session(fork).forked_from) == (SESSION, "origin")
     source = {"subagent": {"thread_spawn": {"parent_thread_id": "parent", "depth": 1}}}
-    assert session(read(tmp_path, line("session_meta", **META | {"source": source}), talk)) == (
-        session(fork)._replace(forked_from="parent")
-    )
+    assert last_session(
+        read(tmp_path, line("session_meta", **META | {"source": source}), talk)
+    ) == (last_session(fork)._replace(forked_from="parent"))
 
 
-def test_a_fork_begins_with_what_it_was_forked_from(tmp_path: Path) -> None:
+def test_a_fork_begins_with_the_entries_of_its_origin(tmp_path: Path) -> None:
     """Newer rollouts of forks hold only what is new; one may be a fork of a fork."""
     folder = tmp_path / ".codex/sessions/2026/03/01"
     folder.mkdir(parents=True)
@@ -333,20 +317,20 @@ def test_a_fork_begins_with_what_it_was_forked_from(tmp_path: Path) -> None:
     rollout(1, older, None, "One", "Two", "Left out")
     rollout(2, folder, (1, 3), "Three", "Left out too")
     third = rollout(3, folder, (2, 5), "Four")
-    found = list(IMPORTER.read(Source(str(third))))
+    found = read_log(IMPORTER, third)
     assert [one.content for one in entries(found)] == ["One", "Two", "Three", "Four"]
     ids = [one.id for one in entries(found)]
     assert len(set(ids)) == 4
     assert [one.parent for one in entries(found)] == [None, *ids[:3]]
-    assert {one.id for one in found if isinstance(one, Session)} == {third.stem[-36:]}
+    assert {one.id for one in of(found, Session)} == {third.stem[-36:]}
 
     # Without it there is still what is new.
     (folder / f"rollout-2026-03-01T10-00-02-2{SESSION[1:]}.jsonl").unlink()
-    found = list(IMPORTER.read(Source(str(third))))
+    found = read_log(IMPORTER, third)
     assert [one.content for one in entries(found)] == ["Four"]
 
 
-def test_what_a_sub_agent_did_is_read_aside_below_its_call(tmp_path: Path) -> None:
+def test_a_sub_agent_is_read_off_path_below_its_call(tmp_path: Path) -> None:
     helper = f"1{SESSION[1:]}"
     source = {"subagent": {"thread_spawn": {"parent_thread_id": SESSION, "depth": 1}}}
     theirs = tmp_path / f"rollout-2026-03-01T10-00-05-{helper}.jsonl"
@@ -376,7 +360,7 @@ def test_what_a_sub_agent_did_is_read_aside_below_its_call(tmp_path: Path) -> No
             message("assistant", "Done."),
         )  # fmt: skip
         assert [one for one in found if isinstance(one, Problem | Compacted | Leaf)] == []
-        assert {one.id for one in found if isinstance(one, Session)} == {SESSION}
+        assert {one.id for one in of(found, Session)} == {SESSION}
         aside = [one for one in entries(found) if one.off_path]
         assert [(one.type, one.content) for one in aside] == [
             (SYSTEM_MESSAGE, "Help."), (TOOL_CALL, ""), (TOOL_RESULT, "Exit code: 0\n"),
@@ -387,9 +371,9 @@ def test_what_a_sub_agent_did_is_read_aside_below_its_call(tmp_path: Path) -> No
         assert aside[0].parent == main[1].id
         assert main[2].parent == main[1].id
     # By itself it says nothing more, as long as the other is there.
-    assert list(IMPORTER.read(Source(str(theirs)))) == []
+    assert read_log(IMPORTER, theirs) == []
     (tmp_path / NAME).unlink()
-    assert session(list(IMPORTER.read(Source(str(theirs))))).forked_from == SESSION
+    assert last_session(read_log(IMPORTER, theirs)).forked_from == SESSION
 
 
 def test_the_name_of_a_thread_is_its_title(tmp_path: Path) -> None:
@@ -398,7 +382,7 @@ def test_the_name_of_a_thread_is_its_title(tmp_path: Path) -> None:
         event("user_message", message="One"),
         event("thread_name_updated", thread_name="Pears"),
     )
-    assert session(found).title == "Pears"
+    assert last_session(found).title == "Pears"
 
 
 def test_rollouts_without_envelopes_are_read(tmp_path: Path) -> None:
@@ -415,8 +399,8 @@ def test_rollouts_without_envelopes_are_read(tmp_path: Path) -> None:
     )
     assert [one.type for one in entries(found)] == [USER_INPUT, TOOL_CALL, TOOL_RESULT]
     assert entries(found)[0].created_at == "2025-06-01T10:00:00.000Z"
-    assert (session(found).id, session(found).directory) == (SESSION, "/shop")
-    assert Ended("c1", "error") in found
+    assert (last_session(found).id, last_session(found).directory) == (SESSION, "/shop")
+    assert CallEnded("c1", "error") in found
 
 
 def test_the_very_first_form_is_one_object(tmp_path: Path) -> None:
@@ -424,13 +408,13 @@ def test_the_very_first_form_is_one_object(tmp_path: Path) -> None:
     items = [{"type": "message", "role": "user", "content": [{"text": "One"}]}, 7]
     whole = {"session": {"id": "abc", "timestamp": "2025-04-20T10:00:00Z"}, "items": items}
     path.write_text(json.dumps(whole))
-    found = list(IMPORTER.read(Source(str(path))))
-    assert said(found) == [(USER_INPUT, "One")]
-    assert session(found).id == "abc"
-    assert [one.line for one in found if isinstance(one, Problem)] == [3]
+    found = read_log(IMPORTER, path)
+    assert texts(found) == [(USER_INPUT, "One")]
+    assert last_session(found).id == "abc"
+    assert [one.line for one in of(found, Problem)] == [3]
 
 
-def test_unknown_kinds_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_unknown_types_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         line("hologram"),
@@ -440,8 +424,8 @@ def test_unknown_kinds_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
         {"type": 3},
         event("user_message", message="One"),
     )
-    assert [one.line for one in found if isinstance(one, Problem)] == [1, 2, 3, 4, 5]
-    assert said(found) == [(USER_INPUT, "One")]
+    assert [one.line for one in of(found, Problem)] == [1, 2, 3, 4, 5]
+    assert texts(found) == [(USER_INPUT, "One")]
 
 
 def test_logs_are_found_by_time_in_both_places(tmp_path: Path) -> None:
@@ -453,3 +437,8 @@ def test_logs_are_found_by_time_in_both_places(tmp_path: Path) -> None:
     (tmp_path / "sessions" / "rollout-link.jsonl").symlink_to(new)
     found = IMPORTER.find("/nowhere", {"CODEX_HOME": str(tmp_path)})
     assert [source.path for source in found] == [str(old), str(new)]
+
+
+def test_the_directory_is_also_read_from_the_older_sentence(tmp_path: Path) -> None:
+    found = read(tmp_path, message("user", "Current working directory: /shop\nGo."))
+    assert last_session(found).directory == "/shop"

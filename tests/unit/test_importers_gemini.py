@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from log_records import entries, last_session, of, read_log, shape, write_jsonl
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
     COMPACT_MARKER,
@@ -17,10 +18,9 @@ from mulligan.core.entries import (
     TOOL_CALL,
     TOOL_RESULT,
     USER_INPUT,
-    NewEntry,
 )
 from mulligan.importers.gemini.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session, Source
 
 SESSION = "abcdef01-2222-3333-4444-555555555555"
 HEADER = {"sessionId": SESSION, "projectHash": "x", "startTime": "2026-03-01T10:00:00.000Z"}
@@ -48,33 +48,11 @@ def chats(home: Path) -> Path:
     return folder
 
 
-def write(path: Path, *lines: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return path
-
-
-def records(path: Path) -> list[Record]:
-    return list(IMPORTER.read(Source(str(path))))
-
-
 def read(tmp_path: Path, *lines: Any) -> list[Record]:
-    return records(write(chats(tmp_path) / NAME, HEADER, *lines))
+    return read_log(IMPORTER, write_jsonl(chats(tmp_path) / NAME, HEADER, *lines))
 
 
-def entries(found: list[Record]) -> list[NewEntry]:
-    return [record for record in found if isinstance(record, NewEntry)]
-
-
-def shape(found: list[Record]) -> list[tuple[str | None, str | None, str]]:
-    return [(entry.id, entry.parent, entry.type) for entry in entries(found)]
-
-
-def session(found: list[Record]) -> Session:
-    return [record for record in found if isinstance(record, Session)][-1]
-
-
-def test_a_message_that_comes_again_adds_only_what_is_new(tmp_path: Path) -> None:
+def test_a_repeated_message_adds_only_its_new_parts(tmp_path: Path) -> None:
     answer = message("a1", "gemini", "I look.", model="model-one", thoughts=[])
     found = read(
         tmp_path,
@@ -99,8 +77,8 @@ def test_a_message_that_comes_again_adds_only_what_is_new(tmp_path: Path) -> Non
     assert entries(found)[2].data == asked | {"call": "c1"}
     assert entries(found)[3].content == "pears"
     assert entries(found)[3].created_at == "2026-03-01T10:00:03.000Z"
-    assert [one for one in found if isinstance(one, Ended)] == [Ended("c1", "success")]
-    assert session(found)[:5] == (SESSION, None, "Counting", "model-one", None)
+    assert of(found, CallEnded) == [CallEnded("c1", "success")]
+    assert last_session(found)[:5] == (SESSION, None, "Counting", "model-one", None)
 
 
 def test_thoughts_and_notices_have_entries_of_their_own(tmp_path: Path) -> None:
@@ -117,7 +95,7 @@ def test_thoughts_and_notices_have_entries_of_their_own(tmp_path: Path) -> None:
     ]
 
 
-def test_edits_of_files_come_with_their_difference(tmp_path: Path) -> None:
+def test_file_edits_have_a_diff(tmp_path: Path) -> None:
     old, new = "apples\npears 3\n", "apples\npears 4\n"
     shown = {"fileDiff": "…", "filePath": "/shop/list", "originalContent": old, "newContent": new}
     made = {"fileDiff": "…", "filePath": "/shop/new", "originalContent": "", "newContent": "x\n"}
@@ -156,11 +134,11 @@ def test_a_command_that_fails_is_an_error_though_its_tool_succeeded(tmp_path: Pa
 
     calls = [ran("c1", "Output: none\nExit Code: 1\nPGID: 7"), ran("c2", "Exit Code: 0")]
     found = read(tmp_path, message("a1", "gemini", "", toolCalls=calls))
-    ends = [(one.call, one.status) for one in found if isinstance(one, Ended)]
+    ends = [(one.call, one.status) for one in of(found, CallEnded)]
     assert ends == [("c1", "error"), ("c2", "success")]
 
 
-def test_a_rewound_conversation_goes_on_from_before_the_message(tmp_path: Path) -> None:
+def test_a_rewound_conversation_continues_from_the_parent_of_the_message(tmp_path: Path) -> None:
     lines = [
         user("u1", "One"),
         message("a1", "gemini", "Two"),
@@ -198,15 +176,15 @@ def test_a_compression_is_a_marker_with_its_summary(
     assert Compacted("s1") in found
 
 
-def test_sub_agents_are_aside_below_the_call_that_spawned_them(tmp_path: Path) -> None:
+def test_sub_agents_are_off_path_below_the_call_that_spawned_them(tmp_path: Path) -> None:
     folder = chats(tmp_path) / SESSION
-    write(
+    write_jsonl(
         folder / "sub-1.jsonl",
         {"sessionId": "sub-1", "kind": "subagent"},
         user("s1", "Count."),
         message("s2", "gemini", "Three."),
     )
-    write(folder / "sub-2.jsonl", {"sessionId": "sub-2"}, user("k1", "Wait."))
+    write_jsonl(folder / "sub-2.jsonl", {"sessionId": "sub-2"}, user("k1", "Wait."))
     asked = [call("c1", "invoke_agent", agentId="sub-1")]
     found = read(tmp_path, user("u1", "Ask"), message("a1", "gemini", "", toolCalls=asked))
     assert [(one.id, one.parent, one.off_path) for one in entries(found)] == [
@@ -220,9 +198,11 @@ def test_sub_agents_are_aside_below_the_call_that_spawned_them(tmp_path: Path) -
 
 
 def test_a_sub_agent_alone_belongs_to_the_session_of_its_folder(tmp_path: Path) -> None:
-    path = write(chats(tmp_path) / SESSION / "sub-1.jsonl", {"sessionId": "s"}, user("s1", "Go."))
+    path = write_jsonl(
+        chats(tmp_path) / SESSION / "sub-1.jsonl", {"sessionId": "s"}, user("s1", "Go.")
+    )
     assert list(IMPORTER.find(str(tmp_path), {})) == [Source(str(path))]
-    found = records(path)
+    found = read_log(IMPORTER, path)
     assert found[0] == Session(SESSION)
     assert [(one.id, one.off_path) for one in entries(found)] == [("sub-1:s1", True)]
 
@@ -235,7 +215,7 @@ def test_the_older_form_of_one_object_gives_the_same_entries(tmp_path: Path) -> 
     newer = read(tmp_path, *messages)
     path = chats(tmp_path) / NAME[:-1]
     path.write_text(json.dumps(HEADER | {"messages": messages}, indent=2))
-    assert records(path) == newer
+    assert read_log(IMPORTER, path) == newer
     assert [one.path for one in IMPORTER.find(str(tmp_path), {})] == [f"{path}l"]
 
 
@@ -251,41 +231,42 @@ def test_a_saved_checkpoint_is_read_as_a_session(tmp_path: Path) -> None:
     for whole in (history, {"history": history}):
         path.write_text(json.dumps(whole))
         assert list(IMPORTER.find(str(tmp_path), {})) == [Source(str(path))]
-        found = records(path)
+        found = read_log(IMPORTER, path)
         types = [one.type for one in entries(found)]
         assert types == [USER_INPUT, ASSISTANT_OUTPUT, TOOL_CALL, TOOL_RESULT]
-        assert session(found).id == "checkpoint-pears-shop"
+        assert last_session(found).id == "checkpoint-pears-shop"
         assert all(one.created_at for one in entries(found))
 
 
-def test_the_directory_is_found_by_word_by_hash_or_by_the_file_that_says_it(
+def test_the_directory_is_found_by_word_by_hash_or_in_project_root(
     tmp_path: Path,
 ) -> None:
     place = tmp_path / ".gemini"
-    assert session(read(tmp_path, user("u1", "One"))).directory is None
+    assert last_session(read(tmp_path, user("u1", "One"))).directory is None
     (place / "projects.json").write_text(json.dumps({"projects": {"/home/ada/shop": "shop"}}))
-    assert session(read(tmp_path, user("u1", "One"))).directory == "/home/ada/shop"
+    assert last_session(read(tmp_path, user("u1", "One"))).directory == "/home/ada/shop"
     digest = hashlib.sha256(b"/home/ada/hashed").hexdigest()
     (place / "trustedFolders.json").write_text(json.dumps({"/home/ada/hashed": "TRUST_FOLDER"}))
     (place / "projects.json").write_text("half a fi")
     found = read(tmp_path, {"sessionId": SESSION, "projectHash": digest}, user("u1", "One"))
-    assert session(found).directory == "/home/ada/hashed"
+    assert last_session(found).directory == "/home/ada/hashed"
     (chats(tmp_path).parent / ".project_root").write_text("/home/ada/told\n")
-    assert session(read(tmp_path, user("u1", "One"))).directory == "/home/ada/told"
+    assert last_session(read(tmp_path, user("u1", "One"))).directory == "/home/ada/told"
 
 
-def test_unknown_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_unknown_lines_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     found = read(tmp_path, {"a": 1}, message("h", "hologram", "x"), user("u1", "One"))
-    assert [one.line for one in found if isinstance(one, Problem)] == [2, 3]
+    assert [one.line for one in of(found, Problem)] == [2, 3]
     assert shape(found) == [("u1", None, USER_INPUT)]
 
 
 def test_an_id_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
-    write(tmp_path / ".gemini" / "tmp" / "x.jsonl", {"sessionId": "x"}, user("s1", "Secret."))
+    write_jsonl(tmp_path / ".gemini" / "tmp" / "x.jsonl", {"sessionId": "x"}, user("s1", "Secret."))
     asked = [call("c1", "invoke_agent", agentId="../../x")]
-    path = write(
+    path = write_jsonl(
         chats(tmp_path) / NAME,
         {"sessionId": "../..", "projectHash": "x"},
         message("a1", "gemini", "", toolCalls=asked),
     )
-    assert "Secret." not in [one.content for one in entries(records(path))]
+    contents = [one.content for one in entries(read_log(IMPORTER, path))]
+    assert contents == ["", "pears"]

@@ -5,24 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import zlib
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from git_command import git
 from mulligan.importers import git_objects
 from mulligan.importers.git_objects import Repository
-from mulligan.importers.records import Held
-from mulligan.importers.shapes import Untakeable
+from mulligan.importers.records import InvalidRecord, SnapshotFile
 
 LINES = [f"line {number}, as it was at first\n" for number in range(3000)]
-
-
-def git(folder: Path, *arguments: str) -> bytes:
-    command = ["git", "-C", str(folder), *arguments]
-    return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
 
 
 @pytest.fixture
@@ -56,7 +50,7 @@ def leave(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [leave, pack_by_offset, pack_by_name])
-def test_every_commit_tree_and_file_is_as_git_gives_it(folder: Path, kept: object) -> None:
+def test_every_commit_tree_and_file_is_the_same_as_in_git(folder: Path, kept: object) -> None:
     assert callable(kept)
     kept(folder)
     repository = Repository(str(folder / ".git"))
@@ -65,7 +59,7 @@ def test_every_commit_tree_and_file_is_as_git_gives_it(folder: Path, kept: objec
     seen = []
     while head:
         commit = repository.commit(head)
-        seen.append(commit.name)
+        seen.append(commit.id)
         shown = git(folder, "show", "-s", "--format=%T %ct %P%n%B", head).decode().rstrip("\n")
         first, _newline, message = shown.partition("\n")
         told = f"{commit.tree} {commit.time} {' '.join(commit.parents)}"
@@ -76,23 +70,23 @@ def test_every_commit_tree_and_file_is_as_git_gives_it(folder: Path, kept: objec
         head = next(iter(commit.parents), "")
     assert seen == names
     assert {each for each in files(repository, commit.tree) if each.path != "text"} == {
-        Held("sub/deeper/run.sh", name_of(folder, "sub/deeper/run.sh"), 0o755),
-        Held("link", name_of(folder, "link"), 0o644, is_link=True),
-        Held("not \udcff UTF-8", name_of(folder, "not \udcff UTF-8")),
+        SnapshotFile("sub/deeper/run.sh", name_of(folder, "sub/deeper/run.sh"), 0o755),
+        SnapshotFile("link", name_of(folder, "link"), 0o644, is_link=True),
+        SnapshotFile("not \udcff UTF-8", name_of(folder, "not \udcff UTF-8")),
     }
 
 
-def files(repository: Repository, tree: str) -> list[Held]:
+def files(repository: Repository, tree: str) -> list[SnapshotFile]:
     found = list(repository.files(tree))
-    assert all(isinstance(each, Held) for each in found)
-    return [each for each in found if isinstance(each, Held)]
+    assert all(isinstance(each, SnapshotFile) for each in found)
+    return [each for each in found if isinstance(each, SnapshotFile)]
 
 
 def name_of(folder: Path, path: str) -> str:
     return git(folder, "rev-parse", f"HEAD:{path}").decode().strip()
 
 
-def test_what_is_damaged_anywhere_is_refused_and_never_given_out_as_something_else(
+def test_damaged_packs_never_yield_wrong_content(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     pack_by_offset(folder)
@@ -116,10 +110,10 @@ def test_what_is_damaged_anywhere_is_refused_and_never_given_out_as_something_el
         path.write_bytes((whole[:at] + damage + whole[at + len(damage) :])[: len(whole)])
         repository = Repository(str(copy))
         try:
-            tree = repository.commit(commit.name).tree
+            tree = repository.commit(commit.id).tree
             for each in files(repository, tree):
                 assert b"".join(repository.blob(each.content)) == right[each.content]
-        except Untakeable:
+        except InvalidRecord:
             refused += 1
         path.write_bytes(whole)
     assert refused > 20
@@ -143,28 +137,28 @@ def test_a_tree_of_few_bytes_and_countless_files_is_refused(
     for _level in range(6):
         entries = (b"%b %d\0" % (mode, number) + bytes.fromhex(below) for number in range(10))
         below, mode = put(tmp_path, "tree", b"".join(entries)), b"40000"
-    with pytest.raises(Untakeable, match="more than 1,000"):
+    with pytest.raises(InvalidRecord, match="more than 1,000"):
         list(Repository(str(tmp_path)).files(below))
     for _level in range(300):
         below = put(tmp_path, "tree", b"40000 d\0" + bytes.fromhex(below))
-    with pytest.raises(Untakeable, match="deeper"):
+    with pytest.raises(InvalidRecord, match="deeper"):
         list(Repository(str(tmp_path)).files(below))
 
 
-def test_what_has_another_kind_or_says_less_than_it_holds_is_refused(tmp_path: Path) -> None:
+def test_objects_of_another_type_or_size_are_refused(tmp_path: Path) -> None:
     repository = Repository(str(tmp_path))
     blob = put(tmp_path, "blob", b"tree and parents\n")
     for read in (repository.commit, lambda name: list(repository.files(name))):
-        with pytest.raises(Untakeable, match="is a blob"):
+        with pytest.raises(InvalidRecord, match="is a blob"):
             read(blob)
     name = put(tmp_path, "commit", b"tree zzz\n\nwords")
-    with pytest.raises(Untakeable, match="not written as a commit"):
+    with pytest.raises(InvalidRecord, match="malformed"):
         repository.commit(name)
     path = tmp_path / "objects" / blob[:2] / blob[2:]
     for wrong in (b"blob 3\0tree and parents\n", b"blob 17\0tree", b"blob -1\0", b"nothing"):
         path.write_bytes(zlib.compress(wrong))
-        with pytest.raises(Untakeable, match="damaged"):
+        with pytest.raises(InvalidRecord, match="damaged"):
             list(repository.blob(blob))
     for missing in ("0" * 40, "../../../etc/passwd", ""):
-        with pytest.raises(Untakeable):
+        with pytest.raises(InvalidRecord):
             list(repository.blob(missing))

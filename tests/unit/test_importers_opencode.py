@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
+from log_records import entries, of, read_log, write_json
 from mulligan.core.entries import NewEntry
 from mulligan.importers.opencode.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session, Source
 from mulligan.workspace.opening import open_location
 from mulligan.workspace.project.location import known_projects
 from mulligan.workspace.transfer.import_logs import import_logs
@@ -36,7 +37,7 @@ CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_c
 
 
 TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
-"""Gives a row that begins with 1 if a reader is in the way; it never raises for that."""
+"""Returns a row that begins with 1 if a reader blocks it; never raises for that."""
 
 
 class Written:
@@ -73,6 +74,11 @@ class Written:
         """Move everything from the WAL into the database file."""
         assert self.database.execute(TRUNCATE).fetchone()[0] == 0, "a reader blocks the checkpoint"
 
+    def leave_wal_mode(self) -> None:
+        """Delete the WAL; SQLite answers with the old mode if a reader is in the way."""
+        mode = self.database.execute("PRAGMA journal_mode = DELETE").fetchone()
+        assert mode == ("delete",), "a reader keeps the database in WAL mode"
+
     def elsewhere(self, sql: str) -> list[Any]:
         """Run a statement in another process, which waits for no lock, and give its first row.
 
@@ -88,7 +94,7 @@ print(json.dumps(database.execute(sys.argv[2]).fetchone()))
         return json.loads(done.stdout) or []
 
     def read(self, part: str = "ses_1") -> list[Record]:
-        return list(IMPORTER.read(Source(str(self.path), part)))
+        return read_log(IMPORTER, self.path, part)
 
 
 @pytest.fixture
@@ -108,15 +114,7 @@ def tool(name: str, status: str = "completed", **state: Any) -> dict[str, Any]:
     return {"type": "tool", "tool": name, "callID": f"call_{name}", "state": state}
 
 
-def entries(records: list[Record]) -> list[NewEntry]:
-    return [record for record in records if isinstance(record, NewEntry)]
-
-
-def of(records: list[Record], kind: type[Any]) -> list[Any]:
-    return [record for record in records if isinstance(record, kind)]
-
-
-def test_a_session_keeps_what_is_known_of_it(written: Written) -> None:
+def test_a_session_keeps_its_fields(written: Written) -> None:
     model = json.dumps({"id": "m", "providerID": "p"})
     written.session(model=model, agent="build", parent_id="ses_0", time_updated=TIME + 5)
     written.message("user", text("Hello"))
@@ -131,7 +129,7 @@ def test_a_session_keeps_what_is_known_of_it(written: Written) -> None:
     ]
 
 
-def test_what_sub_agents_did_is_read_aside_below_their_calls(written: Written) -> None:
+def test_sub_agents_are_read_off_path_below_their_calls(written: Written) -> None:
     """One that a call names below that call; one that nothing names at the end."""
     written.session()
     for id, above in (("ses_2", "ses_1"), ("ses_3", "ses_2"), ("ses_4", "ses_1")):
@@ -168,7 +166,7 @@ def test_what_sub_agents_did_is_read_aside_below_their_calls(written: Written) -
     assert [each.id for each in of(written.read(""), Session)] == ["ses_1"]
 
 
-def test_a_title_that_nobody_gave_is_none(written: Written) -> None:
+def test_a_default_title_is_none(written: Written) -> None:
     written.session(title="New session - 2026-11-16T03:03:51.887Z")
     assert of(written.read(), Session)[0].title is None
 
@@ -193,9 +191,9 @@ def test_a_tool_part_is_a_call_its_end_and_its_result(written: Written) -> None:
     }
     assert (answered.id, answered.parent) == (f"{asked.id}:1", asked.id)
     assert answered.data == {"call": "call_bash", "name": "bash", "is_error": True}
-    assert of(records, Ended) == [
-        Ended("call_bash", "error", "ok", 25),
-        Ended("call_grep", "error", "bad pattern", 25),
+    assert of(records, CallEnded) == [
+        CallEnded("call_bash", "error", "ok", 25),
+        CallEnded("call_grep", "error", "bad pattern", 25),
     ]
     assert [entry.type for entry in entries(records)][-1] == "tool_call"
 
@@ -300,7 +298,7 @@ def test_edits_become_file_edits(written: Written, part: Any, edits: list[Any]) 
     assert all(entry.parent is not None for entry in found)
 
 
-def test_files_that_a_command_changed_are_told_by_the_patch(written: Written) -> None:
+def test_files_changed_by_a_command_are_read_from_the_patch(written: Written) -> None:
     hunk = "@@ -1 +0,0 @@\n-x\n"
     gone = {"file": "sub/gone.txt", "status": "deleted", "patch": f"Index: x\n===\n{hunk}"}
     written.session()
@@ -340,14 +338,14 @@ def test_compaction_hides_what_is_above_the_tail(written: Written) -> None:
     assert of(records, Compacted) == [Compacted(str(entries(records)[1].id))]
 
 
-def test_a_reverted_session_stands_before_the_message(written: Written) -> None:
+def test_the_leaf_of_a_reverted_session_is_before_the_message(written: Written) -> None:
     written.message("user", text("1"))
     gone = written.message("user", text("2"))
     written.session(revert=json.dumps({"messageID": gone}))
     assert of(written.read(), Leaf) == [Leaf("prt_002")]
 
 
-def test_attachments_errors_and_the_programs_own_words_are_kept(written: Written) -> None:
+def test_attachments_errors_and_synthetic_texts_are_kept(written: Written) -> None:
     picture = {"type": "file", "mime": "image/png", "filename": "a.png", "url": "data:;base64,AA"}
     written.session()
     written.message("user", text("look"), text("read for you", synthetic=True), picture)
@@ -359,7 +357,7 @@ def test_attachments_errors_and_the_programs_own_words_are_kept(written: Written
     assert (found[3].id, found[3].content) == (failed, "overloaded")
 
 
-def test_rows_that_cannot_be_taken_are_named_and_the_rest_is_read(written: Written) -> None:
+def test_invalid_rows_are_reported_and_the_rest_is_read(written: Written) -> None:
     written.session()
     written.message("user", "{half", b"\xff{}", "[1]", {"type": "hologram"}, text("fine"))
     written.database.execute("INSERT INTO message VALUES ('msg_9', 'ses_1', 1, NULL)")
@@ -413,7 +411,7 @@ def test_nothing_is_written_or_left_beside_the_database(
     assert listing(folder) == before
 
 
-def test_what_opencode_writes_meanwhile_is_not_held_up(written: Written) -> None:
+def test_opencode_can_write_while_the_importer_reads(written: Written) -> None:
     written.session()
     written.message("user", text("1"), text("2"))
     reading = IMPORTER.read(Source(str(written.path), "ses_1"))
@@ -423,24 +421,25 @@ def test_what_opencode_writes_meanwhile_is_not_held_up(written: Written) -> None
     written.elsewhere(f"INSERT INTO part VALUES ('prt_9', 'msg_001', 'ses_1', {TIME}, '{data}')")
     assert [entry.content for entry in entries(list(reading))] == ["2"]
     assert [entry.content for entry in entries(written.read())] == ["1", "2", "3"]
+    assert written.elsewhere(TRUNCATE)[0] == 0, "the importer still holds a read lock"
 
 
-def test_reading_may_stop_half_way(written: Written) -> None:
+def test_a_reading_that_stops_half_way_releases_its_lock(written: Written) -> None:
     written.session()
     written.message("user", text("1"), text("2"))
     reading = iter(IMPORTER.read(Source(str(written.path), "ses_1")))
     next(reading)
     next(reading)
-    assert written.elsewhere(TRUNCATE)[0] == 1, "the reading has nothing open"
+    assert written.elsewhere(TRUNCATE)[0] == 1, "the importer holds no read lock"
     reading.close()  # type: ignore[attr-defined]
-    assert written.elsewhere(TRUNCATE)[0] == 0
+    assert written.elsewhere(TRUNCATE)[0] == 0, "the importer still holds a read lock"
 
 
 @pytest.fixture
 def without_wal(written: Written) -> sqlite3.Connection:
     written.session()
     written.message("user", *(text("old" + "." * 5000) for _ in range(50)))
-    written.database.execute("PRAGMA journal_mode = DELETE")
+    written.leave_wal_mode()
     written.database.execute("PRAGMA cache_size = 1")
     return written.database
 
@@ -455,7 +454,7 @@ sys.stdin.read()
 
 
 @pytest.mark.usefixtures("without_wal")
-def test_a_locked_database_is_named_as_locked(
+def test_a_locked_database_is_reported_as_locked(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mulligan.importers.database.BUSY_TIMEOUT_MS", 1)
@@ -468,7 +467,7 @@ def test_a_locked_database_is_named_as_locked(
     assert isinstance(problem, Problem) and "locked" in problem.reason
 
 
-def test_a_transaction_that_was_never_finished_is_not_seen(
+def test_an_unfinished_transaction_is_not_read(
     written: Written, without_wal: sqlite3.Connection, tmp_path: Path
 ) -> None:
     without_wal.execute("BEGIN")
@@ -478,7 +477,7 @@ def test_a_transaction_that_was_never_finished_is_not_seen(
         shutil.copyfile(f"{written.path}{suffix}", f"{path}{suffix}")
     assert b"new...." in path.read_bytes()
     before = listing(tmp_path)
-    found = entries(list(IMPORTER.read(Source(str(path)))))
+    found = entries(read_log(IMPORTER, path))
     assert {entry.content[:4] for entry in found} == {"old."}
     assert listing(tmp_path) == before
 
@@ -499,11 +498,11 @@ def test_a_damaged_database_is_one_problem(
     path = folder / "opencode.db"
     path.write_bytes(content)
     assert list(IMPORTER.find("/nobody", {"XDG_DATA_HOME": str(folder.parent)}))[:1]
-    (problem,) = of(list(IMPORTER.read(Source(str(path)))), Problem)
+    (problem,) = of(read_log(IMPORTER, path), Problem)
     assert problem.path == str(path) and problem.reason
 
 
-def test_a_view_in_the_place_of_a_table_is_not_run(tmp_path: Path) -> None:
+def test_a_view_in_place_of_a_table_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     endless = (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n"
@@ -530,7 +529,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("table", ["message", "part"])
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_table_that_is_something_else_is_named_for_each_session(
+def test_a_hostile_table_is_reported_for_each_session(
     written: Written, table: str, kind: str
 ) -> None:
     for id in ("ses_1", "ses_2"):
@@ -553,7 +552,7 @@ def test_a_table_that_is_something_else_is_named_for_each_session(
     assert [each.reason[:13] for each in problems] == ["Session ses_1", "Session ses_2"]
 
 
-def test_a_damaged_page_costs_its_session_and_no_other(written: Written) -> None:
+def test_a_damaged_page_affects_only_its_session(written: Written) -> None:
     ids = [f"ses_{number}" for number in range(6)]
     for id in ids:
         written.session(id)
@@ -561,8 +560,7 @@ def test_a_damaged_page_costs_its_session_and_no_other(written: Written) -> None
             written.message("user", text(id * 2000), session=id)
     written.database.execute("CREATE INDEX m ON message (session_id, time_created, id)")
     written.database.execute("CREATE INDEX p ON part (message_id, id)")
-    written.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    written.database.execute("PRAGMA journal_mode = DELETE")
+    written.leave_wal_mode()
     content = bytearray(written.path.read_bytes())
     # In the middle of the long texts: each goes on in a chain of pages, whose numbers lead astray.
     pages = [at for at in range(0, len(content), 4096) if b"ses_3ses_3" in content[at : at + 4096]]
@@ -579,9 +577,7 @@ def test_a_damaged_page_costs_its_session_and_no_other(written: Written) -> None
 
 
 @pytest.mark.parametrize("size", [2, 3, 700])
-def test_sessions_that_work_for_each_other_in_a_circle_are_read(
-    written: Written, size: int
-) -> None:
+def test_sessions_in_a_cycle_of_parents_are_read(written: Written, size: int) -> None:
     for number in range(size):
         parent = f"ses_{(number + 1) % size}"
         written.session(f"ses_{number}", parent_id=parent)
@@ -596,7 +592,7 @@ def test_sessions_that_work_for_each_other_in_a_circle_are_read(
     assert {entry.content for entry in entries(list(IMPORTER.read(sources[0])))} == said
 
 
-def test_sub_agents_that_are_nested_without_end_are_read(written: Written) -> None:
+def test_deeply_nested_sub_agents_are_read(written: Written) -> None:
     for number in range(400):
         parent = {"parent_id": f"ses_{number - 1}"} if number else {}
         written.session(f"ses_{number}", **parent)
@@ -625,7 +621,7 @@ ODD: list[Any] = [
 
 @pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("table", ["session", "message", "part"])
-def test_values_of_any_type_cost_no_other_session(
+def test_values_of_any_type_affect_no_other_session(
     tmp_path: Path, written: Written, table: str, value: Any
 ) -> None:
     database = written.database
@@ -660,7 +656,7 @@ def test_values_of_any_type_cost_no_other_session(
     assert said == ["good"], done
 
 
-def test_values_that_are_too_large_are_left_out_and_named(written: Written) -> None:
+def test_oversized_values_are_skipped_and_reported(written: Written) -> None:
     written.session("ses_1")
     written.session("ses_2", title="x" * (3 << 20))
     message = written.message("user", text("good"))
@@ -671,15 +667,15 @@ def test_values_that_are_too_large_are_left_out_and_named(written: Written) -> N
     found = written.read("")
     assert {entry.content for entry in entries(found)} == {"good", "fine"}
     (problem,) = of(found, Problem)
-    assert "huge" in problem.reason and "too much" in problem.reason
+    assert "huge" in problem.reason and "too large" in problem.reason
 
 
-def test_a_database_that_takes_too_long_is_given_up(
+def test_a_read_with_too_many_steps_is_interrupted(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mulligan.importers.database.STEPS_MIN", 0)
-    monkeypatch.setattr("mulligan.importers.database.STEPS_PER_BYTE", 0)
-    monkeypatch.setattr("mulligan.importers.database.STEPS_AT_ONCE", 1000)
+    monkeypatch.setattr("mulligan.importers.database.MIN_VM_STEPS", 0)
+    monkeypatch.setattr("mulligan.importers.database.VM_STEPS_PER_BYTE", 0)
+    monkeypatch.setattr("mulligan.importers.database.VM_STEPS_PER_CALLBACK", 1000)
     written.session()
     for _ in range(100):
         written.message("user", text("hello"))
@@ -707,7 +703,7 @@ def test_a_journal_that_names_another_file_deletes_nothing(
     assert victim.read_text() == "precious"
 
 
-def test_a_newer_form_is_named_instead_of_being_empty(written: Written) -> None:
+def test_an_unsupported_newer_form_is_reported(written: Written) -> None:
     written.session()
     written.database.execute("CREATE TABLE session_message (id TEXT, session_id TEXT)")
     written.database.execute("INSERT INTO session_message VALUES ('x', 'ses_1')")
@@ -716,24 +712,21 @@ def test_a_newer_form_is_named_instead_of_being_empty(written: Written) -> None:
     ]
 
 
-def put(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(value if isinstance(value, str) else json.dumps(value))
-
-
 def test_files_of_older_versions_are_read_the_same_way(tmp_path: Path) -> None:
     storage = tmp_path / "opencode" / "storage"
     info = {"id": "old", "title": "T", "time": {"created": TIME}, "parentID": "ses_0"}
     where = {"cwd": "/shop", "root": "/"}
-    put(storage / "session" / "p" / "ses_1.json", info)
-    put(storage / "message" / "ses_1" / "msg_1.json", {"role": "user", "time": {"created": TIME}})
-    put(
+    write_json(storage / "session" / "p" / "ses_1.json", info)
+    write_json(
+        storage / "message" / "ses_1" / "msg_1.json", {"role": "user", "time": {"created": TIME}}
+    )
+    write_json(
         storage / "message" / "ses_1" / "msg_2.json",
         {"role": "assistant", "modelID": "m", "path": where},
     )
-    put(storage / "message" / "ses_1" / "msg_3.json", "{half")
-    put(storage / "part" / "msg_1" / "prt_1.json", text("Hello"))
-    put(storage / "part" / "msg_2" / "prt_2.json", tool("bash"))
+    write_json(storage / "message" / "ses_1" / "msg_3.json", "{half")
+    write_json(storage / "part" / "msg_1" / "prt_1.json", text("Hello"))
+    write_json(storage / "part" / "msg_2" / "prt_2.json", tool("bash"))
     sources = list(IMPORTER.find("/nobody", {"XDG_DATA_HOME": str(tmp_path)}))
     assert sources == [Source(str(storage / "session" / "p" / "ses_1.json"))]
     records = list(IMPORTER.read(sources[0]))
@@ -751,8 +744,8 @@ def test_a_session_in_both_is_found_in_the_database(written: Written) -> None:
     written.session("ses_1")
     written.session("ses_0", time_created=TIME - 9)
     storage = written.path.parent / "storage" / "session" / "p"
-    put(storage / "ses_1.json", {})
-    put(storage / "ses_9.json", {})
+    write_json(storage / "ses_1.json", {})
+    write_json(storage / "ses_9.json", {})
     data = {"XDG_DATA_HOME": str(written.path.parent.parent)}
     assert list(IMPORTER.find("/nobody", data)) == [
         Source(str(storage / "ses_9.json")),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from log_records import entries, of, read_log, write_jsonl
 from mulligan.core.entries import NewEntry
 from mulligan.importers.pi.reader import IMPORTER
-from mulligan.importers.records import Compacted, Ended, Leaf, Problem, Record, Session, Source
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Problem, Record, Session, Source
 
 HEADER = {
     "type": "session",
@@ -22,13 +22,8 @@ HEADER = {
 }
 
 
-def read(
-    folder: Path, *lines: Any, name: str = "2026-01-02T10-00-00-000Z_s1.jsonl"
-) -> list[Record]:
-    path = folder / "2026-01-02T10-00-00-000Z_s1.jsonl"
-    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
-    path.write_text("".join(f"{text}\n" for text in texts))
-    return list(IMPORTER.read(Source(str(path))))
+def read(folder: Path, *lines: Any) -> list[Record]:
+    return read_log(IMPORTER, write_jsonl(folder / "2026-01-02T10-00-00-000Z_s1.jsonl", *lines))
 
 
 def line(id: str, parent: str | None, type: str = "message", **fields: Any) -> dict[str, Any]:
@@ -47,14 +42,6 @@ def call(id: str, name: str, **arguments: Any) -> dict[str, Any]:
 def result(id: str, parent: str, call: str, output: str, **fields: Any) -> dict[str, Any]:
     content = [{"type": "text", "text": output}]
     return said(id, parent, "toolResult", content, toolCallId=call, **fields)
-
-
-def entries(records: list[Record]) -> list[NewEntry]:
-    return [record for record in records if isinstance(record, NewEntry)]
-
-
-def of(records: list[Record], kind: type[Any]) -> list[Any]:
-    return [record for record in records if isinstance(record, kind)]
 
 
 def test_a_conversation_keeps_ids_parents_times_and_models(tmp_path: Path) -> None:
@@ -77,7 +64,7 @@ def test_a_conversation_keeps_ids_parents_times_and_models(tmp_path: Path) -> No
     assert not of(records, Leaf) and not of(records, Problem)
 
 
-def test_entries_of_one_line_hang_one_below_the_other(tmp_path: Path) -> None:
+def test_entries_of_one_line_become_a_chain(tmp_path: Path) -> None:
     blocks = [
         {"type": "thinking", "thinking": "Hm."},
         {"type": "text", "text": "I look."},
@@ -100,7 +87,7 @@ def test_a_result_ends_its_call_and_is_an_entry(tmp_path: Path) -> None:
     answered = result("c", "b", "c1", "no", toolName="bash", isError=True)
     answered["timestamp"] = "2026-01-02T10:00:01.250Z"
     records = read(tmp_path, HEADER, asked, answered)
-    assert of(records, Ended) == [Ended("c1", "error", "no", 250.0)]
+    assert of(records, CallEnded) == [CallEnded("c1", "error", "no", 250.0)]
     assert entries(records)[1].data == {"call": "c1", "name": "bash", "is_error": True}
 
 
@@ -215,7 +202,7 @@ def test_snapshots_labels_titles_and_models_are_kept(tmp_path: Path) -> None:
     assert Session("s1", title="The shop") in records and Session("s1", model="m") in records
 
 
-def test_version_1_is_a_row_with_ids_from_its_lines(tmp_path: Path) -> None:
+def test_version_1_is_a_chain_with_ids_from_line_numbers(tmp_path: Path) -> None:
     def old(role: str, content: str) -> dict[str, Any]:
         return {
             "type": "message",
@@ -246,10 +233,10 @@ def test_a_command_of_the_user_is_a_call_with_its_result(tmp_path: Path) -> None
     asked, answered = entries(records)
     assert asked.data is not None and asked.data["by"] == "user" and asked.data["call"] == "a"
     assert (answered.id, answered.parent, answered.content) == ("a:1", "a", "a\n")
-    assert of(records, Ended) == [Ended("a", "error", "a\n")]
+    assert of(records, CallEnded) == [CallEnded("a", "error", "a\n")]
 
 
-def test_what_cannot_be_taken_is_named_and_the_rest_stays_connected(tmp_path: Path) -> None:
+def test_invalid_lines_are_reported_and_the_rest_stays_connected(tmp_path: Path) -> None:
     records = read(
         tmp_path,
         HEADER,
@@ -267,7 +254,7 @@ def test_what_cannot_be_taken_is_named_and_the_rest_stays_connected(tmp_path: Pa
     assert [problem.line for problem in of(records, Problem)] == [3, 5, 6, 7]
 
 
-def test_a_file_without_a_header_is_called_by_its_name(tmp_path: Path) -> None:
+def test_without_a_header_the_file_name_gives_the_session_id(tmp_path: Path) -> None:
     records = read(tmp_path, said("a", None, "user", "1"))
     assert of(records, Session)[0] == Session("s1")
     assert len(of(records, Problem)) == 1 and len(entries(records)) == 1
@@ -275,11 +262,13 @@ def test_a_file_without_a_header_is_called_by_its_name(tmp_path: Path) -> None:
 
 def test_reading_twice_gives_the_same_and_an_empty_file_nothing(tmp_path: Path) -> None:
     lines = [HEADER, {"type": "message", "message": {"role": "user", "content": "no id"}}]
-    assert read(tmp_path, *lines) == read(tmp_path, *lines)
+    first = read(tmp_path, *lines)
+    assert [entry.id for entry in entries(first)] == ["L2"]
+    assert read(tmp_path, *lines) == first
     assert read(tmp_path) == []
 
 
-def test_a_missing_file_is_an_error_of_the_file(tmp_path: Path) -> None:
+def test_a_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(IMPORTER.read(Source(str(tmp_path / "none.jsonl"))))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from hashlib import sha256
 from pathlib import Path
@@ -10,44 +9,33 @@ from typing import Any
 
 import pytest
 
+from log_records import entries, of, read_log, write_json, write_jsonl
 from mulligan.core.entries import NewEntry
-from mulligan.importers.records import Ended, Held, Problem, Record, Session, Snapshot, Source
-from mulligan.importers.shapes import Untakeable
+from mulligan.importers.records import (
+    CallEnded,
+    InvalidRecord,
+    Problem,
+    Session,
+    Snapshot,
+    SnapshotFile,
+    Source,
+)
 from mulligan.importers.yaai import IMPORTER
 
 AT = "2026-01-02T10:00:00.000Z"
 INFO = {"id": "s1", "projectPath": "/shop", "status": "stopped", "createdAt": AT, "updatedAt": AT}
 
 
-def put(path: Path, value: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(value if isinstance(value, str) else json.dumps(value))
-    return path
-
-
 def transcript(home: Path, *lines: Any, info: Any = INFO) -> Path:
     folder = home / ".yaai" / "sessions" / "s1"
     if info is not None:
-        put(folder / "session.json", info)
-    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
-    return put(folder / "transcript.jsonl", "".join(f"{text}\n" for text in texts))
-
-
-def read(path: Path) -> list[Record]:
-    return list(IMPORTER.read(Source(str(path))))
+        write_json(folder / "session.json", info)
+    return write_jsonl(folder / "transcript.jsonl", *lines)
 
 
 def line(id: str, type: str, content: str = "", **fields: Any) -> dict[str, Any]:
     common = {"id": id, "sessionId": "s1", "type": type, "content": content, "timestamp": AT}
     return {**common, **fields}
-
-
-def entries(records: list[Record]) -> list[NewEntry]:
-    return [record for record in records if isinstance(record, NewEntry)]
-
-
-def problems(records: list[Record]) -> list[Problem]:
-    return [record for record in records if isinstance(record, Problem)]
 
 
 def test_a_session_keeps_ids_times_order_links_and_flags(tmp_path: Path) -> None:
@@ -59,7 +47,7 @@ def test_a_session_keeps_ids_times_order_links_and_flags(tmp_path: Path) -> None
         line("c", "compact_marker", "", compactMarker={"compactedCount": 1, "summary": "S"}),
         line("d", "file_edit", "", fileEdit={"path": "a", "operation": "modify", "additions": 2}),
     )
-    records = read(path)
+    records = read_log(IMPORTER, path)
     assert records[0] == Session("s1", directory="/shop", created_at=AT, updated_at=AT)
     first, second, marker, edit = entries(records)
     assert first == NewEntry(
@@ -75,7 +63,7 @@ def test_a_session_keeps_ids_times_order_links_and_flags(tmp_path: Path) -> None
     assert (second.id, second.parent, second.is_compacted) == ("b", "a", False)
     assert marker.data == {"compactedCount": 1, "summary": "S"}
     assert edit.data == {"path": "a", "operation": "modify", "additions": 2}
-    assert not problems(records)
+    assert not of(records, Problem)
 
 
 def test_tool_calls_keep_their_state_and_results_end_running_ones(tmp_path: Path) -> None:
@@ -87,14 +75,12 @@ def test_tool_calls_keep_their_state_and_results_end_running_ones(tmp_path: Path
         line("c", "tool_call", toolCall={"name": "Bash", "input": {}, "status": "running"}),
         line("d", "tool_result", "no", toolCall={"status": "error"}),
     )
-    records = read(path)
+    records = read_log(IMPORTER, path)
     first, second, _, fourth = entries(records)
     assert first.data == {**done, "call": "a"}
     assert second.data == {"call": "a", "is_error": False}
     assert fourth.data == {"call": "c", "is_error": True}
-    assert [record for record in records if isinstance(record, Ended)] == [
-        Ended("c", "error", "no")
-    ]
+    assert of(records, CallEnded) == [CallEnded("c", "error", "no")]
 
 
 @pytest.mark.parametrize("place", ["manifests", "snapshots/manifests", "sessions/s1/manifests"])
@@ -116,23 +102,23 @@ def test_restore_points_are_snapshots_of_the_entry_they_belong_to(
         "fileCount": 1,
     }
     folder = tmp_path / ".yaai" / place
-    put(folder / "1.json", point)
-    put(folder / "2.json", {**point, "id": "r2", "sessionId": "another"})
-    put(folder / "3.json", "{half")
-    put(folder / "4.json", {**point, "id": "r4", "files": [], "transcriptEntryId": "gone"})
-    put(folder / "5.json", point)
-    put(folder / "6.json", {**point, "id": "r6", "files": {}})
-    records = read(path)
-    first, second = [record for record in records if isinstance(record, Snapshot)]
-    held = (Held("x", "ab", 33188),)
+    write_json(folder / "1.json", point)
+    write_json(folder / "2.json", {**point, "id": "r2", "sessionId": "another"})
+    write_json(folder / "3.json", "{half")
+    write_json(folder / "4.json", {**point, "id": "r4", "files": [], "transcriptEntryId": "gone"})
+    write_json(folder / "5.json", point)
+    write_json(folder / "6.json", {**point, "id": "r6", "files": {}})
+    records = read_log(IMPORTER, path)
+    first, second = of(records, Snapshot)
+    held = (SnapshotFile("x", "ab", 33188),)
     assert first == Snapshot("r1", "before", AT, "a", held, str(folder / "1.json"))
     assert (second.id, second.entry, second.files) == ("r4", "b", ())
     assert len(entries(records)) == 2
-    named = [Path(problem.path).name for problem in problems(records)]
+    named = [Path(problem.path).name for problem in of(records, Problem)]
     assert named == ["1.json", "1.json", "2.json", "3.json", "4.json", "5.json", "6.json"]
 
 
-def test_a_content_is_given_in_pieces_and_only_if_it_is_what_it_should_be(tmp_path: Path) -> None:
+def test_content_is_read_in_pieces_and_checked_by_its_hash(tmp_path: Path) -> None:
     path = transcript(tmp_path)
     assert IMPORTER.contents is not None
     content = IMPORTER.contents(Source(str(path)))
@@ -144,11 +130,11 @@ def test_a_content_is_given_in_pieces_and_only_if_it_is_what_it_should_be(tmp_pa
     assert [len(piece) for piece in content(name)] == [1 << 20] * 3
     (objects / name).write_bytes(whole[1:])
     for wrong in (name, "0" * 64, "../sessions/s1/session.json", ""):
-        with pytest.raises(Untakeable):
+        with pytest.raises(InvalidRecord):
             list(content(wrong))
 
 
-def test_what_cannot_be_taken_is_named_with_its_line(tmp_path: Path) -> None:
+def test_invalid_lines_are_reported_with_their_number(tmp_path: Path) -> None:
     path = transcript(
         tmp_path,
         line("a", "user_input"),
@@ -161,35 +147,35 @@ def test_what_cannot_be_taken_is_named_with_its_line(tmp_path: Path) -> None:
         line("e", "file_edit", fileEdit={"path": "x", "operation": "melt"}),
         line("f", "user_input"),
     )
-    records = read(path)
+    records = read_log(IMPORTER, path)
     assert [(entry.id, entry.parent) for entry in entries(records)] == [("a", None), ("f", "a")]
-    assert [problem.line for problem in problems(records)] == [2, 3, 4, 5, 6, 7, 8]
+    assert [problem.line for problem in of(records, Problem)] == [2, 3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.parametrize("info", [None, "{", [1], {"id": 5}])
-def test_without_session_json_the_folder_gives_the_name(tmp_path: Path, info: Any) -> None:
+def test_without_session_json_the_folder_gives_the_session_id(tmp_path: Path, info: Any) -> None:
     path = transcript(tmp_path, line("a", "user_input"), info=info)
-    records = read(path)
+    records = read_log(IMPORTER, path)
     assert Session("s1") in records
     assert len(entries(records)) == 1
-    assert len(problems(records)) == (0 if isinstance(info, dict) else 1)
+    assert len(of(records, Problem)) == (0 if isinstance(info, dict) else 1)
 
 
 def test_folders_are_found_oldest_first_and_links_are_not_followed(tmp_path: Path) -> None:
     sessions = tmp_path / ".yaai" / "sessions"
-    new = put(sessions / "a" / "session.json", {**INFO, "createdAt": "2026-03-01T00:00:00Z"})
-    put(sessions / "b" / "session.json", INFO)
-    old = put(sessions / "b" / "transcript.jsonl", "")
-    here = put(tmp_path / "project" / "sessions" / "c" / "session.json", "{")
+    new = write_json(sessions / "a" / "session.json", {**INFO, "createdAt": "2026-03-01T00:00:00Z"})
+    write_json(sessions / "b" / "session.json", INFO)
+    old = write_json(sessions / "b" / "transcript.jsonl", "")
+    here = write_json(tmp_path / "project" / "sessions" / "c" / "session.json", "{")
     os.symlink(sessions / "b", sessions / "z")
     (sessions / "empty").mkdir()
     environment = {"PWD": str(tmp_path / "project")}
     found = [Source(str(path)) for path in (here, old, new)]
     assert list(IMPORTER.find(str(tmp_path), environment)) == found
     assert list(IMPORTER.find("/nobody", {})) == []
-    assert read(new.parent) == read(new)
+    assert read_log(IMPORTER, new.parent) == read_log(IMPORTER, new)
 
 
-def test_a_missing_folder_is_an_error_of_the_file(tmp_path: Path) -> None:
+def test_a_missing_folder_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        read(tmp_path / "none" / "transcript.jsonl")
+        read_log(IMPORTER, tmp_path / "none" / "transcript.jsonl")

@@ -1,9 +1,9 @@
-"""Git: checkpoints as commits, in the form that `git fast-import` reads.
+"""Export checkpoints as commits, in the format of `git fast-import`.
 
 Each commit holds the tree of a checkpoint, by the author `mulligan` at the checkpoint's time. The
-same checkpoints give the same commits, so that a later export of a session that went on only adds
-to its branches. Git keeps links, the executable bit and names of any bytes;
-other modes become one of its two, and folders without files are not kept.
+same checkpoints give the same commits, so exporting a session again later only adds to its
+branches. Git keeps symlinks, the executable bit and names of any bytes; other modes become one of
+its two file modes, and empty folders are dropped.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Final, NamedTuple
 from mulligan.core import tree
 from mulligan.core.times import nanoseconds
 from mulligan.core.tree import EMPTY_ID, LINK, Entry, Load
-from mulligan.exporters.reading import harmless
+from mulligan.exporters.pieces import sanitize_text
 
 AUTHOR: Final = b"mulligan <mulligan@localhost>"
 Read = Callable[[bytes], Iterable[bytes]]
-"""Gives the content of a file in pieces."""
+"""Read the content of a file in pieces."""
 
 
 class Commit(NamedTuple):
-    """A checkpoint as it is to be committed; `parents` are positions of earlier commits."""
+    """A checkpoint to commit. `parents` are indexes of earlier commits."""
 
     checkpoint: str
     tree: bytes
@@ -32,8 +32,8 @@ class Commit(NamedTuple):
     parents: tuple[int, ...] = ()
 
 
-class Unkept(NamedTuple):
-    """Paths that git cannot hold: folders without files, and names that it keeps for itself."""
+class UnsupportedPaths(NamedTuple):
+    """Paths that git cannot hold: empty folders, and names that git reserves."""
 
     empty_folders: tuple[bytes, ...]
     refused: tuple[bytes, ...]
@@ -42,92 +42,92 @@ class Unkept(NamedTuple):
 def stream(
     commits: Sequence[Commit], heads: Mapping[str, int], prefix: str, load: Load, read: Read
 ) -> Iterator[bytes]:
-    """The commits, and each branch at the position of its last one, below `prefix`."""
+    """Yield the commits, then set each branch, below `prefix`, to its last commit."""
     yield b"feature done\n"
-    marks: dict[bytes, int] = {}
-    places: list[int] = []
-    number = 0
+    blob_marks: dict[bytes, int] = {}
+    commit_marks: list[int] = []
+    mark = 0
     for commit in commits:
-        before = commits[commit.parents[0]].tree if commit.parents else EMPTY_ID
-        gone, held = _changes(before, commit.tree, load)
-        for _path, entry in held:
-            if entry.id not in marks:
-                number += 1
-                marks[entry.id] = number
-                yield b"blob\nmark :%d\ndata %d\n" % (number, entry.size)
+        parent_tree = commits[commit.parents[0]].tree if commit.parents else EMPTY_ID
+        deleted, written = _changes(parent_tree, commit.tree, load)
+        for _path, entry in written:
+            if entry.id not in blob_marks:
+                mark += 1
+                blob_marks[entry.id] = mark
+                yield b"blob\nmark :%d\ndata %d\n" % (mark, entry.size)
                 yield from read(entry.id)
                 yield b"\n"
-        number += 1
-        yield _head(commit, prefix, number)
-        for word, parent in zip((b"from", b"merge"), commit.parents, strict=False):
-            yield b"%b :%d\n" % (word, places[parent])
-        places.append(number)
-        yield from (b"D %b\n" % _name(path) for path in gone)
-        for path, entry in held:
-            yield b"M %b :%d %b\n" % (_mode(entry), marks[entry.id], _name(path))
+        mark += 1
+        yield _commit_header(commit, prefix, mark)
+        for command, parent in zip((b"from", b"merge"), commit.parents, strict=False):
+            yield b"%b :%d\n" % (command, commit_marks[parent])
+        commit_marks.append(mark)
+        yield from (b"D %b\n" % _quote(path) for path in deleted)
+        for path, entry in written:
+            yield b"M %b :%d %b\n" % (_mode(entry), blob_marks[entry.id], _quote(path))
         yield b"\n"
-    for branch, position in heads.items():
-        yield b"reset refs/heads/%b\nfrom :%d\n\n" % (
-            f"{prefix}{branch}".encode(), places[position],
-        )  # fmt: skip
+    for branch, index in heads.items():
+        ref = f"refs/heads/{prefix}{branch}".encode()
+        yield b"reset %b\nfrom :%d\n\n" % (ref, commit_marks[index])
     yield b"done\n"
 
 
-def unkept(trees: Iterable[bytes], load: Load) -> Unkept:
-    """What of these trees git cannot hold."""
-    known: dict[bytes, tuple[frozenset[bytes], frozenset[bytes]]] = {}
+def find_unsupported(trees: Iterable[bytes], load: Load) -> UnsupportedPaths:
+    """Find the paths in these trees that git cannot hold."""
+    cache: dict[bytes, _Unsupported] = {}
     empty: set[bytes] = set()
-    refused: set[bytes] = set()
+    reserved: set[bytes] = set()
     for root in dict.fromkeys(trees):
-        found = _unkept(root, load, known)
-        empty |= found[0]
-        refused |= found[1]
-    return Unkept(tuple(sorted(empty)), tuple(sorted(refused)))
+        empty_below, reserved_below = _find_in_tree(root, load, cache)
+        empty |= empty_below
+        reserved |= reserved_below
+    return UnsupportedPaths(tuple(sorted(empty)), tuple(sorted(reserved)))
 
 
-def _unkept(
-    root: bytes, load: Load, known: dict[bytes, tuple[frozenset[bytes], frozenset[bytes]]]
-) -> tuple[frozenset[bytes], frozenset[bytes]]:
-    """By folder, and each folder once: most are the same from one tree to the next."""
-    if root in known:
-        return known[root]
+_Unsupported = tuple[frozenset[bytes], frozenset[bytes]]  # empty folders, reserved names
+
+
+def _find_in_tree(root: bytes, load: Load, cache: dict[bytes, _Unsupported]) -> _Unsupported:
+    """Search each folder once: most are the same from one tree to the next."""
+    if root in cache:
+        return cache[root]
     empty: set[bytes] = set()
-    refused: set[bytes] = set()
+    reserved: set[bytes] = set()
     for entry in load(root):
         if not _is_allowed(entry.name):
-            refused.add(entry.name)
+            reserved.add(entry.name)
         elif entry.is_directory and not entry.files:
             empty.add(entry.name)
         elif entry.is_directory:
-            below = _unkept(entry.id, load, known)
-            empty |= {tree.join(entry.name, path) for path in below[0]}
-            refused |= {tree.join(entry.name, path) for path in below[1]}
-    known[root] = frozenset(empty), frozenset(refused)
-    return known[root]
+            empty_below, reserved_below = _find_in_tree(entry.id, load, cache)
+            empty |= {tree.join(entry.name, path) for path in empty_below}
+            reserved |= {tree.join(entry.name, path) for path in reserved_below}
+    cache[root] = frozenset(empty), frozenset(reserved)
+    return cache[root]
 
 
 def _changes(
     before: bytes, after: bytes, load: Load
 ) -> tuple[list[bytes], list[tuple[bytes, Entry]]]:
-    """Paths that are no file any more, and files that are new or different."""
-    gone: list[bytes] = []
-    held: list[tuple[bytes, Entry]] = []
+    """Return deleted paths, and files that are new or different."""
+    deleted: list[bytes] = []
+    written: list[tuple[bytes, Entry]] = []
     for path, old, new in tree.differences(before, after, load):
         if not all(map(_is_allowed, path.split(b"/"))):
             continue
         if new is not None and not new.is_directory:
-            held.append((path, new))
+            written.append((path, new))
         elif old is not None and not old.is_directory:
-            gone.append(path)
-    return gone, held
+            deleted.append(path)
+    return deleted, written
 
 
-def _head(commit: Commit, prefix: str, mark: int) -> bytes:
-    moment = b"%b %d +0000" % (AUTHOR, nanoseconds(commit.created_at) // 1_000_000_000)
-    words = f"{harmless(commit.message)}\n\nMulligan-Checkpoint: {commit.checkpoint}\n"
-    message = words.encode("utf-8", "replace")
+def _commit_header(commit: Commit, prefix: str, mark: int) -> bytes:
+    author = b"%b %d +0000" % (AUTHOR, nanoseconds(commit.created_at) // 1_000_000_000)
+    text = f"{sanitize_text(commit.message)}\n\nMulligan-Checkpoint: {commit.checkpoint}\n"
+    message = text.encode("utf-8", "replace")
     return b"commit refs/heads/%b\nmark :%d\nauthor %b\ncommitter %b\ndata %d\n%b\n" % (
-        f"{prefix}{commit.branch}".encode(), mark, moment, moment, len(message), message,
+        f"{prefix}{commit.branch}".encode(), mark, author, author, len(message), message,
     )  # fmt: skip
 
 
@@ -137,8 +137,8 @@ def _mode(entry: Entry) -> bytes:
     return b"100755" if entry.mode & 0o100 else b"100644"
 
 
-def _name(path: bytes) -> bytes:
-    """In quotes always: then no byte of a name means anything."""
+def _quote(path: bytes) -> bytes:
+    """Quote a path, so that none of its bytes has a meaning in the stream."""
     path = path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
     return b'"' + path + b'"'
 

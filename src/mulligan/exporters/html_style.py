@@ -1,4 +1,4 @@
-"""How an exported page looks, in the light and in the dark."""
+"""The style sheet of an exported page, for light and dark mode."""
 
 from typing import Final
 
@@ -55,6 +55,6 @@ pre.diff span { display: inline-block; min-width: 100%; }
 .good { color: var(--good); }
 .bad { color: var(--bad); }
 summary { cursor: pointer; overflow-wrap: anywhere; }
-details.way { border-top: 1px solid var(--line); margin-top: 2rem; padding-top: 1rem; }
+details.branch { border-top: 1px solid var(--line); margin-top: 2rem; padding-top: 1rem; }
 @media print { pre { max-height: none; white-space: pre-wrap; } .when { display: none; } }
 """

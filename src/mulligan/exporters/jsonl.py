@@ -1,8 +1,8 @@
-"""JSON Lines: everything that a session holds, one object a line, for programs and for import.
+"""Export a session as JSON Lines, complete, for programs and for import.
 
-The first line is the session (`"type": "session"`), each further one an entry with its own type,
-in the order in which they were appended, whatever their branch. A parent comes before its
-children. Lines are ASCII: names that are not UTF-8 are written with lone surrogates.
+The first line is the session (`"type": "session"`), each further line an entry with its own type,
+in the order of appending, across branches. A parent comes before its children. Lines are ASCII:
+names that are not UTF-8 are written with lone surrogates.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from mulligan.exporters.records import Entry, Session
 FORMAT: Final = "mulligan"
 VERSION: Final = 1
 DERIVED: Final = ("session", "branch")
-"""Of an entry: the one is in the first line, the other follows from the parents."""
+"""Fields of an entry that follow from the first line and from the parents."""
 
 
 def lines(session: Session, entries: Iterable[Entry]) -> Iterator[str]:
-    """The lines, each with its end."""
+    """Yield the lines, each with its newline."""
     head = {"type": "session", "format": FORMAT, "version": VERSION}
     yield _line(head | session.as_json())
     for entry in entries:
-        content = entry.as_json()
-        yield _line({name: each for name, each in content.items() if name not in DERIVED})
+        fields = entry.as_json()
+        yield _line({name: value for name, value in fields.items() if name not in DERIVED})
 
 
-def _line(content: dict[str, Any]) -> str:
-    return json.dumps(content, separators=(",", ":")) + "\n"
+def _line(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, separators=(",", ":")) + "\n"

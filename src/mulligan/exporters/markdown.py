@@ -1,7 +1,7 @@
-"""Markdown: a session as a document that reads well, rendered or not.
+"""Export a session as a Markdown document that reads well, rendered or not.
 
-What an assistant wrote is Markdown already and stays so; a fence that it left open is closed.
-Everything else is quoted, or in fences that are longer than any inside.
+The assistant's text is Markdown already and is kept; a fence that it left open is closed.
+Everything else is quoted, or in fences longer than any inside.
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from mulligan.exporters.reading import (
+from mulligan.exporters.pieces import (
     Call,
     Edit,
     Message,
     Note,
     Piece,
     TurnEnd,
-    harmless,
-    opening,
-    pieces,
+    first_line,
+    sanitize_text,
     title_of,
+    to_pieces,
 )
-from mulligan.exporters.records import FileChange, Story
+from mulligan.exporters.records import FileChange, SessionContent
 
-MAX_TITLE_CHARACTERS: Final = 60
-"""Lines of a tool's output; who needs all of them takes another format."""
+MAX_OUTPUT_LINES: Final = 60
+"""Limits a tool's output; the other formats hold all of it."""
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TICKS: Final = re.compile(r"`+")
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|&])")
 
 
-def document(story: Story) -> Iterator[str]:
-    """The document, piece by piece."""
-    session = story.session
-    yield f"# {_escaped(title_of(session.title) or 'A session')}\n\n"
+def document(content: SessionContent) -> Iterator[str]:
+    """Yield the document in pieces."""
+    session = content.session
+    yield f"# {_escape(title_of(session.title) or 'A session')}\n\n"
     facts = [
         ("Agent", session.agent),
         ("Model", session.model or ""),
@@ -45,112 +45,112 @@ def document(story: Story) -> Iterator[str]:
         ("Session", session.id),
     ]
     yield "".join(f"- {name}: {_code(value)}\n" for name, value in facts if value)
-    for piece in pieces(story.way, story.changes_of):
-        yield _shown(piece)
-    for stretch in story.others:
-        inside = list(pieces(stretch.entries, story.changes_of))
-        if not inside:
+    for piece in to_pieces(content.path, content.changes_of):
+        yield _render(piece)
+    for branch in content.branches:
+        branch_pieces = list(to_pieces(branch.entries, content.changes_of))
+        if not branch_pieces:
             continue
-        kind = "Beside the conversation" if stretch.off_path else "Another way, not taken"
-        yield f"\n---\n\n# {kind}: {_escaped(opening(inside))}\n"
-        for piece in inside:
-            yield _shown(piece)
+        kind = "Off the main path" if branch.off_path else "Another branch"
+        yield f"\n---\n\n# {kind}: {_escape(first_line(branch_pieces))}\n"
+        for piece in branch_pieces:
+            yield _render(piece)
 
 
-def _shown(piece: Piece) -> str:
-    label = f" — {_escaped(piece.entry.label)}" if piece.entry.label else ""
+def _render(piece: Piece) -> str:
+    label = f" — {_escape(piece.entry.label)}" if piece.entry.label else ""
     match piece:
         case Message(entry, "You", text):
-            return f"\n## You{label}\n\n{_time(entry.created_at)}\n\n{_quoted(text)}"
-        case Message(_, who, text, aloud):
+            return f"\n## You{label}\n\n{_format_time(entry.created_at)}\n\n{_quote(text)}"
+        case Message(_, speaker, text, is_dialog):
             if not text.strip():
                 return ""
-            if aloud:
-                return f"\n### {who}{label}\n\n{_closed(text)}"
-            return f"\n*{who}*{label}\n\n{_quoted(text)}"
+            if is_dialog:
+                return f"\n### {speaker}{label}\n\n{_close_fence(text)}"
+            return f"\n*{speaker}*{label}\n\n{_quote(text)}"
         case Call():
-            return _call(piece, label)
+            return _render_call(piece, label)
         case Edit(_, change):
-            return f"\n- {_change(change)}{label}\n{_diff(change)}"
+            return f"\n- {_render_change(change)}{label}\n{_render_diff(change)}"
         case TurnEnd(entry, changes):
             mark = f" (checkpoint {_code(entry.checkpoint)})" if entry.checkpoint else ""
-            rows = "".join(f"- {_change(each)}\n" for each in changes)
-            diffs = "".join(_diff(each, named=True) for each in changes)
+            rows = "".join(f"- {_render_change(each)}\n" for each in changes)
+            diffs = "".join(_render_diff(each, named=True) for each in changes)
             return f"\n**The turn changed{mark}**{label}\n\n{rows}{diffs}"
         case Note(_, title, text):
-            return f"\n*{_escaped(title)}*{label}\n{_quoted(text, space=True)}"
+            return f"\n*{_escape(title)}*{label}\n{_quote(text, space=True)}"
 
 
-def _call(call: Call, label: str) -> str:
-    details = ", ".join(_escaped(each) for each in (call.state, call.took) if each)
+def _render_call(call: Call, label: str) -> str:
+    details = ", ".join(_escape(each) for each in (call.state, call.duration) if each)
     subject = f" {_code(title_of(call.subject, 100))}" if call.subject else ""
     end = f" — {details}" if details else ""
-    head = f"\n- **{_escaped(call.name)}**{subject}{end}{label}\n"
-    return head + (f"\n{_fenced(_cut(call.output))}" if call.output.strip() else "")
+    head = f"\n- **{_escape(call.name)}**{subject}{end}{label}\n"
+    return head + (f"\n{_fence(_truncate(call.output))}" if call.output.strip() else "")
 
 
-def _change(change: FileChange) -> str:
+def _render_change(change: FileChange) -> str:
     counts = ""
     if change.additions or change.deletions:
         counts = f" +{change.additions} −{change.deletions}"
-    return f"{_escaped(change.status)} {_code(change.path)}{counts}"
+    return f"{_escape(change.status)} {_code(change.path)}{counts}"
 
 
-def _diff(change: FileChange, *, named: bool = False) -> str:
+def _render_diff(change: FileChange, *, named: bool = False) -> str:
     if not change.diff:
         return ""
     head = f"\n{_code(change.path)}\n" if named else ""
-    return f"{head}\n{_fenced(change.diff, 'diff')}"
+    return f"{head}\n{_fence(change.diff, 'diff')}"
 
 
-def _fenced(text: str, language: str = "") -> str:
-    text = harmless(text)
+def _fence(text: str, language: str = "") -> str:
+    text = sanitize_text(text)
     longest = max((len(each) for each in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     end = "" if text.endswith("\n") else "\n"
     return f"{fence}{language}\n{text}{end}{fence}\n"
 
 
-def _quoted(text: str, *, space: bool = False) -> str:
+def _quote(text: str, *, space: bool = False) -> str:
     if not text.strip():
         return ""
-    body = "".join(f"> {line}".rstrip() + "\n" for line in _closed(text).splitlines())
+    body = "".join(f"> {line}".rstrip() + "\n" for line in _close_fence(text).splitlines())
     return "\n" + body if space else body
 
 
-def _closed(text: str) -> str:
-    """The text, with the fence closed that it may have left open."""
-    text = harmless(text).rstrip("\n")
+def _close_fence(text: str) -> str:
+    """Close a fence that the text left open."""
+    text = sanitize_text(text).rstrip("\n")
     fence = ""
     for line in text.splitlines():
-        found = _FENCE.match(line)
-        if found and not fence:
-            fence = found[1]
-        elif found and found[1].startswith(fence) and not line.strip().strip(fence[0]):
+        match = _FENCE.match(line)
+        if match and not fence:
+            fence = match[1]
+        elif match and match[1].startswith(fence) and not line.strip().strip(fence[0]):
             fence = ""
     return f"{text}\n{fence}\n" if fence else f"{text}\n"
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     lines = text.rstrip("\n").splitlines()
-    if len(lines) <= MAX_TITLE_CHARACTERS:
+    if len(lines) <= MAX_OUTPUT_LINES:
         return text
-    rest = len(lines) - MAX_TITLE_CHARACTERS
-    return "\n".join([*lines[:MAX_TITLE_CHARACTERS], f"… {rest:,} more lines"])
+    rest = len(lines) - MAX_OUTPUT_LINES
+    return "\n".join([*lines[:MAX_OUTPUT_LINES], f"… {rest:,} more lines"])
 
 
 def _code(text: str | None) -> str:
-    """Text as a code span, whatever it holds."""
-    text = " ".join(harmless(text or "").split())
+    """Format any text as a code span."""
+    text = " ".join(sanitize_text(text or "").split())
     longest = max((len(each) for each in _TICKS.findall(text)), default=0)
     ticks = "`" * (longest + 1)
     space = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{space}{text}{space}{ticks}"
 
 
-def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", " ".join(harmless(text).split()))
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", " ".join(sanitize_text(text).split()))
 
 
-def _time(moment: str) -> str:
-    return f"*{moment[:16].replace('T', ' ')} UTC*"
+def _format_time(time: str) -> str:
+    return f"*{time[:16].replace('T', ' ')} UTC*"

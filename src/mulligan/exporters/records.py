@@ -1,4 +1,4 @@
-"""What exporters are given."""
+"""Define the input of exporters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Session(Protocol):
-    """A session, as the workspace answers with it."""
+    """A session, as the workspace returns it."""
 
     @property
     def id(self) -> str: ...
@@ -29,7 +29,7 @@ class Session(Protocol):
 
 
 class Entry(Protocol):
-    """An entry, as the workspace answers with it."""
+    """An entry, as the workspace returns it."""
 
     @property
     def id(self) -> str: ...
@@ -57,7 +57,7 @@ class Entry(Protocol):
 
 
 class FileChange(NamedTuple):
-    """A file that was changed. There is no `diff` where lines make no sense, or none are kept."""
+    """A changed file. `diff` is None for binary files, or if no diff is stored."""
 
     path: str
     status: str
@@ -67,20 +67,20 @@ class FileChange(NamedTuple):
 
 
 ChangesOf = Callable[[Entry], Sequence[FileChange]]
-"""What a turn changed, given the entry of its end."""
+"""Return the files that a turn changed, given the entry of its end."""
 
 
-class Stretch(NamedTuple):
-    """Entries that are not on the way to the leaf: another way, or a sub-agent's, off_path."""
+class Branch(NamedTuple):
+    """Entries that are not on the path to the leaf. `off_path` is True for a sub-agent."""
 
     entries: Sequence[Entry]
     off_path: bool
 
 
-class Story(NamedTuple):
-    """A session to be read: the way to its leaf, and what is beside it."""
+class SessionContent(NamedTuple):
+    """A session to export: the path to its leaf, and all other branches."""
 
     session: Session
-    way: Sequence[Entry]
-    others: Sequence[Stretch]
+    path: Sequence[Entry]
+    branches: Sequence[Branch]
     changes_of: ChangesOf

@@ -1,8 +1,11 @@
-"""Importers: what other agents wrote down, as sessions and entries of ours, and as snapshots.
+"""Read the logs of other agents as sessions, entries and snapshots.
 
-One file an agent. This room reads foreign logs and nothing else: it never writes to them, and
-what it yields is kept by whoever asked. What is always true: reading is streaming, so a log may
-be larger than memory; ids, times, order and links are the agent's own, or follow from the content
-alone, so that reading twice gives the same; a line that cannot be taken is named, and the rest is
-read on. Every log can be half written, hostile, or of a version that nobody has seen yet.
+One module or package per agent. This package only reads foreign logs; its callers store the
+records. Always true:
+
+- Reading streams: a log may be larger than memory.
+- Ids, times, order and links are the agent's own or derived from the content alone, so that
+  reading a log twice yields the same records.
+- A line that cannot be read becomes a `Problem`, and reading goes on.
+- Every log may be half written, hostile, or of an unknown version.
 """

@@ -1,12 +1,11 @@
-"""AgentSmithy: `.agentsmithy/dialogs/<id>` in the project, each a database and a git repository.
+"""Import AgentSmithy's `.agentsmithy/dialogs/<id>`: a database and a git repository each.
 
-`journal.sqlite` holds the messages as LangChain writes them, and beside them, by the number of a
-message, what the model thought and which files were edited. `checkpoints/.git` holds a commit
-before each message; a message names its own. The first versions knew no approval and had one
-branch; later ones have `main`, for what was approved, and one a round. All commits of all branches
-are taken, so nothing that could be returned to is lost by where a branch stands.
+`journal.sqlite` holds the messages in LangChain's format and, by message index, the model's
+reasoning and the edited files. `checkpoints/.git` holds a commit before each user message, which
+names its commit. The first versions knew no approval and had one branch; later versions have
+`main` for approved work and one branch per round. The commits of all branches are imported.
 
-Messages have no times: one of the user's has that of its commit, and those after it follow it.
+Messages have no times: a user message has the time of its commit, and those after it too.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import apsw
@@ -30,24 +30,39 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers import changes
+from mulligan.importers import edit_data
 from mulligan.importers.claude_code.lines import text_of
-from mulligan.importers.database import Unreadable, Value, decoded, opened, rows
-from mulligan.importers.folders import folders_in, given
+from mulligan.importers.database import (
+    Cell,
+    UnreadableDatabase,
+    decode_text,
+    open_readonly,
+    read_rows,
+)
+from mulligan.importers.folders import folders_in, is_plain_file, project_folders
 from mulligan.importers.git_objects import Commit, Repository
-from mulligan.importers.lines import LINE_LIMIT, json_file, mapping, moment, parse, sequence, string
+from mulligan.importers.json_log import MAX_RECORD_BYTES, parse_object, read_json_file
 from mulligan.importers.records import (
-    Content,
-    Ended,
-    Held,
+    CallEnded,
     Importer,
+    InvalidRecord,
     Problem,
+    ReadContent,
     Record,
     Session,
     Snapshot,
+    SnapshotFile,
     Source,
+    chain_entries,
 )
-from mulligan.importers.shapes import Untakeable, chained, filled, present
+from mulligan.importers.values import (
+    as_dict,
+    as_list,
+    as_nonblank,
+    as_str,
+    as_timestamp,
+    without_empty,
+)
 
 STATE: Final = ".agentsmithy"
 DIALOGS: Final = "dialogs"
@@ -57,176 +72,175 @@ HEAD: Final = os.path.join(REPOSITORY, "HEAD")
 
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
-    """The dialogs of the project that PWD is in, since AgentSmithy keeps them there.
+    """Find the dialogs of the project around PWD: in PWD or above, up to a folder with `.git`.
 
-    They are looked for in PWD and above, up to the folder that holds a `.git`. What is found is
-    the database of a dialog, or the HEAD of its repository where there is none.
+    A source is the database of a dialog, or the HEAD of its repository if there is no database.
     """
-    folder = given(environment, "PWD", home)
-    while folder:
-        found = [
+    for folder in project_folders(environment, home):
+        logs = [
             path
-            for each in folders_in(os.path.join(folder, STATE, DIALOGS))
-            for path in _logs(each)
+            for dialog in folders_in(os.path.join(folder, STATE, DIALOGS))
+            if (path := _log_in(dialog)) is not None
         ]
-        if found:
-            yield from map(Source, found)
+        if logs:
+            yield from map(Source, logs)
             return
-        above = os.path.dirname(folder)
-        if above == folder or os.path.exists(os.path.join(folder, ".git")):
-            return
-        folder = above
 
 
 def read(source: Source) -> Iterator[Record]:
-    """One dialog: what was said, then the commits."""
-    folder = _folder(source)
+    """Read one dialog: its messages, then its commits as snapshots."""
+    folder = _dialog_folder(source)
     id = os.path.basename(folder)
-    about = _about(folder, id)
-    if isinstance(about, Problem):
-        yield about
-        about = {}
-    dialog = _Dialog(source.path, moment(about.get("created_at")))
+    info = _dialog_info(folder, id)
+    if isinstance(info, Problem):
+        yield info
+        info = {}
+    created_at = as_timestamp(info.get("created_at"))
     yield Session(
         id,
         directory=_project(folder),
-        title=filled(about.get("title")),
-        created_at=moment(about.get("created_at")),
-        updated_at=moment(about.get("updated_at")),
+        title=as_nonblank(info.get("title")),
+        created_at=created_at,
+        updated_at=as_timestamp(info.get("updated_at")),
     )
+    head = os.path.join(folder, HEAD)
     repository = Repository(os.path.join(folder, REPOSITORY))
     commits: list[Commit] = []
-    for found in _commits(repository):
-        if isinstance(found, Commit):
-            commits.append(found)
+    for commit in _read_commits(repository):
+        if isinstance(commit, Commit):
+            commits.append(commit)
         else:
-            yield Problem(os.path.join(folder, HEAD), 0, found)
-    dialog.times = {each.name: moment(each.time) for each in commits}
+            yield Problem(head, 0, commit)
+    dialog = _Dialog(source.path, created_at, commits)
     journal = os.path.join(folder, JOURNAL)
     if os.path.exists(journal):
         try:
-            with opened(journal) as connection:
+            with open_readonly(journal) as connection:
                 yield from dialog.messages(connection, id)
-        except Unreadable as reason:
+        except UnreadableDatabase as reason:
             yield Problem(journal, 0, str(reason))
     for commit in commits:
-        yield from _snapshot(repository, commit, dialog, os.path.join(folder, HEAD))
+        yield from _snapshot(repository, commit, dialog, head)
 
 
-def contents(source: Source) -> Content:
-    """The files of commits, by the names that git has for them."""
-    return Repository(os.path.join(_folder(source), REPOSITORY)).blob
+def contents(source: Source) -> ReadContent:
+    """Open the blobs of the dialog's repository."""
+    return Repository(os.path.join(_dialog_folder(source), REPOSITORY)).blob
 
 
-IMPORTER: Final = Importer("agentsmithy", find, read, f"{STATE}/ in the project", contents)
+IMPORTER: Final = Importer("agentsmithy", find, read, contents)
 
 
 class _Dialog:
-    """One dialog as far as it was read."""
+    """Convert the messages of one dialog to entries."""
 
-    def __init__(self, path: str, begun: str | None) -> None:
+    def __init__(self, path: str, created_at: str | None, commits: Iterable[Commit]) -> None:
         self._path = path
-        self._time = begun
-        self._last: str | None = None
-        self.times: dict[str, str | None] = {}  # of the commits
-        self.entries: dict[str, str] = {}  # the messages that the commits were made before
+        self._time = created_at
+        self._last_entry: str | None = None
+        self.commit_times = {commit.id: as_timestamp(commit.time) for commit in commits}
+        self.commit_entries: dict[str, str] = {}  # the user message that follows each commit
 
     def messages(self, connection: apsw.Connection, id: str) -> Iterator[Record]:
+        """Yield the entries of all messages, with reasoning before and edits after each."""
         columns, condition = ("id", "message"), "session_id = CAST(? AS TEXT) ORDER BY id"
-        thoughts = _beside(connection, "dialog_reasoning", id)
-        edits = _beside(connection, "dialog_file_edits", id)
-        for count, row in enumerate(rows(connection, "message_store", columns, condition, id)):
+        reasoning = _rows_by_message(connection, "dialog_reasoning", id)
+        edits = _rows_by_message(connection, "dialog_file_edits", id)
+        for index, row in enumerate(read_rows(connection, "message_store", columns, condition, id)):
             number = row.get("id")
-            name = f"message-{number if isinstance(number, int) else count}"
-            said: list[NewEntry | str] = [_thought(each) for each in thoughts.pop(count, ())]
+            name = f"message-{number if isinstance(number, int) else index}"
+            drafts: list[NewEntry | str] = list(map(_reasoning, reasoning.pop(index, ())))
             try:
-                said += self._said(connection, name, row.get("message"))
-            except Untakeable as reason:
-                said.append(str(reason))
-            said += map(_edit, edits.pop(count, ()))
-            yield from self._placed(name, said)
-        # Of these nobody knows any more where they belong.
-        late = [_thought(each) for left in thoughts.values() for each in left]
-        yield from self._placed("late-thoughts", late)
-        yield from self._placed(
-            "late-edits", [_edit(each) for left in edits.values() for each in left]
-        )
+                drafts += self._message(connection, name, row.get("message"))
+            except InvalidRecord as reason:
+                drafts.append(str(reason))
+            drafts += map(_edit, edits.pop(index, ()))
+            yield from self._link(name, drafts)
+        # Rows whose message index does not exist.
+        yield from self._link("late-thoughts", map(_reasoning, chain(*reasoning.values())))
+        yield from self._link("late-edits", map(_edit, chain(*edits.values())))
 
-    def _placed(self, name: str, said: Iterable[NewEntry | str]) -> Iterator[Record]:
-        """Entries one below the other; a text among them is why there is none."""
-        said = list(said)
-        for reason in said:
+    def _link(self, name: str, drafts: Iterable[NewEntry | str]) -> Iterator[Record]:
+        """Yield drafts as a chain of entries; a text among them becomes a problem."""
+        drafts = list(drafts)
+        for reason in drafts:
             if isinstance(reason, str):
                 yield Problem(self._path, 0, f"{name}: {reason}")
-        entries = (each for each in said if isinstance(each, NewEntry))
-        for entry in chained(name, self._last, entries):
-            self._last = entry.id
+        entries = (draft for draft in drafts if isinstance(draft, NewEntry))
+        for entry in chain_entries(name, self._last_entry, entries):
+            self._last_entry = entry.id
             yield entry._replace(created_at=self._time)
             data = entry.data or {}
             if entry.type == TOOL_RESULT and data.get("call"):
-                yield Ended(data["call"], ERROR if data["is_error"] else SUCCESS, entry.content)
+                yield CallEnded(data["call"], ERROR if data["is_error"] else SUCCESS, entry.content)
 
-    def _said(self, connection: apsw.Connection, name: str, message: Value) -> list[NewEntry]:
-        found = parse(message) if isinstance(message, bytes) else "It has no text, or too much."
-        if isinstance(found, str):
-            raise Untakeable(found)
-        data = mapping(found.get("data"))
+    def _message(self, connection: apsw.Connection, name: str, message: Cell) -> list[NewEntry]:
+        if not isinstance(message, bytes):
+            raise InvalidRecord("The message is not text, or is too large.")
+        value = parse_object(message)
+        if isinstance(value, str):
+            raise InvalidRecord(value)
+        data = as_dict(value.get("data"))
         content = text_of(data.get("content"))
-        match found.get("type"):
+        match value.get("type"):
             case "human":
-                about = mapping(data.get("additional_kwargs"))
-                commit = string(about.get("checkpoint"))
-                self._time = self.times.get(commit) or self._time
-                self.entries.setdefault(commit, name)
-                return [NewEntry(USER_INPUT, content, present(round=about.get("session")) or None)]
+                info = as_dict(data.get("additional_kwargs"))
+                commit = as_str(info.get("checkpoint"))
+                self._time = self.commit_times.get(commit) or self._time
+                self.commit_entries.setdefault(commit, name)
+                round = without_empty(round=info.get("session"))
+                return [NewEntry(USER_INPUT, content, round or None)]
             case "ai":
-                calls = map(mapping, sequence(data.get("tool_calls")))
-                said = [NewEntry(ASSISTANT_OUTPUT, content)] if content.strip() else []
-                return said + [_call(call) for call in calls]
+                calls = map(as_dict, as_list(data.get("tool_calls")))
+                texts = [NewEntry(ASSISTANT_OUTPUT, content)] if content.strip() else []
+                return texts + [_call(call) for call in calls]
             case "tool":
-                call = string(data.get("tool_call_id"))
-                about = present(call=call, name=string(data.get("name")))
-                about["is_error"] = data.get("status") == ERROR
-                return [NewEntry(TOOL_RESULT, _result(connection, call) or content, about)]
+                call = as_str(data.get("tool_call_id"))
+                result = without_empty(call=call, name=as_str(data.get("name")))
+                result["is_error"] = data.get("status") == ERROR
+                return [NewEntry(TOOL_RESULT, _stored_result(connection, call) or content, result)]
             case "system":
                 return [NewEntry(SYSTEM_MESSAGE, content)]
-        raise Untakeable(f"Messages of the type {found.get('type')!r} are not known.")
+        raise InvalidRecord(f"Unknown type of message: {value.get('type')!r}.")
 
 
 def _call(call: dict[str, Any]) -> NewEntry:
-    data = {"name": string(call.get("name")), "input": mapping(call.get("args"))}
-    return NewEntry(TOOL_CALL, "", {**data, "status": PENDING, "call": string(call.get("id"))})
+    data = {"name": as_str(call.get("name")), "input": as_dict(call.get("args"))}
+    return NewEntry(TOOL_CALL, "", {**data, "status": PENDING, "call": as_str(call.get("id"))})
 
 
-def _result(connection: apsw.Connection, call: str) -> str:
-    """What a tool gave back, where the message only says that it is kept elsewhere."""
+def _stored_result(connection: apsw.Connection, call: str) -> str:
+    """Return a tool's output, if the message only refers to the table of results."""
     try:
         condition = "tool_call_id = CAST(? AS TEXT) LIMIT 1"
-        found = next(rows(connection, "tool_results", ("result_json",), condition, call), {})
-    except Unreadable:
+        row = next(read_rows(connection, "tool_results", ("result_json",), condition, call), {})
+    except UnreadableDatabase:
         return ""
-    return _unpacked(found.get("result_json"))
+    return _decompress(row.get("result_json"))
 
 
-def _beside(connection: apsw.Connection, table: str, id: str) -> dict[int, list[dict[str, Value]]]:
-    """The rows of a table by the message that they belong to; none of a table that is not there."""
+def _rows_by_message(
+    connection: apsw.Connection, table: str, id: str
+) -> dict[int, list[dict[str, Cell]]]:
+    """Return the rows of a table by message index; empty if there is no such table."""
     names = ("content", "file", "diff", "message_index")
-    found: dict[int, list[dict[str, Value]]] = {}
+    condition = "dialog_id = CAST(? AS TEXT) ORDER BY id"
+    by_message: dict[int, list[dict[str, Cell]]] = {}
     try:
-        for row in rows(connection, table, names, "dialog_id = CAST(? AS TEXT) ORDER BY id", id):
-            number = row.get("message_index")
-            found.setdefault(number if isinstance(number, int) else -1, []).append(row)
-    except Unreadable:
+        for row in read_rows(connection, table, names, condition, id):
+            index = row.get("message_index")
+            by_message.setdefault(index if isinstance(index, int) else -1, []).append(row)
+    except UnreadableDatabase:
         return {}
-    return found
+    return by_message
 
 
-def _thought(row: dict[str, Value]) -> NewEntry:
-    return NewEntry(ASSISTANT_OUTPUT, _unpacked(row.get("content")), {"kind": "reasoning"})
+def _reasoning(row: dict[str, Cell]) -> NewEntry:
+    return NewEntry(ASSISTANT_OUTPUT, _decompress(row.get("content")), {"kind": "reasoning"})
 
 
-def _edit(row: dict[str, Value]) -> NewEntry | str:
-    path, diff = decoded(row.get("file")), _unpacked(row.get("diff"))
+def _edit(row: dict[str, Cell]) -> NewEntry | str:
+    path, diff = decode_text(row.get("file")), _decompress(row.get("diff"))
     if not path:
         return "The edit names no file."
     operation = "modify"
@@ -235,98 +249,98 @@ def _edit(row: dict[str, Value]) -> NewEntry | str:
     elif diff.startswith("--- /dev/null"):
         operation = "create"
     data = (
-        changes.unified(path, operation, diff) if diff else {"path": path, "operation": operation}
+        edit_data.from_diff(path, operation, diff)
+        if diff
+        else {"path": path, "operation": operation}
     )
     return NewEntry(FILE_EDIT, "", data)
 
 
-def _unpacked(value: Value) -> str:
-    """A text that was compressed, or was not, in older versions."""
+def _decompress(value: Cell) -> str:
+    """Decode text that newer versions compress and older ones do not."""
     if not isinstance(value, bytes):
         return ""
     try:
-        return zlib.decompressobj().decompress(value, LINE_LIMIT).decode(errors="replace")
+        return zlib.decompressobj().decompress(value, MAX_RECORD_BYTES).decode(errors="replace")
     except zlib.error:
         return value.decode(errors="replace")
 
 
 def _snapshot(
-    repository: Repository, commit: Commit, dialog: _Dialog, place: str
+    repository: Repository, commit: Commit, dialog: _Dialog, log_path: str
 ) -> Iterator[Record]:
-    files: list[Held] = []
+    files: list[SnapshotFile] = []
     try:
-        for found in repository.files(commit.tree):
-            if isinstance(found, Held):
-                files.append(found)
+        for file in repository.files(commit.tree):
+            if isinstance(file, SnapshotFile):
+                files.append(file)
             else:
-                reason = f"Commit {commit.name}: {found} is neither a file nor a link."
-                yield Problem(place, 0, reason)
-    except (Untakeable, OSError) as problem:
-        yield Problem(place, 0, f"Commit {commit.name}: {problem}")
+                reason = f"Commit {commit.id}: {file} is neither a file nor a symlink."
+                yield Problem(log_path, 0, reason)
+    except (InvalidRecord, OSError) as problem:
+        yield Problem(log_path, 0, f"Commit {commit.id}: {problem}")
         return
     yield Snapshot(
-        commit.name,
+        commit.id,
         commit.message,
-        dialog.times[commit.name],
-        dialog.entries.get(commit.name),
+        dialog.commit_times[commit.id],
+        dialog.commit_entries.get(commit.id),
         tuple(files),
-        place,
+        log_path,
     )
 
 
-def _commits(repository: Repository) -> Iterator[Commit | str]:
-    """All commits of all branches, parents before children; instead of one that is not, why."""
-    known: dict[str, Commit] = {}
+def _read_commits(repository: Repository) -> Iterator[Commit | str]:
+    """Yield all commits of all branches by time; an error text for an unreadable one.
+
+    Parents come before children of the same time, by a depth-first walk with its own stack.
+    """
+    commits: dict[str, Commit] = {}
     seen: set[str] = set()
-    ordered: list[Commit] = []
-    pending = [(name, False) for name in reversed(repository.heads())]
+    parents_first: list[Commit] = []
+    pending = [(id, False) for id in reversed(repository.heads())]
     while pending:
-        name, has_parents = pending.pop()
-        if has_parents:
-            ordered.append(known[name])
-        elif name not in seen:
-            seen.add(name)
+        id, are_parents_done = pending.pop()
+        if are_parents_done:
+            parents_first.append(commits[id])
+        elif id not in seen:
+            seen.add(id)
             try:
-                known[name] = repository.commit(name)
-            except (Untakeable, OSError) as problem:
+                commits[id] = repository.commit(id)
+            except (InvalidRecord, OSError) as problem:
                 yield str(problem)
                 continue
-            pending.append((name, True))
-            pending += [(parent, False) for parent in reversed(known[name].parents)]
-    yield from sorted(ordered, key=lambda commit: commit.time)
+            pending.append((id, True))
+            pending += [(parent, False) for parent in reversed(commits[id].parents)]
+    yield from sorted(parents_first, key=lambda commit: commit.time)
 
 
-def _logs(folder: str) -> Iterator[str]:
-    for name in (JOURNAL, HEAD):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and not os.path.islink(path):
-            yield path
-            return
+def _log_in(folder: str) -> str | None:
+    paths = (os.path.join(folder, name) for name in (JOURNAL, HEAD))
+    return next(filter(is_plain_file, paths), None)
 
 
-def _folder(source: Source) -> str:
-    """The dialog's folder, from its database or from the HEAD of its repository."""
-    folder = os.path.dirname(os.path.abspath(source.path))
-    is_repository = folder.endswith(os.sep + REPOSITORY)
-    return folder.removesuffix(os.sep + REPOSITORY) if is_repository else folder
+def _dialog_folder(source: Source) -> str:
+    """Return the dialog's folder, given its database or the HEAD of its repository."""
+    return os.path.dirname(os.path.abspath(source.path)).removesuffix(os.sep + REPOSITORY)
 
 
 def _project(folder: str) -> str | None:
-    """The project that a dialog is about: the one that its folder lies in."""
+    """Return the project whose `.agentsmithy` holds the dialog's folder."""
     state = os.path.dirname(os.path.dirname(folder))
     return os.path.dirname(state) if os.path.basename(state) == STATE else None
 
 
-def _about(folder: str, id: str) -> dict[str, Any] | Problem:
-    """What the list of dialogs says of one; nothing if there is no list."""
+def _dialog_info(folder: str, id: str) -> dict[str, Any] | Problem:
+    """Read a dialog's title and times from `index.json`; empty if there is none."""
     path = os.path.join(os.path.dirname(folder), "index.json")
     try:
-        index = json_file(path)
+        index = read_json_file(path)
     except FileNotFoundError:
         return {}
     except OSError as error:
         return Problem(path, 1, f"The file cannot be read: {error.strerror}.")
     if isinstance(index, Problem):
         return index
-    dialogs = map(mapping, sequence(index.get("dialogs")))
-    return next((each for each in dialogs if each.get("id") == id), {})
+    dialogs = map(as_dict, as_list(index.get("dialogs")))
+    return next((dialog for dialog in dialogs if dialog.get("id") == id), {})

@@ -1,24 +1,28 @@
-"""What importers yield, and where they find what they read."""
+"""Define the records that importers yield."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from mulligan.core.entries import NewEntry
 
 
+class InvalidRecord(Exception):
+    """A line, row or object that cannot be read. The message becomes a `Problem`'s reason."""
+
+
 class Source(NamedTuple):
-    """One log: a file, or for a database one session in it (`part`)."""
+    """One log: a file, or one session (`part`) of a database."""
 
     path: str
     part: str = ""
 
 
 class Session(NamedTuple):
-    """The session that the following entries belong to; may come again, to add what was unknown.
+    """The session of the entries that follow; repeated when more of it becomes known.
 
-    `directory` is where the agent worked, which decides the project.
+    `directory` is the agent's working directory, which decides the project.
     """
 
     id: str
@@ -31,8 +35,8 @@ class Session(NamedTuple):
     forked_from: str | None = None
 
 
-class Ended(NamedTuple):
-    """A tool call, seen before, has ended. `call` is the agent's own id of it."""
+class CallEnded(NamedTuple):
+    """An earlier tool call has ended. `call` is the agent's id for it."""
 
     call: str
     status: str
@@ -41,19 +45,19 @@ class Ended(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    """Everything on the path before the entry with this id was compacted."""
+    """All entries on the path before the entry `before` were compacted."""
 
     before: str
 
 
 class Leaf(NamedTuple):
-    """Where the session stands, if it is not at the last entry that was not aside."""
+    """The session's leaf, if it is not the last entry on the path."""
 
     id: str | None
 
 
-class Kept(NamedTuple):
-    """What only a session of ours has: the agent that it was had with, and what is set of it."""
+class SessionSettings(NamedTuple):
+    """The agent and the settings of a session that Mulligan exported."""
 
     session: str
     agent: str
@@ -61,14 +65,14 @@ class Kept(NamedTuple):
 
 
 class Label(NamedTuple):
-    """The name that was given to an entry."""
+    """The label of an entry."""
 
     entry: str
     label: str
 
 
-class Held(NamedTuple):
-    """A file as a log kept it. `content` is the name by which the log knows its bytes."""
+class SnapshotFile(NamedTuple):
+    """A file in a snapshot. `content` is the log's own name for its bytes."""
 
     path: str
     content: str
@@ -77,51 +81,59 @@ class Held(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """How some files of the project were at a moment, for a checkpoint to be made of.
+    """Some files of the project at one moment, to become a checkpoint.
 
-    `entry` is the entry, seen before, that it belongs to. `place` is where the log has it.
+    `entry` is the earlier entry that it belongs to, `log_path` the file that describes it.
     """
 
     id: str
     message: str
     created_at: str | None
     entry: str | None
-    files: tuple[Held, ...]
-    place: str
+    files: tuple[SnapshotFile, ...]
+    log_path: str
 
 
 class Problem(NamedTuple):
-    """A line that could not be taken, and why. The rest is read on."""
+    """A line that could not be read, and the reason. `line` is 0 if there is no line number."""
 
     path: str
     line: int
     reason: str
 
 
-Record = Session | NewEntry | Ended | Compacted | Leaf | Kept | Label | Snapshot | Problem
+Record = (
+    Session | NewEntry | CallEnded | Compacted | Leaf | SessionSettings | Label | Snapshot | Problem
+)
 
-Find = Callable[[str, Mapping[str, str]], Iterator[Source]]
-"""Finds the logs of a user, given the home directory and the environment."""
+FindLogs = Callable[[str, Mapping[str, str]], Iterator[Source]]
+"""Find a user's logs, given the home directory and the environment."""
 
-Read = Callable[[Source], Iterator[Record]]
-"""Reads one log from its beginning."""
+ReadLog = Callable[[Source], Iterator[Record]]
+"""Read one log from its beginning."""
 
+ReadContent = Callable[[str], Iterator[bytes]]
+"""Read the bytes of a snapshot file in pieces, by `SnapshotFile.content`.
 
-Content = Callable[[str], Iterator[bytes]]
-"""Gives the bytes of a file that a log kept, in pieces, by the name that the log has for them.
-
-Raises `Untakeable` or OSError if they are not there, or are not what they should be.
+Raises `InvalidRecord` or OSError if they are missing or damaged.
 """
 
 
 class Importer(NamedTuple):
-    """An agent whose logs can be read. `agent` is the name that its sessions bear.
+    """A reader for one agent's logs. `agent` becomes the agent of its sessions.
 
-    `contents` is there for logs that hold snapshots, and gives access to their bytes.
+    `contents` opens the file contents of a log with snapshots.
     """
 
     agent: str
-    find: Find
-    read: Read
-    where: str
-    contents: Callable[[Source], Content] | None = None
+    find: FindLogs
+    read: ReadLog
+    contents: Callable[[Source], ReadContent] | None = None
+
+
+def chain_entries(id: str, parent: str | None, entries: Iterable[NewEntry]) -> Iterator[NewEntry]:
+    """Give the entries of one line ids and parents in a row: `id`, `id:1`, `id:2`…"""
+    for number, entry in enumerate(entries):
+        entry_id = f"{id}:{number}" if number else id
+        yield entry._replace(id=entry_id, parent=parent)
+        parent = entry_id

@@ -8,15 +8,15 @@ import click
 
 from mulligan.cli.output import STATUS_COLOURS, ago, brief, plural, said, shown
 from mulligan.core.entries import ERROR, SUCCESS
-from mulligan.exporters.reading import (
+from mulligan.exporters.pieces import (
     Call,
     Edit,
     Message,
     Note,
     Piece,
     TurnEnd,
-    pieces,
     title_of,
+    to_pieces,
 )
 from mulligan.exporters.records import FileChange
 from mulligan.workspace.results.sessions import Entry, Session
@@ -45,7 +45,7 @@ def conversation(
     last: Entry | None = None
     told: set[str] = set()
     compacted = False
-    for piece in pieces(entries, lambda entry: ()):
+    for piece in to_pieces(entries, lambda entry: ()):
         entry = piece.entry
         assert isinstance(entry, Entry)
         if entry.is_compacted != compacted:

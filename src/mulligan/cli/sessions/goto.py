@@ -10,7 +10,7 @@ from mulligan.cli.complete import entry_names, session_names
 from mulligan.cli.files.restored import report
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural, said, shown
-from mulligan.exporters.reading import title_of
+from mulligan.exporters.pieces import title_of
 from mulligan.workspace.results.sessions import Navigation, Session
 
 

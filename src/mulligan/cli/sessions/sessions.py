@@ -11,7 +11,7 @@ from mulligan.cli.group import command
 from mulligan.cli.output import Output, ago, brief, plural, said, shown, telling
 from mulligan.core.entries import STATUSES
 from mulligan.errors import Busy, MulliganError, NotWritable, OutOfSpace, UsageError
-from mulligan.exporters.reading import title_of
+from mulligan.exporters.pieces import title_of
 from mulligan.workspace.opening import open_location
 from mulligan.workspace.project.location import home_directory, known_projects
 from mulligan.workspace.results.review import PendingStats

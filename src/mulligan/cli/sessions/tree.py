@@ -20,7 +20,7 @@ from mulligan.core.entries import (
     UNREVERT_POINT,
     USER_INPUT,
 )
-from mulligan.exporters.reading import listed, title_of
+from mulligan.exporters.pieces import listed_changes, title_of
 from mulligan.workspace.results.sessions import Entry, Session
 from mulligan.workspace.workspace import Workspace
 
@@ -209,7 +209,7 @@ def _row(shape: Shape, entry: Entry, prefix: str, width: int) -> Row:
 def _about(entry: Entry) -> str:
     data = entry.data or {}
     if entry.type == STEP_SNAPSHOT:
-        counts = Counter(change.status for change in listed(data))
+        counts = Counter(change.status for change in listed_changes(data))
         return ", ".join(f"{count:,} {status}" for status, count in counts.items()) or "a turn ends"
     if entry.type == COMPACT_MARKER:
         return f"compacted: {title_of(entry.content) or data.get('compactedCount', '')}"

@@ -1,4 +1,4 @@
-"""What a single line of a Claude Code log says, as entries that have no place yet."""
+"""Convert single lines of a Claude Code log to entries without ids and parents."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers import changes
-from mulligan.importers.lines import mapping, sequence, string
-from mulligan.importers.records import Ended
-from mulligan.importers.shapes import number, present
+from mulligan.importers import edit_data
+from mulligan.importers.records import CallEnded
+from mulligan.importers.values import as_dict, as_list, as_number, as_str, without_empty
 
 
 class Call(NamedTuple):
-    """A tool call that was seen: its entry, and what was asked for."""
+    """A tool call: the id of its entry, its name and its input."""
 
     entry: str
     name: str
@@ -33,102 +32,102 @@ class Call(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """A part of a line that nobody knows how to take."""
+    """A part of a line of an unknown type."""
 
     reason: str
 
 
-Draft = NewEntry | Ended | Unknown
+Draft = NewEntry | CallEnded | Unknown
 
 
 def drafts(line: dict[str, Any], calls: Mapping[str, Call]) -> Iterator[Draft]:
-    """The entries in a line, in order; none in lines that are not part of the conversation."""
+    """Yield the entries of a line; nothing for a line outside of the conversation."""
     kind = line.get("type")
-    content = mapping(line.get("message")).get("content")
+    content = as_dict(line.get("message")).get("content")
     if kind == "assistant":
-        yield from _said_by_assistant(line, content)
+        yield from _assistant_message(line, content)
     elif kind == "user":
         yield from _results(line, content, calls)
-        yield from _said_by_user(line, text_of(content))
+        yield from _user_message(line, text_of(content))
     elif kind == "system":
-        yield from _said_by_system(line)
+        yield from _system_message(line)
     elif kind == "attachment":
-        attachment = mapping(line.get("attachment"))
-        typed = attachment.get("commandMode", "prompt") == "prompt"
-        # What was typed while the agent was at work reaches it as an attachment.
-        if typed and attachment.get("type") == "queued_command":
-            yield from _said_by_user({}, text_of(attachment.get("prompt")))
+        attachment = as_dict(line.get("attachment"))
+        is_prompt = attachment.get("commandMode", "prompt") == "prompt"
+        # Prompts typed while the agent works are logged as attachments.
+        if is_prompt and attachment.get("type") == "queued_command":
+            yield from _user_message({}, text_of(attachment.get("prompt")))
 
 
 def text_of(content: object) -> str:
-    """The text of a message or a result; what is not text is named in brackets."""
+    """Join the texts of a message or a result; name other blocks in brackets."""
     if isinstance(content, str):
         return content
-    return "\n\n".join(filter(None, (_block_text(block) for block in sequence(content))))
+    return "\n\n".join(filter(None, (_block_text(block) for block in as_list(content))))
 
 
 def _block_text(block: object) -> str:
     if isinstance(block, str):
         return block
-    block = mapping(block)
+    block = as_dict(block)
     match block.get("type"):
         case "text":
-            return string(block.get("text"))
+            return as_str(block.get("text"))
         case "image" | "document":
-            media = string(mapping(block.get("source")).get("media_type"))
+            media = as_str(as_dict(block.get("source")).get("media_type"))
             return f"[{block['type']} {media}]" if media else f"[{block['type']}]"
         case "tool_reference":
-            return f"[tool {string(block.get('tool_name'))}]"
+            return f"[tool {as_str(block.get('tool_name'))}]"
         case _:
             return ""
 
 
-def _said_by_assistant(line: dict[str, Any], content: object) -> Iterator[Draft]:
-    model = string(mapping(line.get("message")).get("model")) or None
-    synthetic = model == "<synthetic>"  # the program's own words in the assistant's place
+def _assistant_message(line: dict[str, Any], content: object) -> Iterator[Draft]:
+    model = as_str(as_dict(line.get("message")).get("model")) or None
+    is_synthetic = model == "<synthetic>"  # written by Claude Code itself
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list):
         yield Unknown("The assistant's message has no content.")
         return
-    for block in map(mapping, content):
-        match string(block.get("type")):
+    for block in map(as_dict, content):
+        match as_str(block.get("type")):
             case "text":
-                text = string(block.get("text"))
+                text = as_str(block.get("text"))
                 if line.get("isApiErrorMessage") is True:
                     yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "error"})
-                elif text and synthetic:
+                elif text and is_synthetic:
                     yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "synthetic"})
                 elif text:
                     yield NewEntry(ASSISTANT_OUTPUT, text, model=model)
             case "thinking":
-                # Without text it is only a signature, for the model's eyes.
-                if text := string(block.get("thinking")):
+                # A block without text holds only a signature for the model.
+                if text := as_str(block.get("thinking")):
                     yield NewEntry(ASSISTANT_OUTPUT, text, {"kind": "reasoning"}, model=model)
             case "tool_use" | "server_tool_use" | "mcp_tool_use":
                 data = {
-                    "name": string(block.get("name")),
+                    "name": as_str(block.get("name")),
                     "input": block.get("input"),
                     "status": PENDING,
-                    "call": string(block.get("id")),
+                    "call": as_str(block.get("id")),
                 }
                 yield NewEntry(TOOL_CALL, "", data, model=model)
             case "redacted_thinking" | "fallback":
                 pass
             case kind if kind.endswith("_tool_result"):
-                yield from _result(block | {"content": _results_text(block)}, {}, {})
+                yield from _result(block | {"content": _server_results(block)}, {}, {})
             case kind:
                 yield Unknown(f"Unknown type of content: {kind[:40] or 'none'}.")
 
 
-def _results_text(block: dict[str, Any]) -> str:
-    """What a tool that ran at the model's side found: titles and addresses."""
-    found = map(mapping, sequence(block.get("content")))
-    lines = (f"{string(one.get('title'))} {string(one.get('url'))}".strip() for one in found)
+def _server_results(block: dict[str, Any]) -> str:
+    """Join the titles and URLs that a server-side tool returned."""
+    results = map(as_dict, as_list(block.get("content")))
+    lines = (f"{as_str(one.get('title'))} {as_str(one.get('url'))}".strip() for one in results)
     return "\n".join(filter(None, lines))
 
 
-def _said_by_user(line: dict[str, Any], text: str) -> Iterator[Draft]:
+def _user_message(line: dict[str, Any], text: str) -> Iterator[Draft]:
     if not text.strip():
         return
     if command := _COMMAND.search(text):
@@ -141,7 +140,7 @@ def _said_by_user(line: dict[str, Any], text: str) -> Iterator[Draft]:
         yield NewEntry(SYSTEM_MESSAGE, text, {"kind": "interrupted"})
     elif notice := _NOTICE.match(text):
         stripped = _TAGS.sub("", text).strip()
-        # The caveat tells the model that it was not asked anything, for every command again.
+        # The caveat repeats the same instructions to the model at every local command.
         if stripped and notice[1] != "local-command-caveat":
             yield NewEntry(SYSTEM_MESSAGE, stripped, {"kind": notice[1]})
     elif line.get("isMeta") is True:
@@ -150,21 +149,21 @@ def _said_by_user(line: dict[str, Any], text: str) -> Iterator[Draft]:
         yield NewEntry(USER_INPUT, text)
 
 
-def _said_by_system(line: dict[str, Any]) -> Iterator[Draft]:
-    text = string(line.get("content"))
-    subtype = string(line.get("subtype")) or "system"
+def _system_message(line: dict[str, Any]) -> Iterator[Draft]:
+    text = as_str(line.get("content"))
+    subtype = as_str(line.get("subtype")) or "system"
     if subtype == "local_command":
-        yield from _said_by_user({}, text)
+        yield from _user_message({}, text)
     elif text.strip():
         yield NewEntry(SYSTEM_MESSAGE, text, {"kind": subtype})
 
 
 def _results(line: dict[str, Any], content: object, calls: Mapping[str, Call]) -> Iterator[Draft]:
     results = [
-        block for block in map(mapping, sequence(content)) if block.get("type") == "tool_result"
+        block for block in map(as_dict, as_list(content)) if block.get("type") == "tool_result"
     ]
-    # There is one detailed result a line: with several in one, nobody could tell whose it is.
-    details = mapping(line.get("toolUseResult")) if len(results) == 1 else {}
+    # A line has details of one result; among several results their owner is unknown.
+    details = as_dict(line.get("toolUseResult")) if len(results) == 1 else {}
     for block in results:
         yield from _result(block, details, calls)
 
@@ -172,53 +171,53 @@ def _results(line: dict[str, Any], content: object, calls: Mapping[str, Call]) -
 def _result(
     block: dict[str, Any], details: dict[str, Any], calls: Mapping[str, Call]
 ) -> Iterator[Draft]:
-    id = string(block.get("tool_use_id"))
+    id = as_str(block.get("tool_use_id"))
     failed = block.get("is_error") is True
     call = calls.get(id)
-    duration = number(details.get("durationMs", details.get("totalDurationMs")))
-    yield Ended(id, ERROR if failed else SUCCESS, duration=duration)
+    duration = as_number(details.get("durationMs", details.get("totalDurationMs")))
+    yield CallEnded(id, ERROR if failed else SUCCESS, duration=duration)
     text = text_of(block.get("content"))
-    data = present(call=id, name=call.name if call else None, is_error=failed)
+    data = without_empty(call=id, name=call.name if call else None, is_error=failed)
     yield NewEntry(TOOL_RESULT, text, data)
     if not failed and (edit := _edit(details, call, text)):
         yield NewEntry(FILE_EDIT, "", edit)
 
 
 def _edit(details: dict[str, Any], call: Call | None, text: str) -> dict[str, Any] | None:
-    """The change of a file that a result tells of."""
-    path = string(details.get("filePath"))
+    """Describe the file edit in a result, if there is one."""
+    path = as_str(details.get("filePath"))
     if path and isinstance(details.get("structuredPatch"), list):
-        # An edit of an empty file and one that makes a file look alike but for the type.
-        created = details.get("type") == "create" or details.get("originalFile", "") is None
-        if created and isinstance(details.get("content"), str):
-            return changes.created(path, details["content"])
-        operation = "create" if created else "modify"
-        diff = _unified(details["structuredPatch"])
+        # Only the type tells a new file from an edit of an empty one.
+        is_new = details.get("type") == "create" or details.get("originalFile", "") is None
+        if is_new and isinstance(details.get("content"), str):
+            return edit_data.created(path, details["content"])
+        operation = "create" if is_new else "modify"
+        diff = _to_unified(details["structuredPatch"])
         if not diff:
             return {"path": path, "operation": operation}
-        return changes.unified(path, operation, changes.heads(path, operation) + diff)
+        return edit_data.from_diff(path, operation, edit_data.diff_header(path, operation) + diff)
     if call is None or details:
         return None
-    # Without details there is only what was asked for.
-    path = string(call.input.get("file_path"))
+    # Without details only the input of the call is known.
+    path = as_str(call.input.get("file_path"))
     if path and call.name == "Write":
-        content = string(call.input.get("content"))
-        made = changes.created if "created" in text else changes.overwritten
-        return made(path, content)
+        content = as_str(call.input.get("content"))
+        describe = edit_data.created if "created" in text else edit_data.overwritten
+        return describe(path, content)
     if path and call.name == "Edit":
-        old, new = string(call.input.get("old_string")), string(call.input.get("new_string"))
-        return changes.replaced(path, [(old, new)])
+        old, new = as_str(call.input.get("old_string")), as_str(call.input.get("new_string"))
+        return edit_data.replaced(path, [(old, new)])
     return None
 
 
-def _unified(hunks: list[Any]) -> str:
-    """Hunks as unified text; those that are not well formed are left out."""
+def _to_unified(hunks: list[Any]) -> str:
+    """Format hunks as a unified diff; skip malformed ones."""
     text: list[str] = []
-    for hunk in map(mapping, hunks):
+    for hunk in map(as_dict, hunks):
         spans = [hunk.get(name) for name in ("oldStart", "oldLines", "newStart", "newLines")]
         if all(isinstance(span, int) for span in spans):
             text.append("@@ -{},{} +{},{} @@\n".format(*spans))
-            text += [f"{line}\n" for line in sequence(hunk.get("lines")) if isinstance(line, str)]
+            text += [f"{line}\n" for line in as_list(hunk.get("lines")) if isinstance(line, str)]
     return "".join(text)
 
 

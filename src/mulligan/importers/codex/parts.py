@@ -1,4 +1,4 @@
-"""What the parts of a Codex log say: kinds of lines, texts, outputs of tools, changes of files."""
+"""Parse the parts of a Codex log: types, texts, tool outputs, patches."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from mulligan.core.diff import compare
-from mulligan.importers import changes
-from mulligan.importers.lines import mapping, parse, sequence, string
-from mulligan.importers.shapes import number
+from mulligan.importers import edit_data
+from mulligan.importers.json_log import parse_object
+from mulligan.importers.values import as_dict, as_list, as_number, as_str
 
-# What is about the program, or told by other lines as well.
-SILENT_LINES: Final = frozenset(
+# Types about the program itself, or repeated by lines of other types.
+IGNORED_LINES: Final = frozenset(
     {"world_state", "token_usage_record", "state", "inter_agent_communication_metadata"}
 )
-SILENT_EVENTS: Final = frozenset(
+IGNORED_EVENTS: Final = frozenset(
     {
         *("task_started", "task_complete", "turn_started", "turn_complete", "token_count"),
         *("session_configured", "thread_settings_applied", "thread_goal_updated"),
@@ -32,14 +32,14 @@ SILENT_EVENTS: Final = frozenset(
         *("dynamic_tool_call_request", "dynamic_tool_call_response", "sub_agent_activity"),
     }
 )
-SILENT_ITEMS: Final = frozenset(
+IGNORED_ITEMS: Final = frozenset(
     {
         *("WebSearch", "ImageView", "ImageGeneration", "ContextCompaction", "HookPrompt"),
         *("EnteredReviewMode", "ExitedReviewMode", "CollabAgentToolCall"),
         *("DynamicToolCall", "Sleep"),
     }
 )
-SILENT_RESPONSES: Final = frozenset(
+IGNORED_RESPONSES: Final = frozenset(
     {
         *("ghost_snapshot", "compaction", "compaction_summary", "context_compaction"),
         *("additional_tools", "other"),
@@ -60,7 +60,7 @@ OUTPUTS: Final = frozenset(
 
 
 class Output(NamedTuple):
-    """What a tool gave back; whether it failed, if that can be told, and its milliseconds."""
+    """The output of a tool. `failed` is None if unknown; `duration` is in milliseconds."""
 
     text: str
     failed: bool | None = None
@@ -68,88 +68,89 @@ class Output(NamedTuple):
 
 
 def text_of(content: object) -> str:
-    """The text of a message or an output."""
+    """Join the texts of a message or an output."""
     if isinstance(content, str):
         return content
-    parts = (part if isinstance(part, str) else _part_text(part) for part in sequence(content))
+    parts = (part if isinstance(part, str) else _part_text(part) for part in as_list(content))
     return "\n".join(filter(None, parts))
 
 
 def typed_text(content: object) -> str:
-    """What the user typed: the text of a message without what the program put in.
-
-    Pictures come between marks of their own, which are left out as the pictures are.
-    """
-    texts = [content] if isinstance(content, str) else map(_part_text, sequence(content))
-    return "\n".join(text for text in texts if text and not _PUT_IN.match(text))
+    """Return what the user typed, without parts that Codex injected, such as image tags."""
+    texts = [content] if isinstance(content, str) else map(_part_text, as_list(content))
+    return "\n".join(text for text in texts if text and not _INJECTED.match(text))
 
 
 def working_directory(content: object) -> str | None:
-    """The directory that the program told the model, if a message holds it."""
-    found = _DIRECTORY.search(text_of(content))
-    return found[1].strip() if found else None
+    """Return the working directory that Codex told the model, if the message holds it."""
+    match = _DIRECTORY.search(text_of(content))
+    return (match[1] or match[2] or "").strip() if match else None
 
 
-def output_of(value: object) -> Output:
-    """An output in any of its forms: text, text with numbers in it, an object, a list."""
+def parse_output(value: object) -> Output:
+    """Parse a tool output: plain text, text with an exit code, an object, or a list."""
     if isinstance(value, dict):
         success = value.get("success")
-        plain = output_of(value.get("content"))
+        plain = parse_output(value.get("content"))
         return plain._replace(failed=not success) if isinstance(success, bool) else plain
     text = text_of(value)
-    if text.startswith("{") and isinstance(held := parse(text), dict) and "output" in held:
-        metadata = mapping(held.get("metadata"))
-        code, seconds = metadata.get("exit_code"), number(metadata.get("duration_seconds"))
+    if (
+        text.startswith("{")
+        and isinstance(wrapped := parse_object(text), dict)
+        and "output" in wrapped
+    ):
+        metadata = as_dict(wrapped.get("metadata"))
+        code, seconds = metadata.get("exit_code"), as_number(metadata.get("duration_seconds"))
         return Output(
-            string(held["output"]),
+            as_str(wrapped["output"]),
             code != 0 if isinstance(code, int) else None,
             seconds * 1000 if seconds is not None else None,
         )
     head = text[:300]
-    exit_code, seconds_told = _EXIT_CODE.search(head), _WALL_TIME.search(head)
+    exit_code, wall_time = _EXIT_CODE.search(head), _WALL_TIME.search(head)
     return Output(
         text,
         int(exit_code[1]) != 0 if exit_code else True if head.startswith("Script failed") else None,
-        float(seconds_told[1]) * 1000 if seconds_told else None,
+        float(wall_time[1]) * 1000 if wall_time else None,
     )
 
 
 def milliseconds(value: object) -> float | None:
-    """A duration of seconds and nanoseconds."""
-    parts = mapping(value)
-    seconds, nanoseconds = number(parts.get("secs")), number(parts.get("nanos"))
+    """Convert a duration of `secs` and `nanos`."""
+    parts = as_dict(value)
+    seconds, nanoseconds = as_number(parts.get("secs")), as_number(parts.get("nanos"))
     return None if seconds is None else seconds * 1000 + (nanoseconds or 0) / 1e6
 
 
 def command_line(value: object) -> str:
-    """A command as it was given to the shell, or its words."""
-    words = [word for word in sequence(value) if isinstance(word, str)]
+    """Return the shell command, or the words of a command joined."""
+    words = [word for word in as_list(value) if isinstance(word, str)]
     if len(words) == 3 and words[1] in ("-c", "-lc"):
         return words[2]
-    return " ".join(words) or string(value)
+    return " ".join(words) or as_str(value)
 
 
-def patch_in(arguments: object) -> str | None:
-    """The patch in the arguments of a call, wherever it stands in them."""
+def find_patch(arguments: object) -> str | None:
+    """Find a patch anywhere in the arguments of a call."""
     if isinstance(arguments, str):
         start = arguments.find("*** Begin Patch")
         return arguments[start:] if start >= 0 else None
-    values = mapping(arguments)
-    held = [*values.values(), *sequence(values.get("command"))]
-    return next(filter(None, (patch_in(one) for one in held if isinstance(one, str))), None)
+    values = as_dict(arguments)
+    texts = [*values.values(), *as_list(values.get("command"))]
+    return next(filter(None, (find_patch(text) for text in texts if isinstance(text, str))), None)
 
 
-def edits_in_changes(told: object) -> Iterator[dict[str, Any]]:
-    """The edits in a table of paths and changes."""
-    for path, change in mapping(told).items():
-        change = mapping(change)
+def edits_in_changes(changes: object) -> Iterator[dict[str, Any]]:
+    """Describe the edits in an object that maps paths to changes."""
+    for path, change in as_dict(changes).items():
+        change = as_dict(change)
         kind = change.get("type")
-        if kind is None and len(change) == 1:  # older: {"add": {"content": …}}
+        if kind is None and len(change) == 1:  # older form: {"add": {"content": …}}
             kind, change = next(iter(change.items()))
-            change = mapping(change)
-        content = string(change.get("content"))
+            change = as_dict(change)
+        content = as_str(change.get("content"))
         if kind == "add":
-            yield changes.created(path, content)
+            yield edit_data.created(path, content)
         elif kind == "delete":
             yield _deleted(path, content)
         elif kind == "update":
@@ -157,7 +158,7 @@ def edits_in_changes(told: object) -> Iterator[dict[str, Any]]:
 
 
 def edits_in_patch(patch: str, directory: str | None) -> Iterator[dict[str, Any]]:
-    """The edits in a patch as the model writes it. It has no line numbers, so no true diffs."""
+    """Describe the edits in a patch by the model, which has no line numbers."""
     for part in re.split(r"^(?=\*\*\* (?:Add|Update|Delete) File: )", patch, flags=re.MULTILINE):
         header, _, body = part.partition("\n")
         match = _PATCH_HEADER.fullmatch(header)
@@ -168,7 +169,7 @@ def edits_in_patch(patch: str, directory: str | None) -> Iterator[dict[str, Any]
         lines = body.split("\n")
         if match[1] == "Add":
             content = "".join(f"{line[1:]}\n" for line in lines if line.startswith("+"))
-            yield changes.created(path, content)
+            yield edit_data.created(path, content)
         elif match[1] == "Delete":
             yield _deleted(path, "")
         else:
@@ -187,7 +188,7 @@ _WALL_TIME: Final = re.compile(r"Wall time:? (\d{1,9}(?:\.\d{1,9})?) seconds")
 _DIRECTORY: Final = re.compile(r"<cwd>(.*?)</cwd>|Current working directory: (.*)")
 _PATCH_HEADER: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*)")
 _PATCH_MOVE: Final = re.compile(r"^\*\*\* Move to: (.*)$", re.MULTILINE)
-_PUT_IN: Final = re.compile(
+_INJECTED: Final = re.compile(
     r"\s*(?:# AGENTS\.md instructions|</?image\b[^>]*>\s*$|<(?:environment_context|"
     r"user_instructions|INSTRUCTIONS|permissions instructions|turn_aborted|skill|"
     r"user_shell_command|subagent_notification|hook_prompt|apps_instructions|"
@@ -197,20 +198,20 @@ _PUT_IN: Final = re.compile(
 
 
 def _part_text(part: object) -> str:
-    part = mapping(part)
+    part = as_dict(part)
     if part.get("type") in ("input_image", "image", "local_image"):
         return "[image]"
-    return string(part.get("text"))
+    return as_str(part.get("text"))
 
 
 def _updated(path: str, change: dict[str, Any]) -> dict[str, Any]:
-    hunks, moved = string(change.get("unified_diff")), string(change.get("move_path"))
-    told = {"operation": "rename", "old_path": path} if moved else {"operation": "modify"}
+    hunks, moved = as_str(change.get("unified_diff")), as_str(change.get("move_path"))
+    operation = {"operation": "rename", "old_path": path} if moved else {"operation": "modify"}
     if not hunks:
-        return {"path": moved or path, **told, "additions": 0, "deletions": 0}
-    old, new = changes.heads(path, "modify"), changes.heads(moved or path, "modify")
-    heads = old.partition("\n")[0] + "\n" + new.partition("\n")[2]
-    return changes.unified(moved or path, "modify", heads + hunks) | told
+        return {"path": moved or path, **operation, "additions": 0, "deletions": 0}
+    old, new = edit_data.diff_header(path, "modify"), edit_data.diff_header(moved or path, "modify")
+    header = old.partition("\n")[0] + "\n" + new.partition("\n")[2]
+    return edit_data.from_diff(moved or path, "modify", header + hunks) | operation
 
 
 def _deleted(path: str, content: str) -> dict[str, Any]:

@@ -1,39 +1,48 @@
-"""What the parts of a Gemini CLI log say: where a file belongs, texts, calls, changes of files."""
+"""Parse the parts of a Gemini CLI log: file locations, texts, calls, edits."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
-from mulligan.importers import changes
-from mulligan.importers.lines import json_file, mapping, open_log, sequence, string
-from mulligan.importers.records import Session
+from mulligan.importers import edit_data
+from mulligan.importers.json_log import open_log, read_json_file
+from mulligan.importers.values import as_dict, as_list, as_str
 
 
-def opened(path: str) -> tuple[Session, str, bool]:
-    """The session that a file's place tells, its project's folder, and whether it is aside."""
+class LogLocation(NamedTuple):
+    """What the path of a log says of it."""
+
+    session: str
+    project_folder: str
+    is_subagent: bool = False
+
+
+def locate(path: str) -> LogLocation:
+    """Tell the session and the project's folder from the path of a log."""
     folder, name = os.path.split(path)
     stem = os.path.splitext(name)[0]
     if os.path.basename(folder) == "chats":
-        return Session(stem), os.path.dirname(folder), False
+        return LogLocation(stem, os.path.dirname(folder))
     if name.startswith("checkpoint-"):
-        return Session(f"{stem}-{os.path.basename(folder)}"), folder, False
-    return Session(os.path.basename(folder)), os.path.dirname(os.path.dirname(folder)), True
+        return LogLocation(f"{stem}-{os.path.basename(folder)}", folder)
+    project_folder = os.path.dirname(os.path.dirname(folder))
+    return LogLocation(os.path.basename(folder), project_folder, is_subagent=True)
 
 
-def directory_of(project: str, digest: str) -> str | None:
-    """The directory that a project's folder stands for: its name is a hash of it, or a word."""
-    name = os.path.basename(project)
+def directory_of(project_folder: str, digest: str) -> str | None:
+    """Return the directory of a project, whose folder is named by its hash or by a word."""
+    name = os.path.basename(project_folder)
     try:
-        with open_log(os.path.join(project, ".project_root")) as file:
+        with open_log(os.path.join(project_folder, ".project_root")) as file:
             if path := file.read(1 << 16).decode(errors="replace").strip():
                 return path
     except OSError:
         pass
-    place = os.path.dirname(os.path.dirname(project))
-    words = mapping(_settings(os.path.join(place, "projects.json")).get("projects"))
+    place = os.path.dirname(os.path.dirname(project_folder))
+    words = as_dict(_settings(os.path.join(place, "projects.json")).get("projects"))
     trusted = _settings(os.path.join(place, "trustedFolders.json"))
     for path in (*words, *trusted):
         hashed = hashlib.sha256(path.encode()).hexdigest()
@@ -43,28 +52,28 @@ def directory_of(project: str, digest: str) -> str | None:
 
 
 def parts_of(content: object) -> list[dict[str, Any]]:
-    """The parts of a content, which may be a text, one part, or a list of either."""
+    """Return the parts of a content, which is a text, one part, or a list of either."""
     parts = content if isinstance(content, list) else [content]
-    return [{"text": part} if isinstance(part, str) else mapping(part) for part in parts]
+    return [{"text": part} if isinstance(part, str) else as_dict(part) for part in parts]
 
 
 def text_of(content: object) -> str:
-    """The text of a content, without thoughts; media are named in brackets."""
+    """Join the texts of a content, without thoughts; name media in brackets."""
     texts = []
     for part in parts_of(content):
-        media = string(mapping(part.get("inlineData")).get("mimeType"))
+        media = as_str(as_dict(part.get("inlineData")).get("mimeType"))
         if part.get("thought") is not True:
-            texts.append(string(part.get("text")) or (f"[{media}]" if media else ""))
+            texts.append(as_str(part.get("text")) or (f"[{media}]" if media else ""))
     return "\n".join(filter(None, texts))
 
 
 def thoughts_of(message: dict[str, Any]) -> list[str]:
-    """What the model thought before it spoke."""
-    told = map(mapping, sequence(message.get("thoughts")))
-    whole = ((string(one.get("subject")), string(one.get("description"))) for one in told)
-    texts = ["\n".join(filter(None, words)) for words in whole]
+    """Return the model's thoughts, from their own field and from the content."""
+    thoughts = map(as_dict, as_list(message.get("thoughts")))
+    fields = ((as_str(one.get("subject")), as_str(one.get("description"))) for one in thoughts)
+    texts = ["\n".join(filter(None, each)) for each in fields]
     texts += [
-        string(part.get("text"))
+        as_str(part.get("text"))
         for part in parts_of(message.get("content"))
         if part.get("thought") is True
     ]
@@ -72,38 +81,38 @@ def thoughts_of(message: dict[str, Any]) -> list[str]:
 
 
 def calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """The calls of a message: as they were carried out, else as the model asked for them."""
-    calls = [mapping(call) for call in sequence(message.get("toolCalls"))]
-    told = {string(call.get("id")) for call in calls}
-    asked = (mapping(part.get("functionCall")) for part in parts_of(message.get("content")))
-    return [*calls, *(call for call in asked if call and string(call.get("id")) not in told)]
+    """Return the executed calls of a message, and the model's other requests for calls."""
+    executed = [as_dict(call) for call in as_list(message.get("toolCalls"))]
+    ids = {as_str(call.get("id")) for call in executed}
+    requested = (as_dict(part.get("functionCall")) for part in parts_of(message.get("content")))
+    return [*executed, *(call for call in requested if call and as_str(call.get("id")) not in ids)]
 
 
 def response_text(part: object) -> str:
-    """What a tool gave back."""
-    response = mapping(mapping(part).get("functionResponse")).get("response")
-    values = mapping(response)
-    text = string(values.get("output")) or string(values.get("error"))
+    """Return the output or error of a tool."""
+    response = as_dict(as_dict(part).get("functionResponse")).get("response")
+    values = as_dict(response)
+    text = as_str(values.get("output")) or as_str(values.get("error"))
     return text or (json.dumps(response, ensure_ascii=False) if response else text_of(part))
 
 
 def edit_in(display: dict[str, Any]) -> dict[str, Any] | None:
-    """The change of a file that the display of a result shows."""
-    path = string(display.get("filePath")) or string(display.get("fileName"))
+    """Describe the edit in the display of a result, if there is one."""
+    path = as_str(display.get("filePath")) or as_str(display.get("fileName"))
     if not path or "fileDiff" not in display:
         return None
     old, new = display.get("originalContent"), display.get("newContent")
     created = display.get("isNewFile", not old) is True
     if created and isinstance(new, str):
-        return changes.created(path, new)
+        return edit_data.created(path, new)
     if isinstance(old, str) and isinstance(new, str):
-        return changes.replaced(path, [(old, new)])
-    return changes.unified(path, "modify", string(display.get("fileDiff")))
+        return edit_data.replaced(path, [(old, new)])
+    return edit_data.from_diff(path, "modify", as_str(display.get("fileDiff")))
 
 
 def _settings(path: str) -> dict[str, Any]:
     try:
-        value = json_file(path)
+        value = read_json_file(path)
     except OSError:
         return {}
     return value if isinstance(value, dict) else {}

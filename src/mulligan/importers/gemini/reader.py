@@ -1,11 +1,10 @@
-"""Gemini CLI: one file a session, in a folder for each project; sub-agents in folders below.
+"""Import Gemini CLI's sessions: one file each, in a folder per project; sub-agents in subfolders.
 
-The file is a log of updates: a header, messages, `{"$set": …}` and `{"$rewindTo": …}`. A message
-comes again when it has gained something, mostly the results of its calls, so of each version
-only what is new becomes entries. `$set.messages` replaces what the model is shown: it brings the
-summary when the conversation was compressed, and is no reason to forget the rest. Older versions
-wrote one JSON object that holds the same messages, and `checkpoint-<tag>.json` files that hold
-the bare history.
+A file is a log of updates: a header, messages, `{"$set": …}` and `{"$rewindTo": …}`. A message is
+repeated when it gains something, mostly results of its calls, so only what is new in a repetition
+becomes entries. `$set.messages` replaces the messages that the model is shown: after a compression
+it holds the summary. Earlier entries stay. Older versions wrote one JSON object with the same
+messages, and `checkpoint-<tag>.json` files with only the history.
 """
 
 from __future__ import annotations
@@ -28,73 +27,70 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers.folders import files_below, given
+from mulligan.importers.folders import files_below, path_from_env
 from mulligan.importers.gemini.parts import (
     calls_of,
     directory_of,
     edit_in,
-    opened,
+    locate,
     parts_of,
     response_text,
     text_of,
     thoughts_of,
 )
-from mulligan.importers.lines import (
-    json_file,
-    json_lines,
-    mapping,
-    moment,
-    sequence,
-    string,
-)
+from mulligan.importers.json_log import read_json_file, read_json_lines
 from mulligan.importers.records import (
+    CallEnded,
     Compacted,
-    Ended,
     Importer,
     Leaf,
     Problem,
     Record,
+    Session,
     Source,
 )
-from mulligan.importers.shapes import present
+from mulligan.importers.values import as_dict, as_list, as_str, as_timestamp, without_empty
 
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
-    """The sessions of a user, oldest first by the time in their names; then saved checkpoints."""
-    place = given(environment, "GEMINI_CLI_HOME", home) or home
+    """Find a user's sessions, then saved checkpoints, each by the time in their names."""
+    place = path_from_env(environment, "GEMINI_CLI_HOME", home) or home
     root = os.path.join(place, ".gemini", "tmp")
     paths = {*files_below(root, ".jsonl"), *files_below(root, ".json")}
-    chats = [path for path in paths if _in_chats(path, paths)]
-    saved = [
+    chats = [path for path in paths if _is_session_log(path, paths)]
+    checkpoints = [
         path
         for path in paths
         if os.path.basename(path).startswith("checkpoint-")
         and os.path.dirname(os.path.dirname(path)) == root
     ]
-    for found in (chats, saved):
-        yield from map(Source, sorted(found, key=lambda path: (os.path.basename(path), path)))
+    for group in (chats, checkpoints):
+        yield from map(Source, sorted(group, key=lambda path: (os.path.basename(path), path)))
 
 
 def read(source: Source) -> Iterator[Record]:
-    """The session in a file, with its sub-agents; or the entries of one sub-agent's file."""
+    """Read the session in a file with its sub-agents, or one sub-agent's file."""
     return _Reader(source.path).records()
 
 
-IMPORTER: Final = Importer("gemini", find, read, "~/.gemini/tmp/*/chats")
+IMPORTER: Final = Importer("gemini", find, read)
 
-_AGENT: Final = re.compile(r"[\w-]{1,100}")
-_EXIT_CODE: Final = re.compile(r"^Exit Code: (?!0$)\S", re.MULTILINE)
-_CONTEXT: Final = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
-_SNAPSHOT: Final = "<state_snapshot>"
-_ANSWER: Final = "Got it. Thanks for the additional context!"
-_ENDS: Final = {"success": SUCCESS, "error": ERROR, "cancelled": ERROR}
+_AGENT_ID: Final = re.compile(r"[\w-]{1,100}")
+_NONZERO_EXIT: Final = re.compile(r"^Exit Code: (?!0$)\S", re.MULTILINE)
+_CONTEXT_STARTS: Final = (
+    "<session_context>",
+    "This is the Gemini CLI. We are setting up the context",
+)
+_SUMMARY_TAG: Final = "<state_snapshot>"
+_SUMMARY_REPLY: Final = "Got it. Thanks for the additional context!"
+_END_STATUSES: Final = {"success": SUCCESS, "error": ERROR, "cancelled": ERROR}
 
 
-def _in_chats(path: str, paths: set[str]) -> bool:
-    """Whether a file is a session of its own, or of a sub-agent whose session is gone."""
+def _is_session_log(path: str, paths: set[str]) -> bool:
+    """Return True for a session, or a sub-agent whose session's file is missing."""
     folder, name = os.path.split(path)
     if os.path.basename(folder) == "chats":
-        # A session in the older form that was resumed goes on in a file of the newer one.
+        # A resumed session of the older form continues in a `.jsonl` file of the same name.
         return name.startswith("session-") and path + "l" not in paths
     chats, session = os.path.split(folder)
     if os.path.basename(chats) != "chats" or not name.endswith(".jsonl"):
@@ -104,10 +100,10 @@ def _in_chats(path: str, paths: set[str]) -> bool:
 
 
 def _summary_in(messages: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The message that sums up a conversation: by its form, or by the answer made up for it."""
+    """Find the summary of a compressed conversation, by its tag or the fixed reply after it."""
     texts = [text_of(message.get("content")) for message in messages]
-    for message, text, after in zip(messages, texts, [*texts[1:], ""], strict=False):
-        if _SNAPSHOT in text or (message.get("type") == "user" and after == _ANSWER):
+    for message, text, reply in zip(messages, texts, [*texts[1:], ""], strict=False):
+        if _SUMMARY_TAG in text or (message.get("type") == "user" and reply == _SUMMARY_REPLY):
             return message
     return None
 
@@ -115,23 +111,23 @@ def _summary_in(messages: list[dict[str, Any]]) -> dict[str, Any] | None:
 class _Thread:
     """The main conversation, or that of one sub-agent."""
 
-    def __init__(self, *, off_path: bool, last: str | None = None, prefix: str = "") -> None:
+    def __init__(self, *, off_path: bool, last_entry: str | None = None, prefix: str = "") -> None:
         self.off_path = off_path
-        self.last = last
+        self.last_entry = last_entry
         self.prefix = prefix
 
 
 class _Message:
-    """A message that was seen, and what has become entries of it."""
+    """A message so far: which parts of it have become entries."""
 
-    def __init__(self, above: str | None, *, said: bool = False) -> None:
-        self.above = above
-        self.said = said
-        self.thoughts = 0
+    def __init__(self, parent: str | None, *, has_text_entry: bool = False) -> None:
+        self.parent = parent
+        self.has_text_entry = has_text_entry
+        self.thought_entries = 0
 
 
 class _Call:
-    """A tool call that was seen."""
+    """The state of a tool call."""
 
     def __init__(self, entry: str, name: str) -> None:
         self.entry = entry
@@ -140,57 +136,61 @@ class _Call:
 
 
 class _Reader:
-    """Reads one session's file and what belongs to it."""
+    """Convert one session's file, and those of its sub-agents, to records."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.session, self.project, alone = opened(path)
+        location = locate(path)
+        self.session = Session(location.session)
+        self.project_folder = location.project_folder
         stem = os.path.splitext(os.path.basename(path))[0]
-        self.main = _Thread(off_path=alone, prefix=f"{stem}:" if alone else "")
-        self.begun = False
+        prefix = f"{stem}:" if location.is_subagent else ""
+        self.main = _Thread(off_path=location.is_subagent, prefix=prefix)
+        self.session_yielded = False
         self.rewound = False
         self.time: str | None = None
         self.messages: dict[str, _Message] = {}
         self.calls: dict[str, _Call] = {}
-        self.depth = 0  # entries of the main conversation since the last compression
-        self.waiting: dict[str, str | None] = {}  # sub-agents to be read, and their calls
-        self.brought: set[str] = set()
-        self.ids: set[str] = set()
+        self.entries_since_compaction = 0  # of the main conversation
+        self.pending_agents: dict[str, str | None] = {}  # and the entries of their calls
+        self.agents_read: set[str] = set()
+        self.entry_ids: set[str] = set()
 
     def records(self) -> Iterator[Record]:
+        """Yield the records of the session and of its sub-agents."""
         for number, value in self._lines():
-            yield from self._line(self.path, number, value, self.main)
-        if not self.begun or self.main.off_path:
+            yield from self._read_line(self.path, number, value, self.main)
+        if not self.session_yielded or self.main.off_path:
             return
-        ended = self.time
+        ended_at = self.time
         for path in sorted(files_below(self._agents_folder(), ".jsonl")):
-            self.waiting.setdefault(os.path.basename(path).removesuffix(".jsonl"), None)
-        while self.waiting:
-            agent = next(iter(self.waiting))
-            yield from self._agent(agent, self.waiting.pop(agent))
+            self.pending_agents.setdefault(os.path.basename(path).removesuffix(".jsonl"), None)
+        while self.pending_agents:
+            agent = next(iter(self.pending_agents))
+            yield from self._read_agent(agent, self.pending_agents.pop(agent))
         if self.rewound:
-            yield Leaf(self.main.last)
-        yield self.session._replace(updated_at=ended)
+            yield Leaf(self.main.last_entry)
+        yield self.session._replace(updated_at=ended_at)
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
-        """The lines of a log, or the parts of a file of the older forms as if they were lines."""
+        """Yield the lines of a log, or the parts of an older file as if they were lines."""
         if self.path.endswith(".jsonl"):
-            yield from json_lines(self.path)
+            yield from read_json_lines(self.path)
             return
-        whole = json_file(self.path, list_as="history")
+        whole = read_json_file(self.path, list_as="history")
         if isinstance(whole, Problem):
             yield 1, whole
             return
-        if "history" in whole:  # which has no times
-            self.time = moment(os.stat(self.path).st_mtime)
+        if "history" in whole:  # has no times
+            self.time = as_timestamp(os.stat(self.path).st_mtime)
         yield 1, {name: value for name, value in whole.items() if name != "messages"}
-        for number, message in enumerate(sequence(whole.get("messages")), 1):
-            yield number, mapping(message)
-        for number, turn in enumerate(map(mapping, sequence(whole.get("history"))), 1):
+        for number, message in enumerate(as_list(whole.get("messages")), 1):
+            yield number, as_dict(message)
+        for number, turn in enumerate(map(as_dict, as_list(whole.get("history"))), 1):
             kind = "gemini" if turn.get("role") == "model" else "user"
             yield number, {"id": f"L{number}", "type": kind, "content": turn.get("parts")}
 
-    def _line(
+    def _read_line(
         self, path: str, number: int, value: dict[str, Any] | Problem, thread: _Thread
     ) -> Iterator[Record]:
         if isinstance(value, Problem):
@@ -198,179 +198,195 @@ class _Reader:
         elif isinstance(value.get("$rewindTo"), str):
             self._rewind(value["$rewindTo"], thread)
         elif isinstance(value.get("$set"), dict):
-            self._about(value["$set"], thread)
-            yield from self._shown(path, number, value["$set"].get("messages"), thread)
-        elif string(value.get("id")):
+            self._update_session(value["$set"], thread)
+            yield from self._replace_messages(path, number, value["$set"].get("messages"), thread)
+        elif as_str(value.get("id")):
             yield from self._message(path, number, value, thread)
         elif "sessionId" in value or "history" in value:
-            self._about(value, thread)
+            self._update_session(value, thread)
         else:
             yield Problem(path, number, "Neither a message nor an update.")
 
-    def _about(self, told: dict[str, Any], thread: _Thread) -> None:
-        """Takes what a header or an update says of the session."""
+    def _update_session(self, fields: dict[str, Any], thread: _Thread) -> None:
+        """Apply a header or an update to the session."""
         if thread is not self.main:
             return
         directory = self.session.directory or directory_of(
-            self.project, string(told.get("projectHash"))
+            self.project_folder, as_str(fields.get("projectHash"))
         )
-        folders = [folder for folder in sequence(told.get("directories")) if string(folder)]
+        folders = [folder for folder in as_list(fields.get("directories")) if as_str(folder)]
         self.session = self.session._replace(
             directory=directory or (folders[0] if folders else None),
-            title=string(told.get("summary")) or self.session.title,
-            created_at=self.session.created_at or moment(told.get("startTime")),
+            title=as_str(fields.get("summary")) or self.session.title,
+            created_at=self.session.created_at or as_timestamp(fields.get("startTime")),
         )
-        # A sub-agent's file has an id of its own, and its session's is that of the folder.
-        if not thread.off_path and not self.begun and string(told.get("sessionId")):
-            self.session = self.session._replace(id=told["sessionId"])
+        # A sub-agent's header has an id of its own; its folder is named by its session's id.
+        if not thread.off_path and not self.session_yielded and as_str(fields.get("sessionId")):
+            self.session = self.session._replace(id=fields["sessionId"])
 
-    def _shown(self, path: str, number: int, messages: object, thread: _Thread) -> Iterator[Record]:
-        """The messages that the model is shown from now on, new ones among them."""
-        known = [
-            message for message in map(mapping, sequence(messages)) if string(message.get("id"))
+    def _replace_messages(
+        self, path: str, number: int, messages: object, thread: _Thread
+    ) -> Iterator[Record]:
+        """Read the messages that the model is shown from now on; some may be new."""
+        shown = [
+            message for message in map(as_dict, as_list(messages)) if as_str(message.get("id"))
         ]
-        new = [one for one in known if thread.prefix + one["id"] not in self.messages]
+        new = [one for one in shown if thread.prefix + one["id"] not in self.messages]
         summary = _summary_in(new)
         if summary is None:
-            for message in known:
+            for message in shown:
                 yield from self._message(path, number, message, thread)
             return
         for message in new:
-            # What stands around the summary was made up for the model.
-            self.messages[thread.prefix + message["id"]] = _Message(thread.last, said=True)
-        time = moment(summary.get("timestamp")) or self.time
+            # The new messages around the summary are filler for the model.
+            self.messages[thread.prefix + message["id"]] = _Message(
+                thread.last_entry, has_text_entry=True
+            )
+        time = as_timestamp(summary.get("timestamp")) or self.time
         text = text_of(summary.get("content"))
-        data = {"compactedCount": self.depth, "summary": text}
+        data = {"compactedCount": self.entries_since_compaction, "summary": text}
         id = thread.prefix + summary["id"]
-        yield from self._entry(thread, id, COMPACT_MARKER, text, data, time)
+        yield from self._add_entry(thread, id, COMPACT_MARKER, text, data, time)
         yield Compacted(id)
-        self.depth = 0 if thread is self.main else self.depth
+        self.entries_since_compaction = 0 if thread is self.main else self.entries_since_compaction
 
     def _message(
         self, path: str, number: int, message: dict[str, Any], thread: _Thread
     ) -> Iterator[Record]:
+        """Yield what is new in a message, which may be a repetition."""
         id = thread.prefix + message["id"]
         first = id not in self.messages
-        seen = self.messages.setdefault(id, _Message(thread.last))
-        content, kind = message.get("content"), string(message.get("type"))
-        time = moment(message.get("timestamp")) or self.time
+        seen = self.messages.setdefault(id, _Message(thread.last_entry))
+        content, kind = message.get("content"), as_str(message.get("type"))
+        time = as_timestamp(message.get("timestamp")) or self.time
         if first:
             self.time = time
         text = text_of(message.get("displayContent")) or text_of(content)
         if kind == "user":
-            yield from self._responses(content, thread, id, time)
-            if text.strip() and not seen.said and not text.startswith(_CONTEXT):
-                yield from self._entry(thread, id, USER_INPUT, text, None, time)
+            yield from self._responses(content, thread, time)
+            if text.strip() and not seen.has_text_entry and not text.startswith(_CONTEXT_STARTS):
+                yield from self._add_entry(thread, id, USER_INPUT, text, None, time)
         elif kind == "gemini":
-            model = string(message.get("model")) or None
-            if model and not thread.off_path:
-                self.session = self.session._replace(model=model)
-            for thought in thoughts_of(message)[seen.thoughts :]:
-                seen.thoughts += 1
-                own = f"{id}:thought{seen.thoughts}"
-                data = {"kind": "reasoning"}
-                yield from self._entry(thread, own, ASSISTANT_OUTPUT, thought, data, time, model)
-            if text.strip() and not seen.said:
-                yield from self._entry(thread, id, ASSISTANT_OUTPUT, text, None, time, model)
-            for place, call in enumerate(calls_of(message), 1):
-                call = call if string(call.get("id")) else call | {"id": f"{id}:call{place}"}
-                yield from self._call(call, thread, id, time, model)
+            yield from self._model_message(id, message, text, seen, thread, time)
         elif kind in ("info", "warning", "error"):
-            if text.strip() and not seen.said:
-                yield from self._entry(thread, id, SYSTEM_MESSAGE, text, {"kind": kind}, time)
+            if text.strip() and not seen.has_text_entry:
+                yield from self._add_entry(thread, id, SYSTEM_MESSAGE, text, {"kind": kind}, time)
         elif first:
             yield Problem(path, number, f"Unknown type of message: {kind[:40] or 'none'}.")
-        seen.said = seen.said or bool(text.strip())
+        seen.has_text_entry = seen.has_text_entry or bool(text.strip())
+
+    def _model_message(
+        self,
+        id: str,
+        message: dict[str, Any],
+        text: str,
+        seen: _Message,
+        thread: _Thread,
+        time: str | None,
+    ) -> Iterator[Record]:
+        """Yield the new thoughts, the text and the calls of a message by the model."""
+        model = as_str(message.get("model")) or None
+        if model and not thread.off_path:
+            self.session = self.session._replace(model=model)
+        for thought in thoughts_of(message)[seen.thought_entries :]:
+            seen.thought_entries += 1
+            thought_id, data = f"{id}:thought{seen.thought_entries}", {"kind": "reasoning"}
+            yield from self._add_entry(
+                thread, thought_id, ASSISTANT_OUTPUT, thought, data, time, model
+            )
+        if text.strip() and not seen.has_text_entry:
+            yield from self._add_entry(thread, id, ASSISTANT_OUTPUT, text, None, time, model)
+        for position, call in enumerate(calls_of(message), 1):
+            call = call if as_str(call.get("id")) else call | {"id": f"{id}:call{position}"}
+            yield from self._call(call, thread, id, time, model)
 
     def _call(
         self,
-        told: dict[str, Any],
+        call: dict[str, Any],
         thread: _Thread,
         message: str,
         time: str | None,
         model: str | None,
     ) -> Iterator[Record]:
-        id, name = told["id"], string(told.get("name"))
+        id, name = call["id"], as_str(call.get("name"))
         if id not in self.calls:
             self.calls[id] = _Call(f"{message}:{id}", name)
-            data = {"name": name, "input": told.get("args"), "status": PENDING, "call": id}
-            yield from self._entry(thread, f"{message}:{id}", TOOL_CALL, "", data, time, model)
-        status = _ENDS.get(string(told.get("status")))
+            data = {"name": name, "input": call.get("args"), "status": PENDING, "call": id}
+            yield from self._add_entry(thread, f"{message}:{id}", TOOL_CALL, "", data, time, model)
+        status = _END_STATUSES.get(as_str(call.get("status")))
         if status is not None and not self.calls[id].ended:
-            agent = string(told.get("agentId"))
+            agent = as_str(call.get("agentId"))
             if agent and thread is self.main:
-                before = self.time
-                yield from self._agent(agent, self.calls[id].entry)
-                self.time = before
+                time_before = self.time
+                yield from self._read_agent(agent, self.calls[id].entry)
+                self.time = time_before
             elif agent:
-                self.waiting.setdefault(agent, self.calls[id].entry)
-            parts = sequence(told.get("result"))
-            text = "\n".join(response_text(part) for part in parts) or string(
-                told.get("resultDisplay")
+                self.pending_agents.setdefault(agent, self.calls[id].entry)
+            parts = as_list(call.get("result"))
+            text = "\n".join(response_text(part) for part in parts) or as_str(
+                call.get("resultDisplay")
             )
-            ended = moment(told.get("timestamp")) or time
-            yield from self._ended(id, status, text, thread, ended)
-            if status == SUCCESS and (edit := edit_in(mapping(told.get("resultDisplay")))):
-                own = f"{message}:{id}:edit"
-                yield from self._entry(thread, own, FILE_EDIT, "", edit, ended)
+            ended_at = as_timestamp(call.get("timestamp")) or time
+            yield from self._end_call(id, status, text, thread, ended_at)
+            if status == SUCCESS and (edit := edit_in(as_dict(call.get("resultDisplay")))):
+                edit_id = f"{message}:{id}:edit"
+                yield from self._add_entry(thread, edit_id, FILE_EDIT, "", edit, ended_at)
 
-    def _responses(
-        self, content: object, thread: _Thread, message: str, time: str | None
-    ) -> Iterator[Record]:
-        """Results that no call has told of itself."""
+    def _responses(self, content: object, thread: _Thread, time: str | None) -> Iterator[Record]:
+        """Yield results in a user message whose calls have not ended yet."""
         for part in parts_of(content):
-            response = mapping(part.get("functionResponse"))
+            response = as_dict(part.get("functionResponse"))
             if not response:
                 continue
-            id, name = string(response.get("id")), string(response.get("name"))
-            waiting = (
+            id, name = as_str(response.get("id")), as_str(response.get("name"))
+            open_calls = (
                 other for other, call in self.calls.items() if call.name == name and not call.ended
             )
-            id = id or next(waiting, "")
+            id = id or next(open_calls, "")
             if id in self.calls and not self.calls[id].ended:
-                failed = "error" in mapping(response.get("response"))
+                failed = "error" in as_dict(response.get("response"))
                 status = ERROR if failed else SUCCESS
-                yield from self._ended(id, status, response_text(part), thread, time)
+                yield from self._end_call(id, status, response_text(part), thread, time)
 
-    def _ended(
+    def _end_call(
         self, id: str, status: str, text: str, thread: _Thread, time: str | None
     ) -> Iterator[Record]:
         call = self.calls[id]
         call.ended = True
-        # The shell's tool succeeds with commands that fail.
-        if call.name == "run_shell_command" and _EXIT_CODE.search(text):
+        # The shell tool reports success even if the command failed.
+        if call.name == "run_shell_command" and _NONZERO_EXIT.search(text):
             status = ERROR
-        yield Ended(id, status)
-        data = present(call=id, name=call.name, is_error=status == ERROR)
-        yield from self._entry(thread, f"{call.entry}:result", TOOL_RESULT, text, data, time)
+        yield CallEnded(id, status)
+        data = without_empty(call=id, name=call.name, is_error=status == ERROR)
+        yield from self._add_entry(thread, f"{call.entry}:result", TOOL_RESULT, text, data, time)
 
     def _rewind(self, id: str, thread: _Thread) -> None:
-        """Goes back to before a message; to the very beginning if nobody knows it."""
+        """Continue from the parent of a message; from the start if the message is unknown."""
         message = self.messages.get(thread.prefix + id)
-        thread.last = message.above if message is not None else None
+        thread.last_entry = message.parent if message is not None else None
         if thread is self.main:
-            self.rewound = self.begun
+            self.rewound = self.session_yielded
 
-    def _agent(self, agent: str, call: str | None) -> Iterator[Record]:
-        if agent in self.brought or not _AGENT.fullmatch(agent):
+    def _read_agent(self, agent: str, call: str | None) -> Iterator[Record]:
+        if agent in self.agents_read or not _AGENT_ID.fullmatch(agent):
             return
-        self.brought.add(agent)
+        self.agents_read.add(agent)
         path = os.path.join(self._agents_folder(), f"{agent}.jsonl")
         if not os.path.isfile(path) or os.path.islink(path):
             return
-        thread = _Thread(off_path=True, last=call, prefix=f"{agent}:")
+        thread = _Thread(off_path=True, last_entry=call, prefix=f"{agent}:")
         try:
-            for number, value in json_lines(path):
-                yield from self._line(path, number, value, thread)
+            for number, value in read_json_lines(path):
+                yield from self._read_line(path, number, value, thread)
         except OSError as error:
             yield Problem(path, 0, f"Cannot be read: {error.strerror}.")
 
     def _agents_folder(self) -> str:
-        # The id comes from the log, and must not lead anywhere else.
-        name = self.session.id if _AGENT.fullmatch(self.session.id) else "-"
+        # The id is untrusted: it must not lead out of this folder.
+        name = self.session.id if _AGENT_ID.fullmatch(self.session.id) else "-"
         return os.path.join(os.path.dirname(self.path), name)
 
-    def _entry(
+    def _add_entry(
         self,
         thread: _Thread,
         id: str,
@@ -380,14 +396,16 @@ class _Reader:
         time: str | None,
         model: str | None = None,
     ) -> Iterator[Record]:
-        if id in self.ids:
+        if id in self.entry_ids:
             return
-        self.ids.add(id)
-        if not self.begun:
-            self.begun = True
+        self.entry_ids.add(id)
+        if not self.session_yielded:
+            self.session_yielded = True
             yield self.session
-        yield NewEntry(type, content, data, id, thread.last, time, model, off_path=thread.off_path)
-        thread.last = id
+        yield NewEntry(
+            type, content, data, id, thread.last_entry, time, model, off_path=thread.off_path
+        )
+        thread.last_entry = id
         if thread is self.main:
-            self.depth += 1
+            self.entries_since_compaction += 1
             self.rewound = False

@@ -1,7 +1,7 @@
-"""OpenCode's messages and parts as entries: one row of entries, each below the one before.
+"""Convert OpenCode's messages and parts to one chain of entries.
 
-Each has the id of its part. A tool's part holds the call and, once it ended, the result: reading
-it again after that adds the result and leaves the call as it is.
+An entry has the id of its part. A tool's part holds the call and, once it has ended, the result:
+importing it again after that adds the result and leaves the call as it is.
 """
 
 from __future__ import annotations
@@ -24,13 +24,20 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers import changes
-from mulligan.importers.lines import mapping, moment, sequence, string
-from mulligan.importers.records import Compacted, Ended, Leaf, Record, Session
-from mulligan.importers.shapes import filled, number, present
+from mulligan.importers import edit_data
+from mulligan.importers.records import CallEnded, Compacted, Leaf, Record, Session
+from mulligan.importers.values import (
+    as_dict,
+    as_list,
+    as_nonblank,
+    as_number,
+    as_str,
+    as_timestamp,
+    without_empty,
+)
 
-EDITING: Final = ("write", "edit", "multiedit", "patch", "apply_patch")
-SILENT: Final = ("step-start", "step-finish", "snapshot", "agent")
+EDIT_TOOLS: Final = ("write", "edit", "multiedit", "patch", "apply_patch")
+IGNORED_PARTS: Final = ("step-start", "step-finish", "snapshot", "agent")
 OPERATIONS: Final = {
     "add": "create",
     "added": "create",
@@ -43,17 +50,17 @@ _HUNK: Final = re.compile(r"^@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE
 
 
 class SpawnedSession(NamedTuple):
-    """A sub-agent was set to work, in a session of its own, which is to be read here."""
+    """The session of a sub-agent, to be read now with `converter`."""
 
     session: str
-    conversation: SessionConverter
+    converter: SessionConverter
 
 
 class SessionConverter:
-    """One session, message after message: `begin`, its parts, `end`; and `leaf` after the last.
+    """Convert one session: for each message `begin`, `part`…, `end`; after the last `leaf`.
 
-    What of a message or a part cannot be taken comes in words instead of a record. A sub-agent's is
-    off the path of the conversation that it belongs to, below the entry `root`.
+    A text instead of a record is the reason why a part could not be converted. Entries of a
+    sub-agent are off the path, below the entry `root`.
     """
 
     def __init__(
@@ -66,26 +73,28 @@ class SessionConverter:
     ) -> None:
         self._session = session
         self._off_path = off_path
-        self._reverted_to = string(revert.get("messageID"))
-        self._stands: list[str | None] = []  # where, if the user went back
-        self._ids: set[str] = set()
-        self._last = root
-        self._firsts: dict[str, tuple[str, int]] = {}  # by message: its first entry, how many above
-        self._kept_from = ""  # the message from which on a compaction keeps everything
-        self._turn: dict[str, tuple[str, str]] = {}  # what became of files in this turn
-        self._told: set[str] = set()  # of which something was said in this turn
+        self._reverted_to = as_str(revert.get("messageID"))
+        self._reverted_leaf: list[str | None] = []  # one item if the user has reverted
+        self._entry_ids: set[str] = set()
+        self._last_entry = root
+        # By message, its first entry and the number of entries before that.
+        self._first_entries: dict[str, tuple[str, int]] = {}
+        self._kept_from = ""  # the first message that the next compaction keeps
+        self._turn_changes: dict[str, tuple[str, str]] = {}  # by path: operation and diff
+        self._turn_paths: set[str] = set()  # with an edit entry in this turn
         self._message = _Message("", {}, None)
 
     def begin(self, id: str, info: dict[str, Any], time: object) -> Iterator[Record]:
+        """Begin a message, and yield the session if the message says more of it."""
         self._message = message = _Message(id, info, time)
         if id and id == self._reverted_to:
-            self._stands = [self._last]
+            self._reverted_leaf = [self._last_entry]
         if message.is_user:
-            self._turn, self._told = _changed_in_turn(info), set()
+            self._turn_changes, self._turn_paths = _changes_of_turn(info), set()
         if self._off_path:
             return
-        # Older versions say in the messages alone where they worked, and with which model.
-        directory = self._session.directory or filled(mapping(info.get("path")).get("cwd"))
+        # In older versions only the messages name the directory and the model.
+        directory = self._session.directory or as_nonblank(as_dict(info.get("path")).get("cwd"))
         model = self._session.model or message.model
         if (directory, model) != (self._session.directory, self._session.model):
             self._session = Session(self._session.id, directory=directory, model=model)
@@ -94,199 +103,207 @@ class SessionConverter:
     def part(
         self, id: str, part: dict[str, Any], time: object
     ) -> Iterator[Record | SpawnedSession | str]:
-        at = moment(time) or self._message.time
-        kind, words = string(part.get("type")), string(part.get("text"))
+        """Convert a part of the current message."""
+        at = as_timestamp(time) or self._message.time
+        kind, text = as_str(part.get("type")), as_str(part.get("text"))
         match kind:
-            case "text" | "reasoning" if not words.strip():
-                return  # one that has only begun
+            case "text" | "reasoning" if not text.strip():
+                return  # it has only begun
             case "text" if self._message.is_summary:
-                yield from self._compacted(id, words, at)
+                yield from self._compaction(id, text, at)
             case "text" if part.get("synthetic") is True or part.get("ignored") is True:
-                yield from self._add(id, NewEntry(SYSTEM_MESSAGE, words, {"synthetic": True}), at)
+                yield from self._add_entry(
+                    id, NewEntry(SYSTEM_MESSAGE, text, {"synthetic": True}), at
+                )
             case "text":
                 type = USER_INPUT if self._message.is_user else ASSISTANT_OUTPUT
-                yield from self._add(id, NewEntry(type, words), at)
+                yield from self._add_entry(id, NewEntry(type, text), at)
             case "reasoning":
-                entry = NewEntry(ASSISTANT_OUTPUT, words, {"kind": "reasoning"})
-                yield from self._add(id, entry, at)
+                entry = NewEntry(ASSISTANT_OUTPUT, text, {"kind": "reasoning"})
+                yield from self._add_entry(id, entry, at)
             case "tool":
                 yield from self._tool(id, part, at)
             case "file":
-                yield from self._add(id, _attachment(part), at)
+                yield from self._add_entry(id, _attachment(part), at)
             case "subtask":
-                yield from self._add(id, _subtask(part), at)
+                yield from self._add_entry(id, _subtask(part), at)
             case "retry":
-                yield from self._add(id, _failure(part.get("error")), at)
+                yield from self._add_entry(id, _error_entry(part.get("error")), at)
             case "patch":
-                yield from self._patched(id, part, at)
+                yield from self._changed_files(id, part, at)
             case "compaction":
-                self._kept_from = string(part.get("tail_start_id"))
-            case _ if kind not in SILENT:
-                yield f"Part {id}: parts of the type {kind!r} are not known."
+                self._kept_from = as_str(part.get("tail_start_id"))
+            case _ if kind not in IGNORED_PARTS:
+                yield f"Part {id}: unknown type {kind!r}."
 
     def end(self) -> Iterator[Record | str]:
+        """End the current message, and yield its error if it failed."""
         if self._message.error:
-            failure = _failure(self._message.error)
-            yield from self._add(self._message.id, failure, self._message.ended_at)
+            error = _error_entry(self._message.error)
+            yield from self._add_entry(self._message.id, error, self._message.ended_at)
 
     def leaf(self) -> Iterator[Record]:
-        """Always said: a result that is added late is not where the session stands."""
-        if self._last is not None and not self._off_path:
-            yield Leaf(self._stands[0] if self._stands else self._last)
+        """Yield the leaf. Always, since a result that is imported later must not become it."""
+        if self._last_entry is not None and not self._off_path:
+            yield Leaf(self._reverted_leaf[0] if self._reverted_leaf else self._last_entry)
 
-    def _add(self, id: str, entry: NewEntry, at: str | None) -> Iterator[Record | str]:
-        if id in self._ids:
-            yield f"The id {id} was given before."
+    def _add_entry(self, id: str, entry: NewEntry, at: str | None) -> Iterator[Record | str]:
+        if id in self._entry_ids:
+            yield f"An earlier entry has the id {id}."
             return
-        self._ids.add(id)
+        self._entry_ids.add(id)
         model = None if self._message.is_user else self._message.model
-        self._firsts.setdefault(self._message.id, (id, len(self._ids) - 1))
+        self._first_entries.setdefault(self._message.id, (id, len(self._entry_ids) - 1))
         yield entry._replace(
             id=id,
-            parent=self._last,
+            parent=self._last_entry,
             created_at=entry.created_at or at,
             model=model,
             off_path=self._off_path,
         )
-        self._last = id
+        self._last_entry = id
 
-    def _compacted(self, id: str, summary: str, at: str | None) -> Iterator[Record | str]:
-        before, count = self._firsts.get(self._kept_from, (id, len(self._ids)))
+    def _compaction(self, id: str, summary: str, at: str | None) -> Iterator[Record | str]:
+        before, count = self._first_entries.get(self._kept_from, (id, len(self._entry_ids)))
         data = {"compactedCount": count, "summary": summary}
-        yield from self._add(id, NewEntry(COMPACT_MARKER, summary, data), at)
+        yield from self._add_entry(id, NewEntry(COMPACT_MARKER, summary, data), at)
         if not self._off_path:
             yield Compacted(before)
 
     def _tool(
         self, id: str, part: dict[str, Any], at: str | None
     ) -> Iterator[Record | SpawnedSession | str]:
-        call, name = string(part.get("callID")) or id, string(part.get("tool"))
-        state = mapping(part.get("state"))
-        times, metadata = mapping(state.get("time")), mapping(state.get("metadata"))
-        began_at, status = moment(times.get("start")) or at, string(state.get("status"))
+        call, name = as_str(part.get("callID")) or id, as_str(part.get("tool"))
+        state = as_dict(part.get("state"))
+        times, metadata = as_dict(state.get("time")), as_dict(state.get("metadata"))
+        began_at, status = as_timestamp(times.get("start")) or at, as_str(state.get("status"))
         data = {
             "name": name,
-            "input": mapping(state.get("input")),
+            "input": as_dict(state.get("input")),
             "status": PENDING if status == "pending" else RUNNING,
             "call": call,
         }
-        yield from self._add(id, NewEntry(TOOL_CALL, data=data, created_at=began_at), at)
-        if name == "task" and (child := string(metadata.get("sessionId"))):
+        yield from self._add_entry(id, NewEntry(TOOL_CALL, data=data, created_at=began_at), at)
+        if name == "task" and (child := as_str(metadata.get("sessionId"))):
             yield SpawnedSession(child, SessionConverter(self._session, {}, off_path=True, root=id))
         if status not in ("completed", "error"):
             return
-        # A command that failed has completed all the same.
+        # The status of a failed command is "completed".
         is_error = status == "error" or (name == "bash" and metadata.get("exit") not in (0, None))
-        output = string(state.get("error" if status == "error" else "output"))
+        output = as_str(state.get("error" if status == "error" else "output"))
         duration = _duration(times)
-        yield Ended(call, ERROR if is_error else SUCCESS, output, duration)
-        ended_at = moment(times.get("end")) or began_at
+        yield CallEnded(call, ERROR if is_error else SUCCESS, output, duration)
+        ended_at = as_timestamp(times.get("end")) or began_at
         result = {"call": call, "name": name, "is_error": is_error}
-        yield from self._add(f"{id}:1", NewEntry(TOOL_RESULT, output, result), ended_at)
-        if status == "completed" and name in EDITING:
+        yield from self._add_entry(f"{id}:1", NewEntry(TOOL_RESULT, output, result), ended_at)
+        if status == "completed" and name in EDIT_TOOLS:
             for count, edit in enumerate(_file_edits(name, state, metadata), 2):
-                self._message.edited.add(edit["path"])
-                self._told.add(edit["path"])
+                self._message.edited_paths.add(edit["path"])
+                self._turn_paths.add(edit["path"])
                 entry = NewEntry(FILE_EDIT, edit["path"], edit)
-                yield from self._add(f"{id}:{count}", entry, ended_at)
+                yield from self._add_entry(f"{id}:{count}", entry, ended_at)
 
-    def _patched(self, id: str, part: dict[str, Any], at: str | None) -> Iterator[Record | str]:
-        """What OpenCode found changed on the disk, by commands: of its own tools we know.
+    def _changed_files(
+        self, id: str, part: dict[str, Any], at: str | None
+    ) -> Iterator[Record | str]:
+        """Yield edits of files that commands changed; tools yield their own edits.
 
-        How is told for the turn as a whole, once it is over: that is the diff of this change if
-        it is the only one of the file.
+        The log holds one diff per file and turn, which is used for the file's first edit only.
         """
-        paths = {path for path in map(filled, sequence(part.get("files"))) if path}
-        for count, path in enumerate(sorted(paths - self._message.edited)):
+        paths = {path for path in map(as_nonblank, as_list(part.get("files"))) if path}
+        for count, path in enumerate(sorted(paths - self._message.edited_paths)):
             name = path.removeprefix(self._message.root.rstrip("/") + "/")
-            operation, diff = self._turn.get(name, ("modify", ""))
-            data = _edit(path, operation, "" if path in self._told else diff)
-            self._told.add(path)
+            operation, diff = self._turn_changes.get(name, ("modify", ""))
+            data = _edit(path, operation, "" if path in self._turn_paths else diff)
+            self._turn_paths.add(path)
             entry = NewEntry(FILE_EDIT, path, data)
-            yield from self._add(f"{id}:{count}" if count else id, entry, at)
+            yield from self._add_entry(f"{id}:{count}" if count else id, entry, at)
 
 
 class _Message:
-    """What the parts of a message need to know of it."""
+    """The fields of a message that its parts need."""
 
     def __init__(self, id: str, info: dict[str, Any], time: object) -> None:
-        times = mapping(info.get("time"))
+        times = as_dict(info.get("time"))
         self.id = id
         self.is_user = info.get("role") == "user"
         self.is_summary = info.get("summary") is True
-        self.model = filled(info.get("modelID")) or filled(
-            mapping(info.get("model")).get("modelID")
+        self.model = as_nonblank(info.get("modelID")) or as_nonblank(
+            as_dict(info.get("model")).get("modelID")
         )
-        self.time = moment(times.get("created")) or moment(time)
-        self.ended_at = moment(times.get("completed")) or self.time
-        self.error = mapping(info.get("error"))
-        self.root = string(mapping(info.get("path")).get("root"))
-        self.edited: set[str] = set()
+        self.time = as_timestamp(times.get("created")) or as_timestamp(time)
+        self.ended_at = as_timestamp(times.get("completed")) or self.time
+        self.error = as_dict(info.get("error"))
+        self.root = as_str(as_dict(info.get("path")).get("root"))
+        self.edited_paths: set[str] = set()
 
 
 def _file_edits(
     tool: str, state: dict[str, Any], metadata: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    input = mapping(state.get("input"))
-    path = filled(input.get("filePath"))
+    input = as_dict(state.get("input"))
+    path = as_nonblank(input.get("filePath"))
     if tool == "write" and path:
-        content = string(input.get("content"))
-        made = changes.created if metadata.get("exists") is False else changes.overwritten
-        yield made(path, content)
+        content = as_str(input.get("content"))
+        describe = edit_data.created if metadata.get("exists") is False else edit_data.overwritten
+        yield describe(path, content)
         return
-    for file in map(mapping, sequence(metadata.get("files"))):
-        if old := filled(file.get("filePath")):
-            new = filled(file.get("movePath")) or old
-            operation = OPERATIONS.get(string(file.get("type")), "modify")
-            diff = string(file.get("patch")) or string(file.get("diff"))
+    for file in map(as_dict, as_list(metadata.get("files"))):
+        if old := as_nonblank(file.get("filePath")):
+            new = as_nonblank(file.get("movePath")) or old
+            operation = OPERATIONS.get(as_str(file.get("type")), "modify")
+            diff = as_str(file.get("patch")) or as_str(file.get("diff"))
             yield _edit(new, operation, diff) | ({"old_path": old} if new != old else {})
-    results = sequence(metadata.get("results")) if tool == "multiedit" else [metadata]
-    for result in map(mapping, results):
-        if path and filled(result.get("diff")):
+    results = as_list(metadata.get("results")) if tool == "multiedit" else [metadata]
+    for result in map(as_dict, results):
+        if path and as_nonblank(result.get("diff")):
             yield _edit(path, None, result["diff"])
 
 
 def _edit(path: str, operation: str | None, diff: str) -> dict[str, Any]:
-    """The hunks are OpenCode's, the lines above them as we write them everywhere."""
+    """Describe an edit by OpenCode's hunks below our own diff header."""
     hunk = _HUNK.search(diff)
     if operation is None:
         operation = "create" if hunk and hunk[1] == "0" else "modify"
     if hunk is None:
         return {"path": path, "operation": operation}
-    return changes.unified(path, operation, changes.heads(path, operation) + diff[hunk.start() :])
+    return edit_data.from_diff(
+        path, operation, edit_data.diff_header(path, operation) + diff[hunk.start() :]
+    )
 
 
-def _changed_in_turn(info: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    diffs = map(mapping, sequence(mapping(info.get("summary")).get("diffs")))
+def _changes_of_turn(info: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    diffs = map(as_dict, as_list(as_dict(info.get("summary")).get("diffs")))
     return {
-        path: (OPERATIONS.get(string(diff.get("status")), "modify"), string(diff.get("patch")))
+        path: (OPERATIONS.get(as_str(diff.get("status")), "modify"), as_str(diff.get("patch")))
         for diff in diffs
-        if (path := filled(diff.get("file")))
+        if (path := as_nonblank(diff.get("file")))
     }
 
 
 def _attachment(part: dict[str, Any]) -> NewEntry:
-    """A file that was handed over; its content, if it is in the log at all, stays there."""
-    url, name = string(part.get("url")), filled(part.get("filename"))
-    path = mapping(part.get("source")).get("path")
-    about = present(
+    """Convert an attached file, without its content."""
+    url, name = as_str(part.get("url")), as_nonblank(part.get("filename"))
+    path = as_dict(part.get("source")).get("path")
+    attachment = without_empty(
         mime=part.get("mime"), name=name, path=path, url=None if url.startswith("data:") else url
     )
-    return NewEntry(SYSTEM_MESSAGE, name or "", {"attachment": about})
+    return NewEntry(SYSTEM_MESSAGE, name or "", {"attachment": attachment})
 
 
 def _subtask(part: dict[str, Any]) -> NewEntry:
-    about = present(agent=part.get("agent"), command=part.get("command"))
-    return NewEntry(SYSTEM_MESSAGE, string(part.get("prompt")), {"subtask": about})
+    subtask = without_empty(agent=part.get("agent"), command=part.get("command"))
+    return NewEntry(SYSTEM_MESSAGE, as_str(part.get("prompt")), {"subtask": subtask})
 
 
-def _failure(error: object) -> NewEntry:
-    error = mapping(error)
-    name = string(error.get("name"))
-    words = filled(mapping(error.get("data")).get("message")) or filled(error.get("message"))
-    return NewEntry(SYSTEM_MESSAGE, words or name, {"error": words or name, "reason": name})
+def _error_entry(error: object) -> NewEntry:
+    error = as_dict(error)
+    name = as_str(error.get("name"))
+    message = as_nonblank(as_dict(error.get("data")).get("message"))
+    text = message or as_nonblank(error.get("message")) or name
+    return NewEntry(SYSTEM_MESSAGE, text, {"error": text, "reason": name})
 
 
 def _duration(times: dict[str, Any]) -> float | None:
-    start, end = number(times.get("start")), number(times.get("end"))
+    start, end = as_number(times.get("start")), as_number(times.get("end"))
     return end - start if start is not None and end is not None and end >= start else None

@@ -1,8 +1,8 @@
-"""pi: session files in `~/.pi/agent/sessions`, one JSON line an entry, versions 1 to 3.
+"""Import pi's session files in `~/.pi/agent/sessions`: one JSON line per entry, versions 1 to 3.
 
-The first line names the session, every other has an id and the id of its parent. Version 1 had
-neither: its lines follow each other, and get their ids from their line numbers. The session
-stands at its last line.
+The first line is the session's header; each further line has an id and its parent's id. Lines of
+version 1 have neither: each follows the one before, and its line number becomes its id. The last
+line is the session's leaf.
 """
 
 from __future__ import annotations
@@ -27,45 +27,56 @@ from mulligan.core.entries import (
     USER_INPUT,
     NewEntry,
 )
-from mulligan.importers import changes
-from mulligan.importers.folders import files_below, files_in, given
-from mulligan.importers.lines import json_file, json_lines, mapping, moment, sequence, string
+from mulligan.importers import edit_data
+from mulligan.importers.folders import files_below, files_in, path_from_env
+from mulligan.importers.json_log import read_json_file, read_json_lines
 from mulligan.importers.pi.parts import (
     attachments,
-    bash_of_the_user,
     branch_summary,
     custom_message,
-    edited,
-    milliseconds,
-    words,
+    edit_of,
+    milliseconds_between,
+    text_of,
+    user_command,
 )
 from mulligan.importers.records import (
+    CallEnded,
     Compacted,
-    Ended,
     Importer,
+    InvalidRecord,
     Leaf,
     Problem,
     Record,
     Session,
     Source,
+    chain_entries,
 )
-from mulligan.importers.shapes import Untakeable, chained, filled, present
+from mulligan.importers.values import (
+    as_dict,
+    as_list,
+    as_nonblank,
+    as_str,
+    as_timestamp,
+    without_empty,
+)
 
-CUSTOM: Final = {"step-snapshot": STEP_SNAPSHOT, "unrevert-point": UNREVERT_POINT}
+CUSTOM_TYPES: Final = {"step-snapshot": STEP_SNAPSHOT, "unrevert-point": UNREVERT_POINT}
 FILE_TOOLS: Final = ("read", "write", "edit")
 
 
 def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
-    """The session files of a user, oldest first: their names begin with the time.
+    """Find a user's session files, oldest first by the time in their names.
 
-    Honours PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR and `sessionDir` of pi's settings.
-    Some early versions left sessions in the agent's folder itself.
+    Honours PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR and `sessionDir` in pi's settings.
+    Some early versions kept sessions in the agent's folder itself.
     """
-    agent = given(environment, "PI_CODING_AGENT_DIR", home) or os.path.join(home, ".pi", "agent")
+    agent = path_from_env(environment, "PI_CODING_AGENT_DIR", home) or os.path.join(
+        home, ".pi", "agent"
+    )
     folders = {
         os.path.join(agent, "sessions"),
-        given(environment, "PI_CODING_AGENT_SESSION_DIR", home),
-        given({"": string(_settings(agent).get("sessionDir"))}, "", home),
+        path_from_env(environment, "PI_CODING_AGENT_SESSION_DIR", home),
+        path_from_env({"": as_str(_settings(agent).get("sessionDir"))}, "", home),
     }
     paths = {path for folder in folders if folder for path in files_below(folder, ".jsonl")}
     paths |= {*files_in(agent, ".jsonl")}
@@ -74,20 +85,21 @@ def find(home: str, environment: Mapping[str, str]) -> Iterator[Source]:
 
 
 def read(source: Source) -> Iterator[Record]:
+    """Read one session file."""
     log = _Log(source.path)
-    for number, line in json_lines(source.path):
+    for number, line in read_json_lines(source.path):
         if isinstance(line, Problem):
             yield line
         else:
-            yield from log.take(number, line)
+            yield from log.add_line(number, line)
     yield from log.end()
 
 
-IMPORTER: Final = Importer("pi", find, read, "~/.pi/agent/sessions")
+IMPORTER: Final = Importer("pi", find, read)
 
 
 class _Call(NamedTuple):
-    """A tool call whose result is still to come."""
+    """A tool call without a result so far."""
 
     name: str
     input: dict[str, Any]
@@ -95,54 +107,56 @@ class _Call(NamedTuple):
 
 
 class _Log:
-    """One file as far as it was read."""
+    """Convert the lines of one file to records."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._session: str | None = None
         self._version = 3
-        self._lines: list[str] = []  # version 1 counts its lines instead of naming them
-        self._last: dict[str, str | None] = {}  # by line id, the last entry that came of it
-        self._depth: dict[str, int] = {}  # by entry id, how many are above it
+        self._line_ids: list[str] = []  # of version 1, which refers to lines by position
+        self._last_entry: dict[str, str | None] = {}  # of each line, by line id
+        self._ancestor_count: dict[str, int] = {}  # by entry id
         self._newest: str | None = None
         self._leaf: str | None = None
         self._time: str | None = None
         self._model: str | None = None
-        self._calls: dict[str, _Call] = {}
-        self._paths: set[str] = set()  # files that the session has met
+        self._open_calls: dict[str, _Call] = {}
+        self._known_paths: set[str] = set()  # files that the session has read or written
 
-    def take(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
+    def add_line(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
+        """Convert one line."""
         if self._session is None:
-            yield from self._begin(number, line)
+            yield from self._begin_session(number, line)
         elif line.get("type") == "session":
             yield Problem(self._path, number, "A second header; the first one counts.")
             return
         if line.get("type") == "session":
-            self._lines.append("")
+            self._line_ids.append("")
             return
-        id = filled(line.get("id")) if self._version > 1 else None
+        id = as_nonblank(line.get("id")) if self._version > 1 else None
         id = id or f"L{number}"
-        self._lines += [id] if self._version == 1 else []
-        if id in self._last:
-            yield Problem(self._path, number, f"The id {id} was given to an earlier line.")
+        self._line_ids += [id] if self._version == 1 else []
+        if id in self._last_entry:
+            yield Problem(self._path, number, f"An earlier line has the id {id}.")
             return
         parent = self._parent(line)
-        self._last[id] = self._leaf = parent
-        self._time = moment(line.get("timestamp")) or self._time
+        self._last_entry[id] = self._leaf = parent
+        self._time = as_timestamp(line.get("timestamp")) or self._time
         try:
             records = list(self._records(id, parent, line))
-        except Untakeable as reason:
+        except InvalidRecord as reason:
             yield Problem(self._path, number, str(reason))
             return
         for record in records:
             if isinstance(record, NewEntry):
-                if record.id in self._depth:
-                    yield Problem(self._path, number, f"The id {record.id} was given before.")
+                if record.id in self._ancestor_count:
+                    yield Problem(self._path, number, f"An earlier entry has the id {record.id}.")
                     return
                 self._append(id, record)
             yield record
 
     def end(self) -> Iterator[Record]:
+        """Yield the time of the last line, and the leaf if it is not the newest entry."""
         if self._session is None:
             return
         if self._time is not None:
@@ -150,12 +164,12 @@ class _Log:
         if self._leaf != self._newest:
             yield Leaf(self._leaf)
 
-    def _begin(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
+    def _begin_session(self, number: int, line: dict[str, Any]) -> Iterator[Record]:
         is_header = line.get("type") == "session"
-        id = filled(line.get("id")) if is_header else None
+        id = as_nonblank(line.get("id")) if is_header else None
         if id is None:
             id = _id_in_name(self._path)
-            reason = "The session has no header, and is called by the name of its file."
+            reason = "The session has no header; its id is taken from the file name."
             yield Problem(self._path, number, reason)
         self._session = id
         if not is_header:
@@ -163,58 +177,58 @@ class _Log:
             return
         version = line.get("version", 1)
         self._version = version if isinstance(version, int) and version in (1, 2) else 3
-        self._time = moment(line.get("timestamp"))
-        origin = filled(line.get("parentSession")) or filled(line.get("branchedFrom"))
-        self._model = filled(line.get("modelId"))
+        self._time = as_timestamp(line.get("timestamp"))
+        origin = as_nonblank(line.get("parentSession")) or as_nonblank(line.get("branchedFrom"))
+        self._model = as_nonblank(line.get("modelId"))
         yield Session(
             id,
-            directory=filled(line.get("cwd")),
+            directory=as_nonblank(line.get("cwd")),
             model=self._model,
             created_at=self._time,
             forked_from=_id_in_name(origin) if origin else None,
         )
 
     def _parent(self, line: dict[str, Any]) -> str | None:
-        """The entry above. One whose line was lost is below what came before it in the file."""
+        """Return the parent entry; if its line is missing, the entry of the previous line."""
         parent = line.get("parentId", "")
         if parent is None and self._version > 1:
             return None
-        return self._last.get(parent, self._leaf) if isinstance(parent, str) else self._leaf
+        return self._last_entry.get(parent, self._leaf) if isinstance(parent, str) else self._leaf
 
     def _append(self, line_id: str, entry: NewEntry) -> None:
         assert entry.id is not None
-        above = self._depth.get(entry.parent) if entry.parent is not None else None
-        self._depth[entry.id] = 0 if above is None else above + 1
-        self._last[line_id] = self._leaf = self._newest = entry.id
+        above = self._ancestor_count.get(entry.parent) if entry.parent is not None else None
+        self._ancestor_count[entry.id] = 0 if above is None else above + 1
+        self._last_entry[line_id] = self._leaf = self._newest = entry.id
 
     def _records(self, id: str, parent: str | None, line: dict[str, Any]) -> Iterator[Record]:
-        """What a line says: its entries, and what follows from them."""
-        kind = string(line.get("type"))
-        if kind not in _ENTRIES:
-            raise Untakeable(f"Lines of the type {kind!r} are not known.")
+        """Convert a line to its chain of entries, followed by its other records."""
+        kind = as_str(line.get("type"))
+        if kind not in _CONVERTERS:
+            raise InvalidRecord(f"Unknown type of line: {kind!r}.")
         entries: list[NewEntry] = []
         others: list[Record] = []
-        for record in _ENTRIES[kind](self, id, line):
+        for record in _CONVERTERS[kind](self, id, line):
             if isinstance(record, NewEntry):
                 entries.append(record._replace(created_at=self._time))
             else:
                 others.append(record)
-        yield from chained(id, parent, entries)
+        yield from chain_entries(id, parent, entries)
         yield from others
 
     def _message(self, id: str, line: dict[str, Any]) -> Iterator[Record]:
-        message = mapping(line.get("message"))
-        self._time = self._time or moment(message.get("timestamp"))
+        message = as_dict(line.get("message"))
+        self._time = self._time or as_timestamp(message.get("timestamp"))
         content = message.get("content")
         match message.get("role"):
             case "user":
-                yield NewEntry(USER_INPUT, words(content), attachments(content))
+                yield NewEntry(USER_INPUT, text_of(content), attachments(content))
             case "assistant":
                 yield from self._assistant(message)
             case "toolResult":
                 yield from self._result(message)
             case "bashExecution":
-                yield from bash_of_the_user(id, message)
+                yield from user_command(id, message)
             case "custom" | "hookMessage":
                 yield from custom_message(message)
             case "branchSummary":
@@ -222,124 +236,128 @@ class _Log:
             case "compactionSummary":
                 yield from self._compaction(id, message)
             case role:
-                raise Untakeable(f"Messages of the role {string(role)!r} are not known.")
+                raise InvalidRecord(f"Unknown role of a message: {as_str(role)!r}.")
 
     def _assistant(self, message: dict[str, Any]) -> Iterator[Record]:
-        model = filled(message.get("model"))
+        model = as_nonblank(message.get("model"))
         if self._model is None:
-            yield from self._with(model)
-        said = False
+            yield from self._set_model(model)
+        is_empty = True
         content = message.get("content")
         blocks = (
-            [{"type": "text", "text": content}] if isinstance(content, str) else sequence(content)
+            [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
         )
-        for block in map(mapping, blocks):
+        for block in map(as_dict, blocks):
             match block.get("type"):
-                case "text" if filled(block.get("text")):
+                case "text" if as_nonblank(block.get("text")):
                     yield NewEntry(ASSISTANT_OUTPUT, block["text"], model=model)
-                case "thinking" if filled(block.get("thinking")):
+                case "thinking" if as_nonblank(block.get("thinking")):
                     data = {"kind": "reasoning"}
                     yield NewEntry(ASSISTANT_OUTPUT, block["thinking"], data, model=model)
                 case "toolCall":
                     yield self._call(block, model)
                 case _:
                     continue
-            said = True
-        problem = filled(message.get("errorMessage"))
-        if problem:
-            data = {"error": problem, "reason": string(message.get("stopReason"))}
-            yield NewEntry(SYSTEM_MESSAGE, problem, data, model=model)
-        elif not said:
+            is_empty = False
+        error = as_nonblank(message.get("errorMessage"))
+        if error:
+            data = {"error": error, "reason": as_str(message.get("stopReason"))}
+            yield NewEntry(SYSTEM_MESSAGE, error, data, model=model)
+        elif is_empty:
             yield NewEntry(ASSISTANT_OUTPUT, model=model)
 
     def _call(self, block: dict[str, Any], model: str | None) -> NewEntry:
-        call, name = string(block.get("id")), string(block.get("name"))
-        input = mapping(block.get("arguments"))
-        # Of the other tools nothing is needed later, and an input can be large.
-        self._calls[call] = _Call(name, input if name in FILE_TOOLS else {}, self._time)
+        call, name = as_str(block.get("id")), as_str(block.get("name"))
+        input = as_dict(block.get("arguments"))
+        # Only the inputs of file tools are needed later, and an input can be large.
+        self._open_calls[call] = _Call(name, input if name in FILE_TOOLS else {}, self._time)
         data = {"name": name, "input": input, "status": RUNNING, "call": call}
         return NewEntry(TOOL_CALL, data=data, model=model)
 
     def _result(self, message: dict[str, Any]) -> Iterator[Record]:
-        id, output = string(message.get("toolCallId")), words(message.get("content"))
+        id, output = as_str(message.get("toolCallId")), text_of(message.get("content"))
         is_error = message.get("isError") is True
-        call = self._calls.pop(id, None)
-        name = string(message.get("toolName")) or (call.name if call else "")
+        call = self._open_calls.pop(id, None)
+        name = as_str(message.get("toolName")) or (call.name if call else "")
         data = {"call": id, "name": name, "is_error": is_error}
         yield NewEntry(TOOL_RESULT, output, data)
         if call is not None and not is_error:
-            yield from self._file_edit(call, mapping(message.get("details")))
-        ended_at = moment(message.get("timestamp")) or self._time
-        duration = milliseconds(call.began_at, ended_at) if call else None
+            yield from self._file_edit(call, as_dict(message.get("details")))
+        ended_at = as_timestamp(message.get("timestamp")) or self._time
+        duration = milliseconds_between(call.began_at, ended_at) if call else None
         if id:
-            yield Ended(id, ERROR if is_error else SUCCESS, output, duration)
+            yield CallEnded(id, ERROR if is_error else SUCCESS, output, duration)
 
     def _file_edit(self, call: _Call, details: dict[str, Any]) -> Iterator[NewEntry]:
-        path = filled(call.input.get("path"))
+        path = as_nonblank(call.input.get("path"))
         if call.name not in FILE_TOOLS or path is None:
             return
         if call.name == "edit":
-            yield NewEntry(FILE_EDIT, path, edited(path, call.input, string(details.get("diff"))))
+            yield NewEntry(FILE_EDIT, path, edit_of(path, call.input, as_str(details.get("diff"))))
         elif call.name == "write":
-            # Whether the file was there is not written down: one that the session never met is
-            # taken for new.
-            content = string(call.input.get("content"))
-            made = changes.overwritten if path in self._paths else changes.created
-            yield NewEntry(FILE_EDIT, path, made(path, content))
-        self._paths.add(path)
+            # The log does not say whether the file existed: assume a new one unless the session
+            # has read or written it before.
+            content = as_str(call.input.get("content"))
+            describe = edit_data.overwritten if path in self._known_paths else edit_data.created
+            yield NewEntry(FILE_EDIT, path, describe(path, content))
+        self._known_paths.add(path)
 
     def _compaction(self, id: str, line: dict[str, Any]) -> Iterator[Record]:
         kept = line.get("firstKeptEntryId")
         index = line.get("firstKeptEntryIndex")
-        if isinstance(index, int) and 0 < index < len(self._lines):
-            kept = self._lines[index]
-        # A line's first entry has the line's id, unless the line made none.
-        before = kept if isinstance(kept, str) and kept in self._depth else id
-        above = self._last.get(id)
-        count = self._depth[before] if before != id else self._depth.get(above or "", -1) + 1
-        summary = string(line.get("summary"))
+        if isinstance(index, int) and 0 < index < len(self._line_ids):
+            kept = self._line_ids[index]
+        # The first entry of a line has the line's id; a line may have no entries.
+        before = kept if isinstance(kept, str) and kept in self._ancestor_count else id
+        above = self._last_entry.get(id)
+        count = (
+            self._ancestor_count[before]
+            if before != id
+            else self._ancestor_count.get(above or "", -1) + 1
+        )
+        summary = as_str(line.get("summary"))
         data = {"compactedCount": count, "summary": summary}
-        data |= present(tokensBefore=line.get("tokensBefore"), details=line.get("details"))
+        data |= without_empty(tokensBefore=line.get("tokensBefore"), details=line.get("details"))
         yield NewEntry(COMPACT_MARKER, summary, data)
         yield Compacted(before)
 
     def _label(self, _: str, line: dict[str, Any]) -> Iterator[Record]:
-        label, target = string(line.get("label")), string(line.get("targetId"))
+        label, target = as_str(line.get("label")), as_str(line.get("targetId"))
         yield NewEntry(SYSTEM_MESSAGE, label, {"label": {"target": target, "label": label}})
 
     def _session_info(self, _: str, line: dict[str, Any]) -> Iterator[Record]:
-        name = filled(line.get("name"))
+        name = as_nonblank(line.get("name"))
         yield NewEntry(UI_EVENT, name or "", {"title": name})
         if name and self._session:
             yield Session(self._session, title=name)
 
     def _model_change(self, _: str, line: dict[str, Any]) -> Iterator[Record]:
-        model, provider = filled(line.get("modelId")), filled(line.get("provider"))
-        data = {"model_change": present(provider=provider, model=model)}
+        model, provider = as_nonblank(line.get("modelId")), as_nonblank(line.get("provider"))
+        data = {"model_change": without_empty(provider=provider, model=model)}
         name = " ".join(filter(None, (model, provider and f"({provider})")))
         yield NewEntry(SYSTEM_MESSAGE, name, data, model=model)
-        yield from self._with(model)
+        yield from self._set_model(model)
 
-    def _with(self, model: str | None) -> Iterator[Record]:
+    def _set_model(self, model: str | None) -> Iterator[Record]:
         if model and self._session:
             self._model = model
             yield Session(self._session, model=model)
 
 
 def _thinking_level_change(_log: _Log, _: str, line: dict[str, Any]) -> Iterator[Record]:
-    level = string(line.get("thinkingLevel"))
+    level = as_str(line.get("thinkingLevel"))
     yield NewEntry(UI_EVENT, level, {"thinking_level": level})
 
 
 def _custom(_log: _Log, _: str, line: dict[str, Any]) -> Iterator[Record]:
-    kind, data = string(line.get("customType")), line.get("data")
-    if kind in CUSTOM:
-        yield NewEntry(CUSTOM[kind], data=mapping(data))
+    kind, data = as_str(line.get("customType")), line.get("data")
+    if kind in CUSTOM_TYPES:
+        yield NewEntry(CUSTOM_TYPES[kind], data=as_dict(data))
     else:
-        yield NewEntry(UI_EVENT, data={"custom": kind, **present(data=data)})
+        yield NewEntry(UI_EVENT, data={"custom": kind, **without_empty(data=data)})
 
 
-_ENTRIES: Final[dict[str, Callable[[_Log, str, dict[str, Any]], Iterator[Record]]]] = {
+_CONVERTERS: Final[dict[str, Callable[[_Log, str, dict[str, Any]], Iterator[Record]]]] = {
     "message": _Log._message,
     "compaction": _Log._compaction,
     "label": _Log._label,
@@ -353,13 +371,13 @@ _ENTRIES: Final[dict[str, Callable[[_Log, str, dict[str, Any]], Iterator[Record]
 
 
 def _id_in_name(path: str) -> str:
-    """The id that a session's file is named after: `<time>_<id>.jsonl`."""
+    """Return the session id in a file name `<time>_<id>.jsonl`."""
     return os.path.basename(path).removesuffix(".jsonl").rpartition("_")[2] or path
 
 
 def _settings(agent: str) -> dict[str, Any]:
     try:
-        settings = json_file(os.path.join(agent, "settings.json"))
+        settings = read_json_file(os.path.join(agent, "settings.json"))
     except OSError:
         return {}
     return settings if isinstance(settings, dict) else {}

@@ -17,8 +17,8 @@ from mulligan.core.diff import compare, is_binary
 from mulligan.core.tree import EMPTY_ID
 from mulligan.errors import MissingObject, MulliganError, NotFound, UsageError
 from mulligan.exporters import git, html, jsonl, markdown
+from mulligan.exporters.records import Branch, FileChange, SessionContent
 from mulligan.exporters.records import Entry as ExportedEntry
-from mulligan.exporters.records import FileChange, Story, Stretch
 from mulligan.journal import entries, sessions
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace import git_program
@@ -95,7 +95,7 @@ def export_git(
     if is_its_own:
         # Nobody works in it, so that a plain `git log` may begin at the newest work.
         _git(git_dir, "symbolic-ref", "HEAD", f"refs/heads/{active}")
-    left_out = git.unkept((each.tree for each in history.commits), project.load)
+    left_out = git.find_unsupported((each.tree for each in history.commits), project.load)
     return GitExport(
         row.id,
         directory,
@@ -109,20 +109,20 @@ def export_git(
     )
 
 
-def _story(project: OpenProject, row: SessionRow) -> Story:
+def _story(project: OpenProject, row: SessionRow) -> SessionContent:
     way = entries.on_path(project.journal, row.number, row.leaf)
     taken = {each.seq for each in way}
     by_branch: dict[int, list[Entry]] = {}
     for entry in _all(project, row):
         if entry.seq not in taken:
             by_branch.setdefault(entry.branch, []).append(entry)
-    others = [Stretch(each, each[0].off_path) for each in by_branch.values()]
+    others = [Branch(each, each[0].off_path) for each in by_branch.values()]
 
     def changes_of(entry: ExportedEntry) -> list[FileChange]:
         return _changes(project, entry)
 
     shown = [entry_result(row, each) for each in way]
-    return Story(keeping.result(project, row), shown, others, changes_of)
+    return SessionContent(keeping.result(project, row), shown, others, changes_of)
 
 
 def _all(project: OpenProject, row: SessionRow) -> Iterator[Entry]:

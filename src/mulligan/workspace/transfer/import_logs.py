@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from mulligan.core.coverage import decode_path, usable
 from mulligan.errors import MulliganError, NotFound
 from mulligan.importers.records import (
-    Content,
     Importer,
     Problem,
+    ReadContent,
     Record,
     Session,
     Snapshot,
@@ -244,18 +244,18 @@ class _Work:
             return False
         return True
 
-    def _take_snapshot(self, target: Target, record: Snapshot, content: Content) -> None:
+    def _take_snapshot(self, target: Target, record: Snapshot, content: ReadContent) -> None:
         id = target.project.id
         refused = refuse_as_project(target.project.root)
         if refused is not None and is_imported(target.project):
             reason = f"No files are taken for {decode_path(target.project.root)}: {refused}."
-            self.problems.append(Problem(record.place, 0, reason))
+            self.problems.append(Problem(record.log_path, 0, reason))
             return
         if id not in self._snapshots:
             self._snapshots[id] = Snapshots(self._journals[id], target.project)
         taken = target.take(record, self._snapshots[id], content)
         self.checkpoints += taken.is_new
-        self.problems += (Problem(record.place, 0, each) for each in taken.problems)
+        self.problems += (Problem(record.log_path, 0, each) for each in taken.problems)
         self.touched.add(target.session)
 
     def _flush(self, target: Target | None, batch: list[Record]) -> None:

@@ -23,15 +23,15 @@ from mulligan.core.entries import (
 from mulligan.core.times import rfc3339
 from mulligan.errors import UsageError
 from mulligan.importers.records import (
+    CallEnded,
     Compacted,
-    Content,
-    Ended,
-    Kept,
     Label,
     Leaf,
     Problem,
+    ReadContent,
     Record,
     Session,
+    SessionSettings,
     Snapshot,
     Source,
 )
@@ -83,7 +83,7 @@ class Target:
                     self.problems.append(Problem(self._source.path, 0, str(problem)))
             appender.finish()
 
-    def take(self, snapshot: Snapshot, into: Snapshots, content: Content) -> Taken:
+    def take(self, snapshot: Snapshot, into: Snapshots, content: ReadContent) -> Taken:
         """Makes a checkpoint of what the log kept of the files."""
         return into.take(snapshot, self._row, content, self._path)
 
@@ -99,7 +99,7 @@ class Target:
                     self._title(db, record.content)
             elif record.type == TOOL_CALL and record.data and not record.off_path:
                 self._catch_up(db, record)
-        elif isinstance(record, Ended):
+        elif isinstance(record, CallEnded):
             changed = append.end_call(
                 db, number, record.call, status=record.status, output=record.output,
                 duration=record.duration,
@@ -116,7 +116,7 @@ class Target:
             place = appender.find(record.entry)
             if place is not None:
                 append.set_label(db, number, place.seq, record.label)
-        elif isinstance(record, Kept) and self._row.source is not None:
+        elif isinstance(record, SessionSettings) and self._row.source is not None:
             sessions.update(db, number, {"agent": record.agent, **record.values})
         elif isinstance(record, Session):
             self._row = self._session(db, record._replace(id=self.session))
@@ -231,7 +231,7 @@ class Target:
         ).fetchone()
         return entry if went_on else entry._replace(parent=LEAF)
 
-    def _settle(self, db: apsw.Connection, record: Ended) -> None:
+    def _settle(self, db: apsw.Connection, record: CallEnded) -> None:
         """What the log says of the end of a call counts more than what was seen of it."""
         row = db.execute(
             "SELECT number, data FROM entries WHERE session = ? AND type = 'tool_call' "

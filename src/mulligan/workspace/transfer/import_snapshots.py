@@ -20,8 +20,7 @@ from mulligan.core import coverage, tree
 from mulligan.core.ids import CheckpointId, ObjectId, TreeId
 from mulligan.core.times import rfc3339
 from mulligan.core.tree import EMPTY, EMPTY_ID, FORBIDDEN_NAMES, Entry, Tree
-from mulligan.importers.records import Content, Held, Snapshot
-from mulligan.importers.shapes import Untakeable
+from mulligan.importers.records import InvalidRecord, ReadContent, Snapshot, SnapshotFile
 from mulligan.journal import append, checkpoints, entries
 from mulligan.journal.checkpoints import IMPORTED, CheckpointRow
 from mulligan.journal.db import Database
@@ -59,7 +58,7 @@ class Snapshots:
             self._store.close()
 
     def take(
-        self, snapshot: Snapshot, session: SessionRow, content: Content, placed: Placed
+        self, snapshot: Snapshot, session: SessionRow, content: ReadContent, placed: Placed
     ) -> Taken:
         """Makes a checkpoint of a snapshot, with all of it that is there and fits the project."""
         with locked(self._project.path("lock")):
@@ -104,7 +103,7 @@ class Snapshots:
         return snapshot.id if is_own and PLAIN.fullmatch(snapshot.id) else other
 
     def _files(
-        self, writer: Writer, snapshot: Snapshot, content: Content, placed: Placed
+        self, writer: Writer, snapshot: Snapshot, content: ReadContent, placed: Placed
     ) -> tuple[dict[bytes, Entry], dict[bytes, str], list[str]]:
         """What it holds, which paths of the project it should hold and does not, and why."""
         held: dict[bytes, Entry] = {}
@@ -117,18 +116,18 @@ class Snapshots:
                 found = _inside(placed(file.path))
                 above = directories_above((found,)).keys()
                 if found in held or found in folders or not above.isdisjoint(held):
-                    raise Untakeable("Another file was in its place already.")
+                    raise InvalidRecord("Another file was in its place already.")
                 path = found
                 held[path] = self._entry(writer, file, content)
                 folders |= above
-            except (Untakeable, OSError) as problem:
+            except (InvalidRecord, OSError) as problem:
                 reason = str(problem.strerror if isinstance(problem, OSError) else problem)
                 problems.append(f"{file.path}: {reason}")
                 if path:
                     missing[path] = f"could not be taken: {reason}"
         return held, missing, problems
 
-    def _entry(self, writer: Writer, file: Held, content: Content) -> Entry:
+    def _entry(self, writer: Writer, file: SnapshotFile, content: ReadContent) -> Entry:
         known = self._known.get(file.content)
         if known is None or not writer.has(known[0]):
             known = self._known[file.content] = _stored(writer, content(file.content))
@@ -146,15 +145,15 @@ class Snapshots:
 
 
 def _inside(path: str) -> bytes:
-    """A path as trees have it; raises `Untakeable` for one that cannot be in the project's."""
+    """A path as trees have it; raises `InvalidRecord` for one that cannot be in the project's."""
     if os.path.isabs(path):
-        raise Untakeable("The path leads out of the project.")
+        raise InvalidRecord("The path leads out of the project.")
     found = coverage.encode_path(path)
     names = found.split(b"/")
     if not FORBIDDEN_NAMES.isdisjoint(names) or b"\0" in found:
-        raise Untakeable("A project has no file of this name.")
+        raise InvalidRecord("A project has no file of this name.")
     if max(map(len, names)) > LONGEST_NAME:
-        raise Untakeable(f"A name in the path is longer than {LONGEST_NAME} bytes.")
+        raise InvalidRecord(f"A name in the path is longer than {LONGEST_NAME} bytes.")
     return found
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from mulligan.importers import lines
-from mulligan.importers.lines import HALF_WRITTEN, json_file, json_lines, moment
+from mulligan.importers import json_log
+from mulligan.importers.json_log import INCOMPLETE_LAST_LINE, read_json_file, read_json_lines
 from mulligan.importers.records import Problem
+from mulligan.importers.values import as_timestamp
 
 
 @pytest.mark.parametrize(
@@ -36,28 +37,28 @@ from mulligan.importers.records import Problem
         ({}, None),
     ],
 )
-def test_times_of_all_kinds_become_ours_or_none(value: object, time: str | None) -> None:
-    assert moment(value) == time
+def test_timestamps_of_all_units_are_converted_or_none(value: object, time: str | None) -> None:
+    assert as_timestamp(value) == time
 
 
 def read(path: Path, content: bytes) -> list[tuple[int, dict[str, Any] | Problem]]:
     path.write_bytes(content)
-    return list(json_lines(str(path)))
+    return list(read_json_lines(str(path)))
 
 
-def test_numbers_of_lines_count_the_empty_ones(tmp_path: Path) -> None:
+def test_line_numbers_count_empty_lines(tmp_path: Path) -> None:
     found = read(tmp_path / "log", b'\xef\xbb\xbf{"a": 1}\n\n \r\n{"b": 2}\r\n')
     assert found == [(1, {"a": 1}), (4, {"b": 2})]
 
 
 @pytest.mark.parametrize("end", [b'{"a": "\xc3', b'{"a"', b'{"a": 1'])
-def test_a_last_line_that_is_being_written_is_told_as_such(tmp_path: Path, end: bytes) -> None:
+def test_an_incomplete_last_line_is_reported_as_such(tmp_path: Path, end: bytes) -> None:
     path = tmp_path / "log"
-    assert read(path, b'{"a": 1}\n' + end)[1] == (2, Problem(str(path), 2, HALF_WRITTEN))
+    assert read(path, b'{"a": 1}\n' + end)[1] == (2, Problem(str(path), 2, INCOMPLETE_LAST_LINE))
     assert read(path, b'{"a": 1}\n{"b": 2}')[1] == (2, {"b": 2})
 
 
-def test_what_comes_out_can_be_written_again(tmp_path: Path) -> None:
+def test_parsed_values_can_be_written_as_json_again(tmp_path: Path) -> None:
     odd = rb'{"a": NaN, "b": -Infinity, "c": 1e999, "d": "\ud800x", "\udfff": ["\ud83d\ude00"]}'
     ((_, value),) = read(tmp_path / "log", odd)
     assert value == {"a": None, "b": None, "c": None, "d": "�x", "�": ["😀"]}
@@ -67,10 +68,14 @@ def test_what_comes_out_can_be_written_again(tmp_path: Path) -> None:
 def test_a_line_that_is_too_long_is_skipped_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "LINE_LIMIT", 100)
+    monkeypatch.setattr(json_log, "MAX_RECORD_BYTES", 100)
     found = read(tmp_path / "log", b'{"a": "' + b"x" * 3_000_000 + b'"}\n{"b": 2}\n')
     assert isinstance(found[0][1], Problem)
     assert found[1] == (2, {"b": 2})
+    # The byte that exceeds the limit is the newline itself.
+    found = read(tmp_path / "log", b'{"a": "' + b"x" * 91 + b'"}\n{"b": 2}\n')
+    assert isinstance(found[0][1], Problem)
+    assert found[1:] == [(2, {"b": 2})]
 
 
 def test_a_number_of_thousands_of_digits_is_a_problem(tmp_path: Path) -> None:
@@ -86,14 +91,14 @@ def test_deep_nesting_is_refused_at_the_same_depth_everywhere(tmp_path: Path) ->
         assert isinstance(value, dict) is taken
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="Not a regular file"):
-        list(json_lines(str(tmp_path / "pipe")))
+        list(read_json_lines(str(tmp_path / "pipe")))
 
 
-def test_a_bare_list_can_be_asked_for_by_a_name(tmp_path: Path) -> None:
+def test_a_bare_list_is_wrapped_in_an_object(tmp_path: Path) -> None:
     path = tmp_path / "whole"
     path.write_text("[1, 2]")
-    assert json_file(str(path), list_as="history") == {"history": [1, 2]}
-    assert json_file(str(path)) == Problem(str(path), 1, "Not a JSON object.")
+    assert read_json_file(str(path), list_as="history") == {"history": [1, 2]}
+    assert read_json_file(str(path)) == Problem(str(path), 1, "Not a JSON object.")

@@ -1,12 +1,13 @@
-"""Reading: entries as the pieces that people read.
+"""Group entries into the pieces that people read.
 
-A call and its result become one piece. The end of a turn shows the differences that no edit of
-the turn has shown already, so that what commands changed is seen, and nothing twice.
+A call and its result become one piece. The end of a turn shows only the diffs that no edit of the
+turn has shown, so changes by commands are visible and none is shown twice.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -15,55 +16,55 @@ from mulligan.core.entries import ERROR, TOOL_CALL, TOOL_RESULT
 from mulligan.core.invisible import escape_invisible, is_hidden
 from mulligan.exporters.records import ChangesOf, Entry, FileChange
 
-SUBJECTS: Final = (
+SUBJECT_ARGUMENTS: Final = (
     *("command", "cmd", "file_path", "path", "notebook_path", "pattern", "query", "url"),
     *("description", "prompt", "input"),
 )
-"""What tells most about a call, by the names that agents give it."""
+"""Names of call arguments, the most telling first."""
 
-DONE: Final = {
+CHANGE_STATUSES: Final = {
     "create": "created", "modify": "modified", "delete": "deleted", "rename": "renamed",
     "added": "created",
 }  # fmt: skip
 
 
 class Message(NamedTuple):
-    """Somebody said something; `aloud` is false for thoughts."""
+    """A text. `is_dialog` is False for reasoning and system messages."""
 
     entry: Entry
-    who: str
+    speaker: str
     text: str
-    aloud: bool = True
+    is_dialog: bool = True
 
 
 class Call(NamedTuple):
-    """A tool was called. `state` is success, error, running or pending."""
+    """A tool call with its result. `state` is success, error, running or pending."""
 
     entry: Entry
     name: str
     subject: str
     state: str
-    took: str
+    duration: str
     input: str
     output: str
 
 
 class Edit(NamedTuple):
-    """A tool changed a file."""
+    """A file that a tool changed."""
 
     entry: Entry
     change: FileChange
 
 
 class TurnEnd(NamedTuple):
-    """A turn ended with files changed; those with a `diff` were not shown as edits."""
+    """The files that a turn changed; those without an `Edit` of their own have a `diff`."""
 
     entry: Entry
     changes: Sequence[FileChange]
 
 
 class Note(NamedTuple):
-    """Something that the session itself has to say."""
+    """A remark on the session, such as a compaction."""
 
     entry: Entry
     title: str
@@ -73,50 +74,53 @@ class Note(NamedTuple):
 Piece = Message | Call | Edit | TurnEnd | Note
 
 
-def pieces(entries: Sequence[Entry], changes_of: ChangesOf) -> Iterator[Piece]:
-    """The entries of one way, in order. Marks that only machines need are left out."""
-    results = {_call(each): each for each in entries if each.type == TOOL_RESULT and _call(each)}
-    called = {_call(each) for each in entries if each.type == TOOL_CALL} - {""}
-    edited: set[str] = set()
+def to_pieces(entries: Sequence[Entry], changes_of: ChangesOf) -> Iterator[Piece]:
+    """Convert the entries of one branch, in order; skip entries that only programs need."""
+    results = {
+        _call_id(each): each for each in entries if each.type == TOOL_RESULT and _call_id(each)
+    }
+    called = {_call_id(each) for each in entries if each.type == TOOL_CALL} - {""}
+    edited_paths: set[str] = set()
     for entry in entries:
         data = entry.data or {}
         match entry.type:
             case types.USER_INPUT:
-                edited.clear()
+                edited_paths.clear()
                 yield Message(entry, "You", entry.content)
             case types.ASSISTANT_OUTPUT if data.get("kind") == "reasoning":
-                yield Message(entry, "Thoughts", entry.content, aloud=False)
+                yield Message(entry, "Thoughts", entry.content, is_dialog=False)
             case types.ASSISTANT_OUTPUT:
                 yield Message(entry, "Assistant", entry.content)
             case types.TOOL_CALL:
-                yield _as_call(entry, data, results.get(_call(entry)))
-            case types.TOOL_RESULT if _call(entry) not in called:
+                yield _as_call(entry, data, results.get(_call_id(entry)))
+            case types.TOOL_RESULT if _call_id(entry) not in called:
                 yield _as_result(entry, data)
             case types.FILE_EDIT:
-                edited.add(str(data.get("path", "")))
+                edited_paths.add(str(data.get("path", "")))
                 yield Edit(entry, edit_of(data))
             case types.STEP_SNAPSHOT:
-                yield TurnEnd(entry, _unseen(changes_of(entry) or listed(data), edited))
+                changes = changes_of(entry) or listed_changes(data)
+                yield TurnEnd(entry, _without_shown(changes, edited_paths))
             case types.COMPACT_MARKER:
                 count = data.get("compactedCount")
                 title = f"{count:,} entries were compacted" if isinstance(count, int) else ""
                 yield Note(entry, title or "Compacted", entry.content or _text(data.get("summary")))
             case types.BRANCH_SUMMARY:
-                yield Note(entry, "Another way was left", entry.content)
+                yield Note(entry, "Summary of another branch", entry.content)
             case types.SYSTEM_MESSAGE if entry.content.strip():
-                yield Message(entry, "System", entry.content, aloud=False)
+                yield Message(entry, "System", entry.content, is_dialog=False)
             case _:
                 continue
 
 
-def opening(told: Sequence[Piece]) -> str:
-    """What a stretch of a session began with."""
-    said = (each.text for each in told if isinstance(each, Message | Note))
-    return title_of(next((each for each in said if each.strip()), ""))
+def first_line(pieces: Sequence[Piece]) -> str:
+    """Return the first line of a branch."""
+    texts = (piece.text for piece in pieces if isinstance(piece, Message | Note))
+    return title_of(next((text for text in texts if text.strip()), ""))
 
 
-def listed(data: dict[str, Any]) -> list[FileChange]:
-    """The files that the end of a turn names, without their differences."""
+def listed_changes(data: dict[str, Any]) -> list[FileChange]:
+    """Return the files that the end of a turn lists, without diffs."""
     return [
         FileChange(str(path), str(status))
         for status, paths in _mapping(data.get("diff")).items()
@@ -126,6 +130,7 @@ def listed(data: dict[str, Any]) -> list[FileChange]:
 
 
 def edit_of(data: dict[str, Any]) -> FileChange:
+    """Convert the data of a file edit."""
     operation = str(data.get("operation", "modify"))
     path = str(data.get("path", ""))
     if data.get("old_path"):
@@ -133,7 +138,7 @@ def edit_of(data: dict[str, Any]) -> FileChange:
     diff = data.get("diff")
     return FileChange(
         path,
-        DONE.get(operation, operation),
+        CHANGE_STATUSES.get(operation, operation),
         _count(data.get("additions")),
         _count(data.get("deletions")),
         diff if isinstance(diff, str) and diff else None,
@@ -141,38 +146,43 @@ def edit_of(data: dict[str, Any]) -> FileChange:
 
 
 def subject_of(input: Any) -> str:
-    """What a call is about, in a line."""
-    found = input
+    """Describe a call in one line by its most telling argument."""
+    subject = input
     if isinstance(input, dict):
-        found = next((input[name] for name in SUBJECTS if input.get(name)), None)
-        if found is None:
-            found = input or ""
-    if isinstance(found, list) and all(isinstance(each, str) for each in found):
-        found = " ".join(found)
-    return " ".join(_text(found).split())
+        subject = next((input[name] for name in SUBJECT_ARGUMENTS if input.get(name)), None)
+        if subject is None:
+            subject = input or ""
+    if isinstance(subject, list) and all(isinstance(word, str) for word in subject):
+        subject = " ".join(subject)
+    return " ".join(_text(subject).split())
 
 
-def took(duration: Any) -> str:
-    """Milliseconds as people say them."""
-    if isinstance(duration, bool) or not isinstance(duration, int | float) or duration < 0:
+def format_duration(duration_ms: Any) -> str:
+    """Format milliseconds for people; return "" for an invalid value."""
+    if isinstance(duration_ms, bool) or not isinstance(duration_ms, int | float):
         return ""
-    if duration < 1000:
-        return f"{duration:.0f} ms"
-    seconds = duration / 1000
+    if duration_ms < 0:
+        return ""
+    if duration_ms < 1000:
+        return f"{duration_ms:.0f} ms"
+    seconds = duration_ms / 1000
     if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
 def title_of(text: str, limit: int = 80) -> str:
-    """The first line that says something, cut where it is long."""
+    """Return the first non-blank line, cut to `limit` characters."""
     line = next((each.strip() for each in text.splitlines() if each.strip()), "")
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def harmless(text: str) -> str:
-    """Replace control characters, escape other invisible ones; keep newlines, tabs, emoji."""
-    return escape_invisible(writable(text), _visible, prose=True)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def sanitize_text(text: str) -> str:
+    """Replace control characters, and escape other invisible ones; keep newlines and tabs."""
+    return escape_invisible(_replace_surrogates(text), _visible, prose=True)
 
 
 def _visible(character: str) -> str:
@@ -185,15 +195,13 @@ def _visible(character: str) -> str:
     return f"\\u{ord(character):04x}" if is_hidden(character) else character
 
 
-def writable(text: str) -> str:
-    """Text that any file takes: bytes that were no UTF-8 are written as `\\xff`."""
-    if text.isascii():
-        return text
-    return "".join(each if not "\ud800" <= each <= "\udfff" else _escaped(each) for each in text)
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates; write those that stand for raw bytes as `\\xff`."""
+    return _SURROGATE.sub(lambda match: _escape_surrogate(match[0]), text)
 
 
-def _escaped(half: str) -> str:
-    return f"\\x{ord(half) - 0xDC00:02x}" if "\udc80" <= half <= "\udcff" else "\ufffd"
+def _escape_surrogate(code: str) -> str:
+    return f"\\x{ord(code) - 0xDC00:02x}" if "\udc80" <= code <= "\udcff" else "\ufffd"
 
 
 def _as_call(entry: Entry, data: dict[str, Any], result: Entry | None) -> Call:
@@ -203,34 +211,34 @@ def _as_call(entry: Entry, data: dict[str, Any], result: Entry | None) -> Call:
         output = result.content or output
         if (result.data or {}).get("is_error"):
             state = ERROR
-    given = data.get("input")
+    input = data.get("input")
     return Call(
         entry,
         str(data.get("name") or "tool"),
-        subject_of(given),
+        subject_of(input),
         state,
-        took(data.get("duration")),
-        _spread(given),
+        format_duration(data.get("duration")),
+        _format_input(input),
         output,
     )
 
 
 def _as_result(entry: Entry, data: dict[str, Any]) -> Call:
-    """A result whose call is nowhere to be seen."""
+    """Convert a result whose call is not on this branch."""
     state = ERROR if data.get("is_error") else ""
     return Call(entry, str(data.get("name") or "result"), "", state, "", "", entry.content)
 
 
-def _unseen(changes: Sequence[FileChange], edited: set[str]) -> list[FileChange]:
-    return [each._replace(diff=None) if each.path in edited else each for each in changes]
+def _without_shown(changes: Sequence[FileChange], edited_paths: set[str]) -> list[FileChange]:
+    return [each._replace(diff=None) if each.path in edited_paths else each for each in changes]
 
 
-def _spread(given: Any) -> str:
-    """The input of a call, a name a line; longer values below their names."""
-    if not isinstance(given, dict):
-        return _text(given)
+def _format_input(input: Any) -> str:
+    """Write one argument per line; values of several lines below their names."""
+    if not isinstance(input, dict):
+        return _text(input)
     lines = []
-    for name, value in given.items():
+    for name, value in input.items():
         text = _text(value)
         lines.append(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}")
     return "\n".join(lines)
@@ -242,7 +250,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _call(entry: Entry) -> str:
+def _call_id(entry: Entry) -> str:
     return str((entry.data or {}).get("call") or "")
 
 
