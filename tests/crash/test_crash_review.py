@@ -317,10 +317,10 @@ import sys
 sys.path.insert(0, {folder!r})
 import child
 between = child.stand_between()
-from mulligan import Workspace
 from mulligan.workspace.results.sessions import Edit
-abort = Workspace.abort_edit
-Workspace.abort_edit = lambda self, edit: abort(self, Edit.from_json(edit))
+from mulligan.workspace.session_commands import SessionCommands
+abort = SessionCommands.abort_edit
+SessionCommands.abort_edit = lambda self, edit: abort(self, Edit.from_json(edit))
 child.serve()
 """
 
