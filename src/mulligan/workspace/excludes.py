@@ -18,7 +18,7 @@ from mulligan.journal import checkpoints
 from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.observation import Observation
 from mulligan.workspace.open_project import OpenProject
-from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.run import RestoreRequest, perform
 from mulligan.workspace.restore.target import RestoreTarget, drop_blocked_paths
 from mulligan.workspace.results.files import RestoreResult, plain
 from mulligan.workspace.settings.accepted import accept
@@ -121,14 +121,14 @@ def write_excludes(project: OpenProject, wanted: str, version: str | None) -> Re
             id = writer.put(new)
             writer.commit()
 
-        def wishing(now: Observation) -> RestoreTarget:
+        def target(now: Observation) -> RestoreTarget:
             entry = find(now.seen.tree, FILE, project.load)
             mode = entry.mode if entry is not None else NEW_MODE
             entry = file_entry(FILE, mode, len(new), id) if new else None
             wish = RestoreTarget("excludes", None, {FILE: entry}, {}, {})
             return drop_blocked_paths(project, now.seen, wish)
 
-        return perform(project, wishing)
+        return perform(project, RestoreRequest(target)).result
 
 
 def _carries_on(project: OpenProject, present: bytes, new: bytes) -> bool:

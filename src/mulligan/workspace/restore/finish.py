@@ -1,12 +1,11 @@
-"""What an operation arrived at: the checkpoint of it, where the sessions stand then, and its mark.
+"""Finish an operation: its checkpoint, the sessions' state, and its mark.
 
-The last step of every operation that moves files, whether it went through in one go or was
-completed by a later process.
+The last phase of every restore, in the process that began it or in one that recovers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import apsw
 
@@ -20,7 +19,7 @@ from mulligan.store.writer import Writer
 from mulligan.workspace.attribution.carrying import carried_on
 from mulligan.workspace.attribution.looking_back import brought_back, taken_back
 from mulligan.workspace.open_project import OpenProject
-from mulligan.workspace.restore.plan import RestorePlan, listed, moved
+from mulligan.workspace.restore.plan import RestorePlan, listed, plan_edits
 from mulligan.workspace.results.files import RestoreResult, Skip
 from mulligan.workspace.snapshot.checkpoints import add, coverage
 from mulligan.workspace.snapshot.snapshot import Snapshot
@@ -35,34 +34,55 @@ def finish_operation(
     operation: OperationRow,
     *,
     safety: CheckpointRow,
-    move: RestorePlan,
+    plan: RestorePlan,
     applied: apply.Applied,
 ) -> RestoreResult:
-    """Marks the operation with what it really arrived at, once that is there for good."""
-    wrong = applied.wrong
-    done = [change for change in applied.done if change.path not in wrong]
-    spared = dict(move.skipped or {}) | applied.skipped | dict.fromkeys(wrong, CHANGED_CONCURRENTLY)
-    new, kept = move.tree, move.guarded
+    """Mark an operation with the state that it reached, once that is on the disk for good."""
+    done = [change for change in applied.done if change.path not in applied.wrong]
     with Writer(project.store) as writer:
         trees = Trees(project, writer)
-        if len(done) < len(move.changes):
-            paths = {change.path for change in done}
-            arrived = moved(
-                trees,
-                (safety.tree, safety.guarded),
-                {each.path: each.after for each in move.main_changes if each.path in paths},
-                {each.path: each.after for each in move.guarded_changes if each.path in paths},
-            )
-            new, kept = arrived.tree, arrived.guarded
-        new = _without_emptied(project, trees, new, done)
-        stand = _standing_after(project, trees, operation, safety.tree, new)
+        tree, guarded = _reached(trees, safety, plan, done)
+        tree = _without_emptied(project, trees, tree, done)
+        stand = _standing_after(project, trees, operation, safety.tree, tree)
         writer.commit()
     covered = coverage(project, safety)
-    arrived_at = Snapshot(
-        new, kept, covered, *project.load(new).totals, safety.coverage, safety.max_file_size
+    reached = Snapshot(
+        tree, guarded, covered, *project.load(tree).totals, safety.coverage, safety.max_file_size
     )
-    skipped = tuple(Skip(decode_path(path), reason) for path, reason in sorted(spared.items()))
-    result = RestoreResult(
+    result = _result(operation, safety, plan, applied, done, covered)
+    # The disk was still writing the files while all else was prepared; now they must be there.
+    applied.wait_durable()
+    checkpoint = _mark(project, operation, reached, result, stand, has_changed=bool(done))
+    project.save_cache()
+    return named(project, result._replace(new_checkpoint=checkpoint))
+
+
+def _reached(
+    trees: Trees, safety: CheckpointRow, plan: RestorePlan, done: Sequence[Change]
+) -> tuple[bytes, bytes]:
+    """Return the trees that the disk holds if only some of the plan was done."""
+    if len(done) == len(plan.changes):
+        return plan.tree, plan.guarded
+    paths = {change.path for change in done}
+    partial = plan_edits(
+        trees,
+        (safety.tree, safety.guarded),
+        {each.path: each.after for each in plan.main_changes if each.path in paths},
+        {each.path: each.after for each in plan.guarded_changes if each.path in paths},
+    )
+    return partial.tree, partial.guarded
+
+
+def _result(
+    operation: OperationRow,
+    safety: CheckpointRow,
+    plan: RestorePlan,
+    applied: apply.Applied,
+    done: Sequence[Change],
+    covered: Coverage,
+) -> RestoreResult:
+    wrong = dict.fromkeys(applied.wrong, CHANGED_CONCURRENTLY)
+    return RestoreResult(
         kind=operation.kind,
         operation=operation.number,
         safety_checkpoint=safety.id,
@@ -71,43 +91,56 @@ def finish_operation(
         undoes=operation.undoes,
         restored=tuple(listed(done, deleted=False)),
         deleted=tuple(listed(done, deleted=True)),
-        skipped=skipped,
-        dirty=tuple(decode_path(path) for path in move.dirty),
+        skipped=skips(dict(plan.skipped or {}) | applied.skipped | wrong),
+        dirty=tuple(decode_path(path) for path in plan.dirty),
         rescued=tuple(decode_path(path) for path in applied.rescued),
-        verified=not (wrong or applied.failed or is_obstructed(move, covered)),
+        verified=not (wrong or applied.failed or is_obstructed(plan, covered)),
     )
-    # While the disk was still busy with the files, all else was made ready: now they must be there.
-    applied.wait_durable()
+
+
+def _mark(
+    project: OpenProject,
+    operation: OperationRow,
+    reached: Snapshot,
+    result: RestoreResult,
+    stand: Mapping[int, View],
+    *,
+    has_changed: bool,
+) -> str:
+    """Record the checkpoint, the mark and the sessions' state in one transaction."""
     with project.journal.writing() as db:
-        latest = checkpoints.latest(project.journal)
         row = add(
-            db, latest, arrived_at, kind="restored", message=_words(operation),
-            session=operation.session,
+            db, checkpoints.latest(project.journal), reached, kind="restored",
+            message=_message(operation), session=operation.session,
         )  # fmt: skip
         content = result.as_json()
         names = ("restored", "deleted", "skipped", "dirty", "rescued")
         summary = {name: content[name] for name in names} | operation.intent.get("summary", {})
-        means_more = "round" in operation.intent or "leaf" in operation.intent
-        changed = bool(done) or operation.undoes is not None or means_more
-        head = project.head() if stand else None
+        has_effects = "round" in operation.intent or "leaf" in operation.intent
+        changed = has_changed or has_effects or operation.undoes is not None
         operations.finish(
-            db, operation.number, after=row.id, changed=changed, summary=summary, head=head
-        )
+            db, operation.number, after=row.id, changed=changed, summary=summary,
+            head=project.head() if stand else None,
+        )  # fmt: skip
         for session, view in stand.items():
             views.insert(db, operation.number, session, view)
-        _stand_elsewhere(db, operation)
-    project.save_cache()
-    return named(project, result._replace(new_checkpoint=row.id))
+        _move_leaf(db, operation)
+    return row.id
 
 
-def is_obstructed(move: RestorePlan, covered: Coverage) -> bool:
-    """Whether a path was left alone because what lies there now could not be stored first."""
-    spared = (move.skipped or {}).items()
-    return any(covered.reason_for(path) == reason for path, reason in spared)
+def skips(reasons: Mapping[bytes, str]) -> tuple[Skip, ...]:
+    """Return skipped paths with their reasons, sorted."""
+    return tuple(Skip(decode_path(path), reason) for path, reason in sorted(reasons.items()))
+
+
+def is_obstructed(plan: RestorePlan, covered: Coverage) -> bool:
+    """True if a path was skipped because its present content cannot be stored."""
+    skipped = (plan.skipped or {}).items()
+    return any(covered.reason_for(path) == reason for path, reason in skipped)
 
 
 def named(project: OpenProject, result: RestoreResult) -> RestoreResult:
-    """The result with what people call the thing that is taken back, or done again."""
+    """Add the kind and time of the operation that is undone or redone."""
     if result.undoes is None:
         return result
     root = root_of(project, result.undoes)
@@ -115,7 +148,7 @@ def named(project: OpenProject, result: RestoreResult) -> RestoreResult:
 
 
 def root_of(project: OpenProject, number: int) -> OperationRow:
-    """What an undo or a redo is about in the end: the operation that is neither."""
+    """Follow undo and redo to the operation that is neither."""
     while True:
         found = operations.by_number(project.journal, number)
         assert found is not None
@@ -124,7 +157,7 @@ def root_of(project: OpenProject, number: int) -> OperationRow:
         number = found.undoes
 
 
-def _words(operation: OperationRow) -> str:
+def _message(operation: OperationRow) -> str:
     if operation.undoes is not None:
         return f"{operation.kind.capitalize()} of operation {operation.undoes}"
     if operation.kind == "restore":
@@ -135,8 +168,10 @@ def _words(operation: OperationRow) -> str:
 def _without_emptied(
     project: OpenProject, trees: Trees, root: bytes, done: Sequence[Change]
 ) -> bytes:
-    """Without folders out of scope that held what was asked for, and hold nothing of it any more:
-    the next look does not name them either."""
+    """Remove excluded folders that were in the tree only for files that are gone now.
+
+    The next scan does not list them either.
+    """
     known = project.cache().root or Node()
     emptied: dict[bytes, None] = {}
     for change in done:
@@ -152,12 +187,12 @@ def _without_emptied(
 def _standing_after(
     project: OpenProject, trees: Trees, operation: OperationRow, before: bytes, after: bytes
 ) -> dict[int, View]:
-    """The views once the disk is where the operation has brought it."""
+    """Return the sessions' views for the state that the operation reached."""
     known = views.live(project.journal)
     row = sessions.by_id(project.journal, operation.session) if operation.session else None
     owner = row.number if row is not None else None
     if owner is not None and owner not in known:
-        # Whatever this brings is the session's work, to be approved or not.
+        # What this restores is the session's work, pending until it is approved.
         view = views.of_session(project.journal, owner) or View()
         known[owner] = view._replace(approved=before, written=before)
     stand = carried_on(trees, known, before, after, lambda path: owner, by_us=True)
@@ -170,8 +205,8 @@ def _standing_after(
     return stand
 
 
-def _stand_elsewhere(db: apsw.Connection, operation: OperationRow) -> None:
-    """Moves a session's leaf along with its files, as the operation means it."""
+def _move_leaf(db: apsw.Connection, operation: OperationRow) -> None:
+    """Move the session's leaf along with its files, if the operation says so."""
     if "leaf" in operation.intent:
         db.execute(
             "UPDATE sessions SET leaf = ? WHERE id = ?",

@@ -1,4 +1,4 @@
-"""From a wish to a plan: the trees to arrive at, and the changes that lead there."""
+"""Plan a restore: the resulting trees, and the changes that lead to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Id = bytes
 
 
 class RestorePlan(NamedTuple):
-    """The trees to arrive at, and what follows from them."""
+    """The resulting trees, the changes to reach them, and what is skipped."""
 
     tree: Id
     guarded: Id
@@ -30,10 +30,10 @@ class RestorePlan(NamedTuple):
 
     @property
     def changes(self) -> list[Change]:
-        """All of them, a folder before what lies in it.
+        """All changes, a folder before its content.
 
-        A file may leave one tree for the other, when it becomes ignored or ceases to be: on the
-        disk that is one change.
+        A file that becomes ignored, or ceases to be, changes in both trees: on the disk that is
+        one change.
         """
         found = {change.path: change for change in self.main_changes}
         for path, before, after in self.guarded_changes:
@@ -43,34 +43,41 @@ class RestorePlan(NamedTuple):
 
 
 def plan_restore(
-    project: OpenProject, trees: Trees, seen: Snapshot, wish: RestoreTarget, *, keep_dirty: bool
+    project: OpenProject, trees: Trees, seen: Snapshot, target: RestoreTarget, *, keep_dirty: bool
 ) -> RestorePlan:
-    """The move that fulfils a wish, from what the disk holds; the caller commits what is made."""
+    """Plan the changes from the scanned disk to a target; the caller commits the new trees."""
     before = (seen.tree, seen.guarded)
-    if wish.exact_tree is None:
-        move = moved(trees, before, wish.main, wish.guarded)
+    if target.exact_tree is None:
+        plan = plan_edits(trees, before, target.main, target.guarded)
     else:
-        goal, changes = wish.exact_tree
-        move = moved(trees, before, {}, wish.guarded)._replace(tree=goal, main_changes=changes)
-    dirty = find_dirty(project, before, move.changes, deliberate_only=keep_dirty)
+        goal, changes = target.exact_tree
+        plan = plan_edits(trees, before, {}, target.guarded)._replace(
+            tree=goal, main_changes=changes
+        )
+    dirty = find_dirty(project, before, plan.changes, deliberate_only=keep_dirty)
     if keep_dirty and dirty:
         reason = "it is in no checkpoint yet, and was to be kept"
-        wish = drop_blocked_paths(project, seen, wish.without(dict.fromkeys(dirty, reason)))
-        move = moved(trees, before, wish.main, wish.guarded)
+        target = drop_blocked_paths(project, seen, target.without(dict.fromkeys(dirty, reason)))
+        plan = plan_edits(trees, before, target.main, target.guarded)
     return RestorePlan(
-        move.tree, move.guarded, move.main_changes, move.guarded_changes, tuple(dirty), wish.skipped
+        plan.tree,
+        plan.guarded,
+        plan.main_changes,
+        plan.guarded_changes,
+        tuple(dirty),
+        target.skipped,
     )
 
 
 def plan_between(project: OpenProject, before: tuple[Id, Id], after: tuple[Id, Id]) -> RestorePlan:
-    """The move from one state to another, as recovery finds it in the journal."""
+    """Plan the changes between two states, as recovery finds them in the journal."""
     main = project.differences(before[0], after[0])
     guarded = project.differences(before[1], after[1])
     return RestorePlan(*after, tuple(main), _files(guarded))
 
 
-def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> RestorePlan:
-    """The move that sets these paths, and leaves all others alone."""
+def plan_edits(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) -> RestorePlan:
+    """Plan setting these paths, and no others."""
     new, kept = trees.edit(before[0], main), trees.edit(before[1], guarded)
     return RestorePlan(
         new,
@@ -83,10 +90,10 @@ def moved(trees: Trees, before: tuple[Id, Id], main: Wanted, guarded: Wanted) ->
 def find_dirty(
     project: OpenProject, before: tuple[Id, Id], changes: Iterable[Change], *, deliberate_only: bool
 ) -> list[bytes]:
-    """The paths about to lose a content that no checkpoint has had at that path until now.
+    """Return paths about to lose content that no checkpoint has at that path.
 
-    `deliberate_only`: checkpoints that Mulligan took for safety's sake do not count. What was kept
-    once because it was dirty must not be lost to the next restore for being in one of those.
+    With `deliberate_only`, safety checkpoints do not count: a file that was kept for being dirty
+    must not be lost to the next restore for being in one of them.
     """
     wanted = {
         change.path: change.before
@@ -116,7 +123,7 @@ def find_dirty(
 
 
 def listed(changes: Iterable[Change], *, deleted: bool) -> list[str]:
-    """Paths for a report: files, and folders only where nothing in them speaks for them."""
+    """List paths for a report: files, and empty folders with a slash."""
     found = []
     for path, before, after in changes:
         entry, other = (before, after) if deleted else (after, before)
@@ -139,7 +146,7 @@ def _strike_out(
     below: Mapping[bytes, frozenset[bytes]],
     visited: set[tuple[bytes, bytes]],
 ) -> None:
-    """Takes out of `wanted` what this tree has; looks into each version of a folder once."""
+    """Remove from `wanted` what this tree holds; visit each version of a folder once."""
     if (directory, id) in visited:
         return
     visited.add((directory, id))
@@ -157,7 +164,7 @@ def _strike_out(
 
 
 def _files(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Guarded files lie in folders of the project's own tree: those are not theirs to change."""
+    """Drop folders: those of guarded files belong to the project's own tree."""
     return tuple(
         change
         for change in changes

@@ -74,12 +74,12 @@ def _end(project: OpenProject, row: OperationRow) -> None:
         return
     before = (safety.tree, safety.guarded)
     try:
-        move = plan_between(project, before, (row.plan_tree, row.plan_guarded))
+        plan = plan_between(project, before, (row.plan_tree, row.plan_guarded))
     except Corrupt as problem:
         # Nothing can be done about it, and nothing else must be kept waiting for it.
         _abandon(project, row, f"{UNREADABLE}: {problem}")
         return
-    root, tag, changes = project.location.root, staging_tag(row), move.changes
+    root, tag, changes = project.location.root, staging_tag(row), plan.changes
     rescued = staging_recovery.rescue(root, tag, changes, project.store.stream)
     if not rescued and not _has_begun(root, changes):
         _abandon(project, row, NOTHING_YET)
@@ -88,7 +88,7 @@ def _end(project: OpenProject, row: OperationRow) -> None:
     applied = apply.apply(root, tag, changes, project.store.stream)
     applied.rescued += rescued
     try:
-        finish_operation(project, row, safety=safety, move=move, applied=applied)
+        finish_operation(project, row, safety=safety, plan=plan, applied=applied)
     finally:
         applied.wait_durable()
 

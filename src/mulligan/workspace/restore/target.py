@@ -1,7 +1,6 @@
-"""What should be where: the wish behind a restore, an undo or a redo.
+"""The target of a restore, an undo or a redo: which paths should hold what.
 
-A wish names paths and what should be there, and leaves all other paths alone. It also says which
-paths it would have named but for a reason to spare them.
+A target leaves all other paths alone. It lists paths that it skips, each with a reason.
 """
 
 from __future__ import annotations
@@ -26,10 +25,19 @@ Wanted = Mapping[bytes, Entry | None]
 Find = Callable[[bytes], Entry | None]
 
 
-class RestoreTarget(NamedTuple):
-    """`main` speaks of the project's tree, `guarded` of the ignored files that are kept.
+class HunkDecision(NamedTuple):
+    """The pending hunks that a target undoes or leaves, and the file of each."""
 
-    `session` is whose doing it is, `None` for the user's; `intent` what it means for views.
+    undone: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    path_of: Mapping[str, str]
+
+
+class RestoreTarget(NamedTuple):
+    """What `main` (the project's tree) and `guarded` (ignored files) should hold.
+
+    `session` is the session that restores, `None` for the user; `session_effects` is what the
+    operation means for it: a new round, another leaf, a summary.
     """
 
     kind: str
@@ -40,11 +48,12 @@ class RestoreTarget(NamedTuple):
     undoes: int | None = None
     session: str | None = None
     session_effects: Mapping[str, Any] = MappingProxyType({})
+    hunks: HunkDecision | None = None
     exact_tree: tuple[bytes, tuple[Change, ...]] | None = None
-    """The tree that `main` leads to and the changes that lead there, where it names them all."""
+    """The resulting tree and the changes to it, if `main` is all that differs."""
 
     def without(self, spared: Mapping[bytes, str]) -> RestoreTarget:
-        """The wish but for some paths, which are to stay as they are, each for a reason."""
+        """Skip some paths, each for a reason."""
         return self._replace(
             exact_tree=None,
             main={path: entry for path, entry in self.main.items() if path not in spared},
@@ -54,75 +63,112 @@ class RestoreTarget(NamedTuple):
 
 
 def to_checkpoint(
-    project: OpenProject, seen: Snapshot, target: CheckpointRow, paths: tuple[bytes, ...]
+    project: OpenProject, seen: Snapshot, row: CheckpointRow, paths: tuple[bytes, ...]
 ) -> RestoreTarget:
-    """To have the project, or some paths of it, as in a checkpoint.
+    """Target the project, or some paths of it, as in a checkpoint.
 
-    Guarded files are brought back where they are missing or named, and otherwise left alone. A
-    partial checkpoint speaks of the files that it holds, and of nothing else.
+    Guarded files come back where they are missing or named. A partial checkpoint speaks only of
+    the files that it holds.
     """
-    main: dict[bytes, Entry | None] = {}
-    spared: dict[bytes, str] = {}
-    then = ScopeAtCheckpoint(project, target, seen)
-    differences = project.differences(seen.tree, target.tree)
-    project.finder(seen.tree).learn((path, was) for path, was, _now in differences)
-    partial = is_partial(project, target)
-    for change in differences:
-        is_asked_for = bool(paths) and change.after is None
-        if partial and not is_held(change.after, change.before) and not is_asked_for:
-            continue
-        if paths and not _concerns(change, paths):
-            continue
-        reason, after = None, change.after
+    return _CheckpointTarget(project, seen, row, paths).build()
+
+
+class _CheckpointTarget:
+    """Builds the target of a restore, one kind of file after the other."""
+
+    def __init__(
+        self, project: OpenProject, seen: Snapshot, row: CheckpointRow, paths: tuple[bytes, ...]
+    ) -> None:
+        self.project, self.seen, self.row, self.paths = project, seen, row, paths
+        self.scope = ScopeAtCheckpoint(project, row, seen)
+        self.partial = is_partial(project, row)
+        self.in_tree, self.in_guarded = _finders(project, seen)
+        self.main: dict[bytes, Entry | None] = {}
+        self.guarded: dict[bytes, Entry | None] = {}
+        self.skipped: dict[bytes, str] = {}
+        self.is_exact = False  # True while `main` is all that differs from the checkpoint's tree
+
+    def build(self) -> RestoreTarget:
+        differences = self.project.differences(self.seen.tree, self.row.tree)
+        self.project.finder(self.seen.tree).learn((path, was) for path, was, _now in differences)
+        for change in differences:
+            self._add_difference(change)
+        afters = [change.after for change in differences]
+        self.is_exact = not self.partial and [*self.main.values()] == afters
+        self._add_guarded()
+        if not self.partial:
+            self._add_seen_later()
+        self._add_named()
+        target = RestoreTarget(
+            "restore", self.row.id, self.main, self.guarded, self.skipped,
+            session=self.row.session,
+            exact_tree=(self.row.tree, tuple(differences)) if self.is_exact else None,
+        )  # fmt: skip
+        return drop_blocked_paths(self.project, self.seen, target)
+
+    def _add_difference(self, change: Change) -> None:
+        """Add one path that differs, unless the request or the rules exclude it."""
+        path, before, after = change
+        is_named_removal = bool(self.paths) and after is None
+        if self.partial and not is_held(after, before) and not is_named_removal:
+            return
+        if self.paths and not _concerns(change, self.paths):
+            return
+        reason = None
         if after is None:
-            is_directory = change.before is not None and change.before.is_directory
-            reason = then.reason_to_keep(change.path, is_directory)
-            after = then.out_of_scope(change.path) if reason is None else None
-            if after is not None and _is_same(change.before, after):
-                continue
+            is_directory = before is not None and before.is_directory
+            reason = self.scope.reason_to_keep(path, is_directory)
+            after = self.scope.out_of_scope(path) if reason is None else None
+            if after is not None and _is_same(before, after):
+                return
         elif not after.is_directory:
-            reason = seen.coverage.reason_for(change.path)
+            reason = self.seen.coverage.reason_for(path)
         if reason is None:
-            main[change.path] = after
-        elif change.before is None or not change.before.is_directory:
-            spared[change.path] = reason
-    whole = not partial and [*main.values()] == [change.after for change in differences]
-    in_tree, in_guarded = _finders(project, seen)
-    guarded: dict[bytes, Entry | None] = {}
-    for path, entry in tree.walk(target.guarded, project.load):
-        if entry.is_directory or path in main or in_tree(path) is not None:
-            continue
-        if paths and not any(within(path, each) for each in paths):
-            continue
-        if path not in paths and in_guarded(path) is not None:
-            continue
-        if then.is_asked_for_now(path):
-            main[path], whole = entry, False
-        else:
-            guarded[path] = entry
-    for path, entry in then.first_views() if not partial else ():
-        if (
-            in_tree(path) is None
-            and path not in main
-            and path not in guarded
-            and (not paths or any(within(path, each) for each in paths))
-            and then.out_of_scope(path) == entry
-        ):
-            # It came into view later, and has gone since.
-            main[path], whole = entry, False
-    for path in paths:
-        if path not in main:
-            _check_named(project, seen, target, path)
-        kept = then.guarded(path) if path else None
-        if kept is not None and not kept.is_directory and in_tree(path) is not None:
-            # It is not ignored any more, and so one of the project's own files now.
-            main[path], whole = kept, False
-            spared.pop(path, None)
-    wish = RestoreTarget(
-        "restore", target.id, main, guarded, spared, session=target.session,
-        exact_tree=(target.tree, tuple(differences)) if whole else None,
-    )  # fmt: skip
-    return drop_blocked_paths(project, seen, wish)
+            self.main[path] = after
+        elif before is None or not before.is_directory:
+            self.skipped[path] = reason
+
+    def _add_guarded(self) -> None:
+        """Add guarded files of the checkpoint that are missing now, or named."""
+        for path, entry in tree.walk(self.row.guarded, self.project.load):
+            if entry.is_directory or path in self.main or self.in_tree(path) is not None:
+                continue
+            if not self._is_wanted(path):
+                continue
+            if path not in self.paths and self.in_guarded(path) is not None:
+                continue
+            if self.scope.is_asked_for_now(path):
+                self._add(path, entry)
+            else:
+                self.guarded[path] = entry
+
+    def _add_seen_later(self) -> None:
+        """Add files that came into scope after the checkpoint, and have gone since."""
+        for path, entry in self.scope.first_views():
+            if (
+                self.in_tree(path) is None
+                and path not in self.main
+                and path not in self.guarded
+                and self._is_wanted(path)
+                and self.scope.out_of_scope(path) == entry
+            ):
+                self._add(path, entry)
+
+    def _add_named(self) -> None:
+        """Check the named paths; add those that were guarded then and are tracked now."""
+        for path in self.paths:
+            if path not in self.main:
+                _check_named(self.project, self.seen, self.row, path)
+            kept = self.scope.guarded(path) if path else None
+            if kept is not None and not kept.is_directory and self.in_tree(path) is not None:
+                self._add(path, kept)
+                self.skipped.pop(path, None)
+
+    def _add(self, path: bytes, entry: Entry) -> None:
+        self.main[path], self.is_exact = entry, False
+
+    def _is_wanted(self, path: bytes) -> bool:
+        return not self.paths or any(within(path, each) for each in self.paths)
 
 
 def revert_operation(
@@ -133,99 +179,100 @@ def revert_operation(
     before: CheckpointRow,
     after: CheckpointRow,
 ) -> RestoreTarget:
-    """To have what an operation changed as it was before it; whatever else was done stays.
+    """Target what an operation changed as it was before; later changes elsewhere stay.
 
     Guarded files that it overwrote come back; none is removed.
     """
     main: dict[bytes, Entry | None] = {}
-    spared: dict[bytes, str] = {}
+    skipped: dict[bytes, str] = {}
     differences = project.differences(after.tree, before.tree)
     for change in differences:
         reason = seen.coverage.reason_for(change.path)
         if reason is None:
             main[change.path] = change.after
         else:
-            spared[change.path] = reason
+            skipped[change.path] = reason
     guarded: dict[bytes, Entry | None] = {
         change.path: change.after
         for change in project.differences(after.guarded, before.guarded)
         if change.after is not None and not change.after.is_directory
     }
-    whole = seen.tree == after.tree and not spared
-    wish = RestoreTarget(
-        kind, before.id, main, guarded, spared, undoes=number,
+    whole = seen.tree == after.tree and not skipped
+    target = RestoreTarget(
+        kind, before.id, main, guarded, skipped, undoes=number,
         exact_tree=(before.tree, tuple(differences)) if whole else None,
     )  # fmt: skip
-    return drop_blocked_paths(project, seen, wish)
+    return drop_blocked_paths(project, seen, target)
 
 
-def out_of_view(project: OpenProject, seen: Snapshot, wish: RestoreTarget) -> list[bytes]:
-    """Files on the disk that the wish is about and that the look did not cover.
+def out_of_view(project: OpenProject, seen: Snapshot, target: RestoreTarget) -> list[bytes]:
+    """Return files on the disk that the target names and the scan excluded.
 
-    What a checkpoint covered stays in scope for a move: today's rules leave out none of it.
+    What a checkpoint covered stays in scope for a restore, whatever today's rules exclude.
     """
     in_tree, in_guarded = _finders(project, seen)
     had_larger = checkpoints.largest_size_limit(project.journal) > seen.max_file_size
     with Directories(project.location.root) as disk:
         return [
             path
-            for path in dict.fromkeys((*wish.main, *wish.skipped))
+            for path in dict.fromkeys((*target.main, *target.skipped))
             if in_tree(path) is None
-            and (in_guarded(path) is None or wish.main.get(path) is None)
+            and (in_guarded(path) is None or target.main.get(path) is None)
             and (had_larger or seen.coverage.reason_for(path) is None)
             and is_file(disk, path)
         ]
 
 
-def drop_blocked_paths(project: OpenProject, seen: Snapshot, wish: RestoreTarget) -> RestoreTarget:
-    """The wish without what could only come true at the cost of something that is to stay.
+def drop_blocked_paths(
+    project: OpenProject, seen: Snapshot, target: RestoreTarget
+) -> RestoreTarget:
+    """Skip paths that could only be restored at the cost of files that stay.
 
-    A file cannot take the place of a folder in which something stays, nor can anything be put
-    below a file that stays. What is guarded now, and belongs to the project by this wish, leaves
-    the guarded files for it.
+    A file cannot replace a folder that keeps files, and nothing can be put below a file that
+    stays. A guarded file that the target tracks leaves the guarded files.
     """
     in_tree, in_guarded = _finders(project, seen)
     leaving = {
         path: None
-        for path, entry in wish.main.items()
+        for path, entry in target.main.items()
         if entry is not None and in_guarded(path) is not None
     }
-    wish = wish._replace(guarded=dict(wish.guarded) | leaving)
+    target = target._replace(guarded=dict(target.guarded) | leaving)
     in_the_way: dict[bytes, str] = {}
-    for path, entry in wish.main.items():
+    for path, entry in target.main.items():
         if entry is None:
             continue
         present = in_tree(path)
         if present is not None and present.is_directory and not entry.is_directory:
             below = tree.walk(present.id, project.load, path)
-            if any(wish.main.get(each, present) is not None for each, _entry in below):
+            if any(target.main.get(each, present) is not None for each, _entry in below):
                 in_the_way[path] = "a folder with something to keep is in its place"
         above = path.rpartition(b"/")[0]
         while above:
             present = in_tree(above)
             if present is not None and present.is_directory:
                 break
-            if present is not None and wish.main.get(above) is None:
+            if present is not None and target.main.get(above) is None:
                 in_the_way[path] = "a file to keep is in the place of a folder above it"
             above = above.rpartition(b"/")[0]
     if not in_the_way:
-        return wish
+        return target
     folders = list(in_the_way)
-    spared = {
+    skipped = {
         path: in_the_way.get(path, "it is in a folder that stays")
-        for path in wish.main
+        for path in target.main
         if any(within(path, folder) for folder in folders)
     }
-    return drop_blocked_paths(project, seen, wish.without(spared))
+    return drop_blocked_paths(project, seen, target.without(skipped))
 
 
 def _finders(project: OpenProject, seen: Snapshot) -> tuple[Find, Find]:
-    """Looks paths up in what was seen: the project's tree, and the guarded files."""
+    """Return lookups in the scanned tree, and in its guarded files."""
     return project.finder(seen.tree), project.finder(seen.guarded)
 
 
 def _concerns(change: Change, paths: tuple[bytes, ...]) -> bool:
-    """Whether a change is at or below a named path, or makes a folder that one needs."""
+    """True if a change is at or below a named path, or creates a folder that one needs."""
     if any(within(change.path, path) for path in paths):
         return True
     makes_folder = (
@@ -237,7 +284,7 @@ def _concerns(change: Change, paths: tuple[bytes, ...]) -> bool:
 
 
 def _check_named(project: OpenProject, seen: Snapshot, target: CheckpointRow, path: bytes) -> None:
-    """A name that is known to neither side is a mistake, and silence would hide it."""
+    """Raise `NotFound` for a named path that neither the checkpoint nor the disk has."""
     if not path:
         return
     for root in (target.tree, target.guarded, seen.tree, seen.guarded):
@@ -250,7 +297,7 @@ def _check_named(project: OpenProject, seen: Snapshot, target: CheckpointRow, pa
 
 
 def _is_same(one: Entry | None, other: Entry | None) -> bool:
-    """Whether both are folders, whatever those hold, or the same."""
+    """True if both are folders, or equal."""
     if one is not None and other is not None and one.is_directory and other.is_directory:
         return True
     return one == other

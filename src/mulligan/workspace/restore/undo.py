@@ -13,7 +13,7 @@ from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.turns import open_turn_work, record_open_turns
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.finish import root_of
-from mulligan.workspace.restore.run import check_options, perform
+from mulligan.workspace.restore.run import RestoreRequest, check_options, perform
 from mulligan.workspace.restore.taking_out import revert_session_work, taken_out
 from mulligan.workspace.restore.target import RestoreTarget, revert_operation
 from mulligan.workspace.results.files import RestoreResult
@@ -107,13 +107,14 @@ def _preview_of_open_turn(
     session = sessions.by_number(project.journal, number)
     base = view.base
 
-    def wishing(now: Observation) -> RestoreTarget:
+    def target(now: Observation) -> RestoreTarget:
         between = (now.seen.tree, base or now.seen.tree)
         return taken_out(project, now, between, force=force)._replace(
             kind="undo", session=session.id if session else None
         )
 
-    return perform(project, wishing, replace_open=force, preview=True)
+    request = RestoreRequest(target, replace_open=force, preview=True)
+    return perform(project, request).result
 
 
 def _check_expected(project: OpenProject, expect: int, step: Step | None) -> None:
@@ -165,11 +166,12 @@ def _take_back(
     if operation is None or before is None or after is None:
         raise NotFound(f"Operation {number} cannot be taken back: its checkpoints were forgotten.")
 
-    def wishing(now: Observation) -> RestoreTarget:
+    def target(now: Observation) -> RestoreTarget:
         if operation.session is None:
             return revert_operation(project, now.seen, kind, number, before, after)
         return revert_session_work(
             project, now, kind, operation, (after.tree, before.tree), force=force
         )
 
-    return perform(project, wishing, keep_dirty=keep_dirty, replace_open=force, preview=preview)
+    request = RestoreRequest(target, keep_dirty=keep_dirty, replace_open=force, preview=preview)
+    return perform(project, request).result

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def append_unrevert_point(
-    db: apsw.Connection, session: SessionNumber, tree: bytes, move: RestorePlan, leaf: str | None
+    db: apsw.Connection, session: SessionNumber, tree: bytes, plan: RestorePlan, leaf: str | None
 ) -> None:
     """Append the point inside the plan's transaction, so that no file changes before it is there.
 
@@ -25,7 +25,7 @@ def append_unrevert_point(
     data = {
         "preRollbackTreeHash": tree.hex(),
         "rolledBackToLeaf": leaf,
-        "restoredFiles": [decode_path(change.path) for change in move.changes],
+        "restoredFiles": [decode_path(change.path) for change in plan.changes],
     }
     appender = appending(db, session)
     appender.append(NewEntry(UNREVERT_POINT, "", data, off_path=True))

@@ -16,9 +16,9 @@ from mulligan.workspace.attribution.carrying import as_lines, same
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.turns import record_open_turns
 from mulligan.workspace.open_project import OpenProject
-from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.run import RestoreOutcome, RestoreRequest, perform
 from mulligan.workspace.restore.taking_out import CHANGED_SINCE, SOME_LINES, revert_change
-from mulligan.workspace.restore.target import RestoreTarget, drop_blocked_paths
+from mulligan.workspace.restore.target import HunkDecision, RestoreTarget, drop_blocked_paths
 from mulligan.workspace.results.files import RestoreResult
 from mulligan.workspace.results.review import Discarded
 from mulligan.workspace.review.pending import File, Part, files, folders, names_now, turns_of
@@ -80,26 +80,30 @@ def undoing(
 def _discard(
     project: OpenProject, session: SessionRow, choice: Choice, *, force: bool, preview: bool
 ) -> tuple[list[str], set[str], RestoreResult]:
-    undone: list[str] = []
-    conflicts: list[str] = []
-    path_of: dict[str, str] = {}
-
-    def wishing(now: Observation) -> RestoreTarget:
-        nonlocal undone, conflicts
-        path_of.clear()
-        found = files(now, only=session, paths=choice.paths, turns=False)
+    def target(now: Observation) -> RestoreTarget:
+        pending = files(now, only=session, paths=choice.paths, turns=False)
         mine = choice._replace(session=session.id)
-        chosen = chosen_of(found, mine, missing_is_fine=True)
-        wish, undone, conflicts = undoing(project, now, chosen, force=force)
-        path_of.update(
-            (part.shown.id, decode_path(file.path)) for file, parts in chosen for part in parts
+        chosen = chosen_of(pending, mine, missing_is_fine=True)
+        target, undone, conflicts = undoing(project, now, chosen, force=force)
+        path_of = {
+            part.shown.id: decode_path(file.path) for file, parts in chosen for part in parts
+        }
+        return target._replace(
+            session=session.id,
+            session_effects={"summary": {"hunks": undone, "conflicts": conflicts}},
+            hunks=HunkDecision(tuple(undone), tuple(conflicts), path_of),
         )
-        summary = {"hunks": undone, "conflicts": conflicts}
-        return wish._replace(session=session.id, session_effects={"summary": summary})
 
-    result = perform(project, wishing, replace_open=force, preview=preview)
-    stayed = _stayed(result, path_of)
-    return [id for id in undone if id not in stayed], {*conflicts, *stayed}, result
+    return _outcome(perform(project, RestoreRequest(target, replace_open=force, preview=preview)))
+
+
+def _outcome(outcome: RestoreOutcome) -> tuple[list[str], set[str], RestoreResult]:
+    """Split the chosen hunks into those that were undone and those that stayed."""
+    hunks = outcome.target.hunks
+    assert hunks is not None
+    stayed = _stayed(outcome.result, hunks.path_of)
+    undone = [id for id in hunks.undone if id not in stayed]
+    return undone, {*hunks.conflicts, *stayed}, outcome.result
 
 
 def _stayed(result: RestoreResult, path_of: Mapping[str, str]) -> set[str]:
@@ -126,44 +130,47 @@ def _discard_turn(
             f"Session {session.id} has no turn {choice.turn} that changed anything, on the branch "
             "where it stands. `mulligan pending` names hunks, whatever they come from."
         )
-    undone: list[str] = []
-    conflicts: set[str] = set()
-    path_of: dict[str, str] = {}
 
-    def wishing(now: Observation) -> RestoreTarget:
-        undone.clear()
-        conflicts.clear()
-        waiting = {file.path: file for file in files(now, only=session, paths=choice.paths)}
+    def target(now: Observation) -> RestoreTarget:
+        pending = {file.path: file for file in files(now, only=session, paths=choice.paths)}
         main: dict[bytes, Entry | None] = {}
-        spared: dict[bytes, str] = {}
+        skipped: dict[bytes, str] = {}
         for operation in reversed(steps):
-            for path, wanted, reason in _turn_taken_out(now, operation, waiting, main, force):
+            for path, wanted, reason in _turn_taken_out(now, operation, pending, main, force):
                 main[path] = wanted
-                approved = waiting[path].view.approved
+                approved = pending[path].view.approved
                 main.update(folders(now.trees, approved, now.seen.tree, path, main))
                 if reason is not None:
-                    spared[path] = reason
-        for path, file in waiting.items():
-            mine = [part for part in file.parts if choice.turn in part.shown.turns]
-            path_of.update((part.shown.id, decode_path(path)) for part in mine)
-            if path in main:
-                undone.extend(part.shown.id for part in mine)
-            if path in spared:
-                conflicts.update(part.shown.id for part in mine)
-        wish = RestoreTarget(
-            "discard",
-            None,
-            main,
-            {},
-            spared,
-            session=session.id,
-            session_effects={"summary": {"turn": choice.turn, "hunks": list(undone)}},
-        )
-        return drop_blocked_paths(project, now.seen, wish)
+                    skipped[path] = reason
+        hunks = _hunks_of_turn(pending, choice.turn, main, skipped)
+        found = RestoreTarget(
+            "discard", None, main, {}, skipped, session=session.id, hunks=hunks,
+            session_effects={"summary": {"turn": choice.turn, "hunks": list(hunks.undone)}},
+        )  # fmt: skip
+        return drop_blocked_paths(project, now.seen, found)
 
-    result = perform(project, wishing, replace_open=force, preview=preview)
-    stayed = _stayed(result, path_of)
-    return ([id for id in undone if id not in stayed], result), conflicts | stayed
+    undone, conflicts, result = _outcome(
+        perform(project, RestoreRequest(target, replace_open=force, preview=preview))
+    )
+    return (undone, result), conflicts
+
+
+def _hunks_of_turn(
+    pending: Mapping[bytes, File],
+    turn: int | None,
+    main: Mapping[bytes, Entry | None],
+    skipped: Mapping[bytes, str],
+) -> HunkDecision:
+    """Return the turn's pending hunks: undone where its file changes, conflicts where skipped."""
+    undone: list[str] = []
+    conflicts: list[str] = []
+    path_of: dict[str, str] = {}
+    for path, file in pending.items():
+        ids = [part.shown.id for part in file.parts if turn in part.shown.turns]
+        path_of.update((id, decode_path(path)) for id in ids)
+        undone += ids if path in main else []
+        conflicts += ids if path in skipped else []
+    return HunkDecision(tuple(undone), tuple(conflicts), path_of)
 
 
 def _turn_taken_out(

@@ -13,7 +13,7 @@ from mulligan.journal.views import View
 from mulligan.workspace.attribution.observation import Observation, observing
 from mulligan.workspace.attribution.turns import record_open_turns, round_name
 from mulligan.workspace.open_project import OpenProject
-from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.run import RestoreRequest, perform
 from mulligan.workspace.restore.target import RestoreTarget
 from mulligan.workspace.results.files import FileChange
 from mulligan.workspace.results.review import Approved, Reset, Round, RoundStatus
@@ -64,17 +64,17 @@ def reset(project: OpenProject, name: str, *, force: bool = False, preview: bool
             record_open_turns(project)
         session = sessions.resolve(project.journal, name)
 
-        def wishing(now: Observation) -> RestoreTarget:
+        def target(now: Observation) -> RestoreTarget:
             view = now.view(session.number)
             chosen = [(file, list(file.parts)) for file in files(now, only=session, turns=False)]
             wish, _undone, _conflicts = undoing(project, now, chosen, force=force)
             intent = {"round": view.round + 1, "summary": {"round": view.round}}
             return wish._replace(kind="reset", session=session.id, session_effects=intent)
 
-        done = perform(
-            project, wishing, replace_open=force, preview=preview,
-            always=lambda move: not move.skipped,
-        )  # fmt: skip
+        request = RestoreRequest(
+            target, replace_open=force, preview=preview, counts=lambda plan: not plan.skipped
+        )
+        done = perform(project, request).result
     view = views.of_session(project.journal, session.number) or View()
     return Reset(session.id, done.new_checkpoint, round_name(view), done.safety_checkpoint, done)
 

@@ -27,7 +27,7 @@ from mulligan.workspace.attribution.observe import (
 )
 from mulligan.workspace.attribution.turns import open_turns
 from mulligan.workspace.open_project import OpenProject
-from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.run import RestoreRequest, perform
 from mulligan.workspace.restore.target import RestoreTarget
 from mulligan.workspace.results.sessions import Edit
 from mulligan.workspace.results.sessions import Entry as Record
@@ -120,10 +120,8 @@ def abort(project: OpenProject, edit: Edit) -> tuple[str, ...]:
             for above in parents(path)
             if find(known, above, project.load) is None
         }
-        done = perform(
-            project,
-            lambda now: RestoreTarget("abort_edit", None, wanted, {}, {}, session=session.id),
-        )
+        target = RestoreTarget("abort_edit", None, wanted, {}, {}, session=session.id)
+        done = perform(project, RestoreRequest(lambda now: target)).result
         _enter(project, session, paths, [None] * len(paths), is_open=False)
     return (*done.restored, *done.deleted)
 

@@ -34,7 +34,7 @@ from mulligan.workspace.import_previews import check_preview
 from mulligan.workspace.new_id import new_id
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.plan import RestorePlan
-from mulligan.workspace.restore.run import perform
+from mulligan.workspace.restore.run import RestoreRequest, perform
 from mulligan.workspace.restore.target import RestoreTarget, to_checkpoint
 from mulligan.workspace.restore.unrevert import append_unrevert_point
 from mulligan.workspace.results.sessions import Navigation, Session
@@ -178,24 +178,23 @@ def _move_both(
             "here, or they were forgotten. Go with --no-files."
         )
     check_preview(project, goal, force=force, preview=preview, imported=owner.source is not None)
-    made: dict[str, Any] = {}
 
-    def planned(db: apsw.Connection, now: Observation, move: RestorePlan) -> dict[str, Any]:
-        """In the transaction of the plan: the point to return to, and the summary."""
-        append_unrevert_point(db, owner.number, now.seen.tree, move, new.id if new else None)
+    def on_plan(db: apsw.Connection, now: Observation, plan: RestorePlan) -> dict[str, Any]:
+        """Append the point to return to, and the summary."""
+        append_unrevert_point(db, owner.number, now.seen.tree, plan, new.id if new else None)
         leaf, summary = _summarized(db, owner, done, new, words)
-        made.update(summary=summary)
-        return {"leaf": leaf, "leaf_before": owner.leaf}
+        return {"leaf": leaf, "leaf_before": owner.leaf, "summary_entry": summary}
 
-    def wishing(now: Observation) -> RestoreTarget:
+    def target_of(now: Observation) -> RestoreTarget:
         wish = to_checkpoint(project, now.seen, goal, ())
         return wish._replace(kind="goto", session=owner.id)
 
-    files = perform(
-        project, wishing, force=force, replace_open=force, preview=preview,
-        always=lambda move: True, planned=planned,
+    request = RestoreRequest(
+        target_of, force=force, replace_open=force, preview=preview, counts=lambda plan: True,
+        on_plan=on_plan,
     )  # fmt: skip
-    summary = made.get("summary")
+    outcome = perform(project, request)
+    files, summary = outcome.result, outcome.session_effects.get("summary_entry")
     return done._replace(
         files=files, summary_entry=summary, new_leaf=summary or done.new_leaf,
         operation=files.operation,
