@@ -345,7 +345,7 @@ def test_what_may_not_even_be_looked_at_is_named_as_it_is_without_others(
         for _ in range(2):
             skipped = workspace.checkpoint().coverage.skipped
             reasons.append([(each.path, each.reason) for each in skipped])
-    expected = [(b"folder 1/file 1", "cannot be looked at: Permission denied")]
+    expected = [(b"folder 1/file 1", "cannot be accessed: Permission denied")]
     assert reasons == [expected, expected]
 
 
