@@ -178,7 +178,7 @@ def gc(hub: Registry, only: str | None) -> dict[str, int]:
         if workspace is not None:
             done = workspace.maintenance.gc()
         else:
-            with open_project(project, hub, watch=False) as opened:
+            with open_project(project, hub) as opened:
                 done = opened.maintenance.gc()
         removed += done.removed
         freed += done.freed_bytes
