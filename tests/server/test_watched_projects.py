@@ -15,9 +15,9 @@ import pytest
 from serving import Api, Server, following, until
 
 import mulligan
-from mulligan.server import project_watch
-from mulligan.server.project_watch import MAX_WATCHED_PROJECTS
-from mulligan.server.registry import Registry
+from mulligan.server.projects import watch
+from mulligan.server.projects.registry import Registry
+from mulligan.server.projects.watch import MAX_WATCHED_PROJECTS
 from mulligan.workspace.snapshot.prefetch import Prefetcher
 from mulligan.worktree.watch import inotify
 
@@ -52,7 +52,7 @@ def make_projects(folder: Path, count: int) -> list[Path]:
 @pytest.fixture
 def few_slots(monkeypatch: pytest.MonkeyPatch) -> int:
     """A server that watches two projects at a time."""
-    monkeypatch.setattr(project_watch, "MAX_WATCHED_PROJECTS", 2)
+    monkeypatch.setattr(watch, "MAX_WATCHED_PROJECTS", 2)
     return 2
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import mulligan
 from mulligan import Workspace
-from mulligan.server import registry
-from mulligan.server.registry import Registry
+from mulligan.server.projects import registry
+from mulligan.server.projects.registry import Registry
 from mulligan.store import objects
 from mulligan.workspace import open_project as open_projects
 

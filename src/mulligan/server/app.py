@@ -16,16 +16,16 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from mulligan.errors import MulliganError
-from mulligan.server.access import Access
-from mulligan.server.errors_json import error_response
-from mulligan.server.limits import Limits
-from mulligan.server.registry import Registry
-from mulligan.server.security import Guard
+from mulligan.server.http.access import Access
+from mulligan.server.http.errors_json import error_response
+from mulligan.server.http.limits import Limits
+from mulligan.server.http.security import Guard
+from mulligan.server.projects.registry import Registry
 
 MODULES = (
     "v1.projects", "v1.sessions", "v1.review", "v1.checkpoints", "v1.search", "v1.settings",
     "v1.maintenance", "v1.agents", "v1.access", "events", "v1.jobs", "v1.files", "openapi",
-    "dialogs.routes", "websocket.connection", "page",
+    "dialogs.routes", "websocket.connection", "page_routes",
 )  # fmt: skip
 """Each has `routes(hub)`. The page is last: it answers for every other address."""
 
@@ -58,7 +58,7 @@ def create_app(
     app = Starlette(
         routes=routes,
         lifespan=lifespan,
-        middleware=[Middleware(Limits, hub=hub), Middleware(Guard, access=access, host=host)],
+        middleware=[Middleware(Limits, usage=hub), Middleware(Guard, access=access, host=host)],
         exception_handlers=dict.fromkeys(kinds, _answer_with_error),
     )
     app.state.access = access

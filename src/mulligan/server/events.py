@@ -16,9 +16,9 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from mulligan.server.api import Router
-from mulligan.server.errors_json import encoded
-from mulligan.server.feed import Delivery, Subscription
-from mulligan.server.registry import Registry
+from mulligan.server.http.errors_json import encoded
+from mulligan.server.projects.feed import Delivery, Subscription
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import About
 
 section = Router("events")

@@ -19,10 +19,10 @@ from starlette.types import Receive, Scope, Send
 from mulligan.errors import MulliganError
 from mulligan.journal import entries, sessions, views
 from mulligan.server.dialogs.events import streamed
-from mulligan.server.errors_json import as_error, encoded
 from mulligan.server.events import SEND_SECONDS
-from mulligan.server.feed import Delivery, Subscription
-from mulligan.server.registry import Registry
+from mulligan.server.http.errors_json import as_error, encoded
+from mulligan.server.projects.feed import Delivery, Subscription
+from mulligan.server.projects.registry import Registry
 from mulligan.workspace.results.turns import Turn
 from mulligan.workspace.sessions.entries import entry_result
 from mulligan.workspace.workspace import Workspace

@@ -12,9 +12,9 @@ from mulligan.core.coverage import decode_path
 from mulligan.core.entries import RUNNING
 from mulligan.errors import MulliganError, NotFound
 from mulligan.journal import entries, sessions
-from mulligan.server import project_lookup
-from mulligan.server.peer import client_process
-from mulligan.server.registry import Registry, open_project
+from mulligan.server.http.peer import client_process
+from mulligan.server.projects import lookup
+from mulligan.server.projects.registry import Registry, open_project
 from mulligan.server.websocket import shapes
 from mulligan.server.websocket.payloads import (
     CreateSession,
@@ -37,7 +37,7 @@ def all_sessions(hub: Registry, only: str | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for project in _projects(hub, only):
         try:
-            with project_lookup.journal_of(hub, project) as journal:
+            with lookup.journal_of(hub, project) as journal:
                 rows = sessions.newest_first(journal, limit=DEFAULT_PAGE_ROWS)
         except (MulliganError, OSError):
             continue
@@ -103,7 +103,7 @@ def search_all(hub: Registry, given: SearchAllQuery) -> list[dict[str, Any]]:
     projects = {decode_path(project.root): project for project in known_projects(hub.home)}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for root in dict.fromkeys(hit.project for hit in hits):
-        with project_lookup.journal_of(hub, projects[root]) as journal:
+        with lookup.journal_of(hub, projects[root]) as journal:
             for hit in (each for each in hits if each.project == root):
                 session = sessions.by_id(journal, hit.session)
                 row = session and entries.by_id(journal, session.number, hit.entry)

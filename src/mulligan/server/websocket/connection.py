@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from mulligan.clock import now_ns
 from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, NotFound, UsageError
-from mulligan.server.errors_json import (
+from mulligan.server.http.errors_json import (
     MESSAGE_LIMIT,
     STATUS,
     RequestRefused,
@@ -29,8 +29,8 @@ from mulligan.server.errors_json import (
     encoded,
     query_of,
 )
-from mulligan.server.feed import Subscription
-from mulligan.server.registry import Registry
+from mulligan.server.projects.feed import Subscription
+from mulligan.server.projects.registry import Registry
 from mulligan.server.websocket.payloads import InvalidPayload
 from mulligan.server.websocket.requests import REQUESTS, RequestScope, told
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 from starlette.websockets import WebSocket
 
 from mulligan.errors import MulliganError, NotFound, UsageError
-from mulligan.server import project_lookup
-from mulligan.server.feed import Delivery
-from mulligan.server.registry import Registry
+from mulligan.server.projects import lookup
+from mulligan.server.projects.feed import Delivery
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import from_json, hints_of
 from mulligan.server.websocket import actions as verbs
 from mulligan.server.websocket import points, shapes
@@ -47,13 +47,11 @@ class RequestScope(NamedTuple):
     socket: WebSocket
 
     async def project(self, given: str | None, *, create: bool = False) -> str:
-        return await self.hub.call(
-            project_lookup.chosen, self.hub, given or self.scope, create=create
-        )
+        return await self.hub.call(lookup.chosen, self.hub, given or self.scope, create=create)
 
     async def in_session(self, id: str, /, verb: Callable[..., Answer], **given: Any) -> Answer:
         """Runs a verb in the project of a session; raises `NotFound`."""
-        project = await self.hub.call(project_lookup.of_session, self.hub, id)
+        project = await self.hub.call(lookup.of_session, self.hub, id)
         if project is None:
             raise NotFound(f"There is no session {id!r}.")
         return await self.hub.work(project, verb, **given)
@@ -71,7 +69,7 @@ class RequestScope(NamedTuple):
         self, id: str, /, verb: Callable[..., Answer], **given: Any
     ) -> Answer | None:
         """Runs a verb in the project of a restore point; `None` if there is no such point."""
-        project = await self.hub.call(project_lookup.of_checkpoint, self.hub, id)
+        project = await self.hub.call(lookup.of_checkpoint, self.hub, id)
         return None if project is None else await self.hub.work(project, verb, **given)
 
 

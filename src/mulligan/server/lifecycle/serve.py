@@ -18,14 +18,12 @@ from typing import Any
 import uvicorn
 
 from mulligan.errors import Busy, MulliganError, UsageError
-from mulligan.server.access import Access
 from mulligan.server.app import create_app
-from mulligan.server.errors_json import HEADER_LIMIT, MESSAGE_LIMIT
-from mulligan.server.memory import use_one_arena
-from mulligan.server.page_files import delete_page_files
-from mulligan.server.protocol import Connection
-from mulligan.server.registry import Registry
-from mulligan.server.server_file import (
+from mulligan.server.http.access import Access
+from mulligan.server.http.errors_json import HEADER_LIMIT, MESSAGE_LIMIT
+from mulligan.server.http.protocol import Connection
+from mulligan.server.lifecycle.page_files import delete_page_files
+from mulligan.server.lifecycle.server_file import (
     LOCK,
     RECORD,
     SOCKET,
@@ -34,6 +32,8 @@ from mulligan.server.server_file import (
     running,
     socket_address,
 )
+from mulligan.server.projects.memory import use_one_arena
+from mulligan.server.projects.registry import Registry
 from mulligan.workspace.project.process import identity
 
 LOOPBACK, LOOPBACK_6 = "127.0.0.1", "::1"

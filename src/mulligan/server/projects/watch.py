@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from mulligan.errors import Busy, MulliganError, Unsupported
 from mulligan.journal import checkpoints
-from mulligan.server.background import Job
+from mulligan.server.projects.jobs import Job
 from mulligan.workspace.opening import start_watching
 from mulligan.workspace.watch_server import Watching
 from mulligan.workspace.workspace import Workspace

@@ -11,7 +11,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from mulligan.errors import NotFound
-from mulligan.server.registry import Registry
+from mulligan.server.projects.registry import Registry
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
 HASHED = re.compile(r"[.-][0-9A-Za-z_-]{8,}\.\w+$")

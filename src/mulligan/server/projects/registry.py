@@ -27,10 +27,10 @@ from mulligan.errors import Busy, MulliganError, NotFound
 from mulligan.journal import checkpoints, sessions, views
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.server.background import Job, Jobs, Work
-from mulligan.server.feed import Event, Feed, Subscription
-from mulligan.server.memory import return_freed_memory
-from mulligan.server.project_watch import ProjectWatch, WatchedProjects
+from mulligan.server.projects.feed import Event, Feed, Subscription
+from mulligan.server.projects.jobs import Job, Jobs, Work
+from mulligan.server.projects.memory import return_freed_memory
+from mulligan.server.projects.watch import ProjectWatch, WatchedProjects
 from mulligan.workspace.opening import open_location
 from mulligan.workspace.project.location import (
     ProjectLocation,

@@ -14,7 +14,7 @@ from mulligan.errors import MulliganError, NotFound
 from mulligan.journal import checkpoints, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.server.registry import Registry
+from mulligan.server.projects.registry import Registry
 from mulligan.workspace.project.location import ProjectLocation, known_projects
 
 
