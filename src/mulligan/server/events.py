@@ -57,10 +57,10 @@ class EventStream(Response):
     def __init__(self, hub: Registry, project: str | None, after: str | None) -> None:
         self.status_code = 200
         self.background = None
-        self._hub, self._project, self._after = hub, project, after
+        self._registry, self._project, self._after = hub, project, after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._hub.subscribe(self._project, self._after) as subscription:
+        async with self._registry.subscribe(self._project, self._after) as subscription:
             headers = [(b"content-type", b"text/event-stream; charset=utf-8"),
                        (b"cache-control", b"no-store")]  # fmt: skip
             await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -34,7 +34,7 @@ MISSING = (
 )
 
 
-def routes(hub: Registry) -> list[BaseRoute]:
+def routes(registry: Registry) -> list[BaseRoute]:
     return [
         Route("/", front, methods=["GET"]),
         Route("/{path:path}", asset, methods=["GET"]),

@@ -98,7 +98,7 @@ class Registry:
         self._lines: dict[str, anyio.CapacityLimiter] = {}
 
     def start(self) -> None:
-        """Binds the hub to the running event loop; whoever needs it does so himself."""
+        """Binds the registry to the running event loop; whoever needs it does so himself."""
         self._loop = asyncio.get_running_loop()
 
     async def call(self, verb: Callable[..., Answer], *given: Any, **named: Any) -> Answer:
@@ -325,25 +325,25 @@ class Registry:
             each.close()
 
 
-def open_project(project: ProjectLocation, hub: Registry) -> Workspace:
+def open_project(project: ProjectLocation, registry: Registry) -> Workspace:
     """Opens a project. One that only logs have told of stays so: to read is not to protect."""
     return Workspace(
-        open_location(project, hub.home, wait=LOCK_WAIT_SECONDS, progress=hub.progress)
+        open_location(project, registry.home, wait=LOCK_WAIT_SECONDS, progress=registry.progress)
     )
 
 
 class _Open:
     """One open project: its workspace, and its watcher unless there are no files to watch."""
 
-    def __init__(self, project: ProjectLocation, hub: Registry) -> None:
-        self.workspace = open_project(project, hub)
+    def __init__(self, project: ProjectLocation, registry: Registry) -> None:
+        self.workspace = open_project(project, registry)
         self.used_at: float | None = time.monotonic()
         self.watch: ProjectWatch | None = None
         if os.path.isdir(project.root) and not is_imported(project):
             self.watch = ProjectWatch(
                 self.workspace,
-                announce_changes=lambda: hub.publish(Event(project.id, None, "files", {})),
-                begin_first_checkpoint=lambda: hub.begin(
+                announce_changes=lambda: registry.publish(Event(project.id, None, "files", {})),
+                begin_first_checkpoint=lambda: registry.begin(
                     "checkpoint", project.id, _first_checkpoint
                 ),
             )
