@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from mulligan.server.server_file import ask, running
+from mulligan.server.lifecycle.server_file import ask, running
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "src/mulligan/server/page"
+PAGE = ROOT / "src/mulligan/server/page_routes"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 READY = {
     "home": ("/", ".session-row"),

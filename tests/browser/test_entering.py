@@ -12,7 +12,7 @@ from typing import Any
 from browsing import Served
 from playwright.sync_api import expect
 
-from mulligan.server.page_files import write_page_file
+from mulligan.server.lifecycle.page_files import write_page_file
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from typing import Any
 import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
-from mulligan.server.access import Access
 from mulligan.server.app import create_app
-from mulligan.server.protocol import Connection
-from mulligan.server.registry import Registry
+from mulligan.server.http.access import Access
+from mulligan.server.http.protocol import Connection
+from mulligan.server.projects.registry import Registry
 
 TOKEN = "a token of the test's own"
 SECONDS = 60

@@ -19,7 +19,8 @@ from serving import V1
 
 import mulligan
 from mulligan.journal import sessions as rows
-from mulligan.server import peer, registry
+from mulligan.server.http import peer
+from mulligan.server.projects import registry
 from mulligan.workspace.project import process as processes
 from mulligan.workspace.project.process import client_identity, identity
 

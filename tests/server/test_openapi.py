@@ -17,7 +17,7 @@ from serving import Api, Server
 
 from mulligan import errors
 from mulligan.errors import MulliganError
-from mulligan.server import errors_json
+from mulligan.server.http import errors_json
 from mulligan.server.openapi import MEANINGS, document, endpoints
 
 

@@ -22,7 +22,7 @@ from faces import TOKEN, Socket, serving_here, socket_to
 from serving import V1, Api, Server, following
 from websockets.exceptions import InvalidStatus
 
-from mulligan.server import access, errors_json, limits
+from mulligan.server.http import access, errors_json, limits
 from mulligan.workspace.workspace import open_workspace
 
 ROUNDS = int(os.environ.get("MULLIGAN_KILLS", "10"))

@@ -19,7 +19,7 @@ import httpx2
 import pytest
 from serving import COMMAND, V1, Api, Server, following
 
-from mulligan.server import server_file
+from mulligan.server.lifecycle import server_file
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "http.md"
 
@@ -278,7 +278,8 @@ def test_one_that_was_started_by_itself_stops_by_itself(home: Path) -> None:
 
 def test_finding_one_needs_nothing_but_the_standard_library() -> None:
     code = (
-        "import sys; from mulligan.server import server_file; server_file.running('/nowhere'); "
+        "import sys; from mulligan.server.lifecycle import server_file; "
+        "server_file.running('/nowhere'); "
         "print([each for each in ('starlette', 'uvicorn', 'anyio', 'apsw', 'click') "
         "if each in sys.modules])"
     )

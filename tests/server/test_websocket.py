@@ -20,8 +20,8 @@ from websockets.sync.client import connect
 
 import mulligan
 from mulligan.core.entries import NewEntry
-from mulligan.server import protocol
-from mulligan.server.errors_json import MESSAGE_LIMIT
+from mulligan.server.http import protocol
+from mulligan.server.http.errors_json import MESSAGE_LIMIT
 from mulligan.server.websocket import connection
 from mulligan.server.websocket.connection import Allowance
 from mulligan.server.websocket.requests import REQUESTS

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from mulligan.errors import UsageError
-from mulligan.server import access
-from mulligan.server.access import Access, Slowdown
+from mulligan.server.http import access
+from mulligan.server.http.access import Access, Slowdown
 
 
 class Clock:

@@ -10,8 +10,8 @@ import pytest
 
 import mulligan
 from mulligan import Workspace
-from mulligan.server import registry
-from mulligan.server.registry import Registry
+from mulligan.server.projects import registry
+from mulligan.server.projects.registry import Registry
 from mulligan.store import objects
 from mulligan.workspace import open_project as open_projects
 
@@ -52,8 +52,8 @@ def test_the_memory_of_a_project_is_freed_when_it_is_unused(
 ) -> None:
     (project / "a").mkdir()
     (project / "a" / "f").write_text("one\n")
-    hub = Registry(str(mulligan_home), watch=False)
-    opened = hub.opened_at(str(project))
+    opened_projects = Registry(str(mulligan_home), watch=False)
+    opened = opened_projects.opened_at(str(project))
     try:
         first = opened.workspace.checkpoint("first")
         opened.check()

@@ -23,8 +23,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from mulligan.server.errors_json import Json, query_of, read_json
-from mulligan.server.registry import Registry
+from mulligan.server.http.errors_json import Json, query_of, read_json
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import from_json, from_query, known_part, plain
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])

@@ -16,24 +16,24 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from mulligan.errors import MulliganError
-from mulligan.server.access import Access
-from mulligan.server.errors_json import error_response
-from mulligan.server.limits import Limits
-from mulligan.server.registry import Registry
-from mulligan.server.security import Guard
+from mulligan.server.http.access import Access
+from mulligan.server.http.errors_json import error_response
+from mulligan.server.http.limits import Limits
+from mulligan.server.http.security import Guard
+from mulligan.server.projects.registry import Registry
 
 MODULES = (
     "v1.projects", "v1.sessions", "v1.review", "v1.checkpoints", "v1.search", "v1.settings",
     "v1.maintenance", "v1.agents", "v1.access", "events", "v1.jobs", "v1.files", "openapi",
-    "dialogs.routes", "websocket.connection", "page",
+    "dialogs.routes", "websocket.connection", "page_routes",
 )  # fmt: skip
-"""Each has `routes(hub)`. The page is last: it answers for every other address."""
+"""Each has `routes(registry)`. The page is last: it answers for every other address."""
 
 
 def create_app(
-    hub: Registry, *, access: Access, host: str | None = None, more: Iterable[BaseRoute] = ()
+    registry: Registry, *, access: Access, host: str | None = None, more: Iterable[BaseRoute] = ()
 ) -> Starlette:
-    """The application over a hub, which it closes at the end.
+    """The application over a registry, which it closes at the end.
 
     `host` is the name or address that it listens on, if that is more than loopback; `more` are
     routes beside its own.
@@ -41,24 +41,27 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        hub.start()
-        checking = asyncio.create_task(hub.check_projects())
+        registry.start()
+        checking = asyncio.create_task(registry.check_projects())
         try:
             yield
         finally:
             checking.cancel()
-            await hub.close()
+            await registry.close()
 
     routes = list(more)
     for name in MODULES:
-        routes += import_module(f"mulligan.server.{name}").routes(hub)
+        routes += import_module(f"mulligan.server.{name}").routes(registry)
     kinds = (
         MulliganError, HTTPException, UnicodeError, apsw.ConstraintError, OSError, Exception,
     )  # fmt: skip
     app = Starlette(
         routes=routes,
         lifespan=lifespan,
-        middleware=[Middleware(Limits, hub=hub), Middleware(Guard, access=access, host=host)],
+        middleware=[
+            Middleware(Limits, usage=registry),
+            Middleware(Guard, access=access, host=host),
+        ],
         exception_handlers=dict.fromkeys(kinds, _answer_with_error),
     )
     app.state.access = access

@@ -16,9 +16,9 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from mulligan.server.api import Router
-from mulligan.server.errors_json import encoded
-from mulligan.server.feed import Delivery, Subscription
-from mulligan.server.registry import Registry
+from mulligan.server.http.errors_json import encoded
+from mulligan.server.projects.feed import Delivery, Subscription
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import About
 
 section = Router("events")
@@ -57,10 +57,10 @@ class EventStream(Response):
     def __init__(self, hub: Registry, project: str | None, after: str | None) -> None:
         self.status_code = 200
         self.background = None
-        self._hub, self._project, self._after = hub, project, after
+        self._registry, self._project, self._after = hub, project, after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._hub.subscribe(self._project, self._after) as subscription:
+        async with self._registry.subscribe(self._project, self._after) as subscription:
             headers = [(b"content-type", b"text/event-stream; charset=utf-8"),
                        (b"cache-control", b"no-store")]  # fmt: skip
             await send({"type": "http.response.start", "status": 200, "headers": headers})

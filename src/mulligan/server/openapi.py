@@ -14,8 +14,8 @@ from starlette.routing import BaseRoute, Route
 
 from mulligan.core.coverage import Coverage
 from mulligan.server.api import Endpoint, Router
-from mulligan.server.errors_json import Json
-from mulligan.server.registry import Registry
+from mulligan.server.http.errors_json import Json
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import Schemas, Shape
 from mulligan.server.v1.search import StatsRow
 from mulligan.version import __version__

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from threading import RLock
+from threading import Lock, RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,6 +87,7 @@ class OpenProject:
         self.pending_stats_cache: tuple[object, dict[str, PendingStats]] | None = None
         self._process = os.getpid()
         self._guard = RLock()
+        self._stop_watching_lock = Lock()
         self._cache: StatCache | None = None
         self._trees: dict[bytes, Tree] = {EMPTY_ID: tree.decode(EMPTY)}
         self._trees_bytes = 0
@@ -113,20 +114,29 @@ class OpenProject:
 
     def close(self) -> None:
         """Saves what was seen, and lets go of everything; nothing goes on in the background."""
-        if self.prefetcher is not None:
-            # First, for it may be about to wait for the guard.
-            self.prefetcher.close()
-            self.prefetcher = None
+        self.stop_watching()
         with self._guard:
             self._save_at_the_end()
-            if self.watcher is not None:
-                self.watcher.close()
-                self.watcher = None
             while self.search_tools:
                 self.search_tools.pop().close()
             self.store.close()
             self.journal.close()
             deferred_unlink.finish()
+
+    def stop_watching(self) -> None:
+        """Close the watcher and the background scan; later scans compare every file.
+
+        A scan may be running: a closed watcher tells it that its events are lost. The caller must
+        not hold the project's lock, which the background scan may be waiting for.
+        """
+        with self._stop_watching_lock:
+            if self.prefetcher is not None:
+                # First, for its thread polls the watcher's descriptor.
+                self.prefetcher.close()
+                self.prefetcher = None
+            if self.watcher is not None:
+                self.watcher.close()
+                self.watcher = None
 
     def __enter__(self) -> OpenProject:
         return self
@@ -318,8 +328,9 @@ class OpenProject:
     @contextmanager
     def watching(self) -> Iterator[Watcher | RemoteWatcher | None]:
         """Our own watcher, or that of a `mulligan watch` on this project, or none."""
-        if self.watcher is not None:
-            yield self.watcher
+        watcher = self.watcher
+        if watcher is not None:
+            yield watcher
             return
         path = self.location.path("watch.sock")
         if not os.path.exists(path):

@@ -22,12 +22,11 @@ class Watching:
             raise UsageError("Open the project with watch=True to watch it.")
         self._watcher = project.watcher
         self._server: Server = serve(self._watcher, project.location.path("watch.sock"))
-        self.first: Checkpoint | None = None
-        if journal.latest(project.journal) is None:
-            self.first = take(project, "First checkpoint", kind="initial")
-        else:
-            # One full look, so that every folder is watched.
-            status(project)
+        try:
+            self.first = self._scan(project)
+        except BaseException:
+            self._server.close()
+            raise
         self._token = self._watcher.peek(None).token
 
     def changes(self, timeout: float) -> list[str]:
@@ -40,6 +39,13 @@ class Watching:
 
     def close(self) -> None:
         self._server.close()
+
+    def _scan(self, project: OpenProject) -> Checkpoint | None:
+        """Scan the whole project, so that every directory is watched."""
+        if journal.latest(project.journal) is None:
+            return take(project, "First checkpoint", kind="initial")
+        status(project)
+        return None
 
     def __enter__(self) -> Watching:
         return self

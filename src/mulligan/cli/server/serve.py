@@ -8,11 +8,11 @@ import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output
-from mulligan.server.server_file import Address
+from mulligan.server.lifecycle.server_file import Address
 from mulligan.workspace.project.location import home_directory
 
 if TYPE_CHECKING:
-    from mulligan.server.running import PageAddress
+    from mulligan.server.lifecycle.serve import PageAddress
 
 
 @command(
@@ -47,7 +47,7 @@ def serve(
     Only on this machine. Programs need the token in the home's server.token, a new one with each
     start; the address for a browser works once, for five minutes: `mulligan up` prints another.
     """
-    from mulligan.server.running import serve as run
+    from mulligan.server.lifecycle.serve import serve as run
 
     def ready(address: Address, page_address: PageAddress) -> None:
         if out.as_json:

@@ -14,12 +14,12 @@ import click
 from mulligan.cli.group import command
 from mulligan.cli.output import Output, plural, shown, uncovered
 from mulligan.errors import MulliganError, UsageError
-from mulligan.server.page_files import write_page_file
-from mulligan.server.server_file import Address, ask, running
+from mulligan.server.lifecycle.page_files import write_page_file
+from mulligan.server.lifecycle.server_file import Address, ask, running
 from mulligan.workspace.project.location import home_directory
 
 if TYPE_CHECKING:
-    from mulligan.server.running import PageAddress
+    from mulligan.server.lifecycle.serve import PageAddress
 
 SECONDS_TO_OPEN = 30.0
 
@@ -105,7 +105,7 @@ def show(
         ready(found, partial(_page_address, found))
         out.say(f"It is served by process {found.pid}, which goes on.")
         return
-    from mulligan.server.running import serve
+    from mulligan.server.lifecycle.serve import serve
 
     serve(home, port=port, token_file=token_file, ready=begun)
     out.say("Ended; everything is in order.")

@@ -16,7 +16,6 @@ from starlette.routing import BaseRoute
 
 from mulligan.errors import NotFound, UsageError
 from mulligan.journal import sessions
-from mulligan.server import project_lookup
 from mulligan.server.api import Router
 from mulligan.server.dialogs import actions as verbs
 from mulligan.server.dialogs import events
@@ -32,7 +31,8 @@ from mulligan.server.dialogs.actions import (
 )
 from mulligan.server.dialogs.events import ChatEvent, DialogHistory
 from mulligan.server.dialogs.stream import ChatStream
-from mulligan.server.registry import Registry
+from mulligan.server.projects import lookup
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import LARGEST, About
 from mulligan.workspace.workspace import Workspace
 
@@ -264,9 +264,7 @@ def routes(hub: Registry) -> list[BaseRoute]:
 
 async def _project(hub: Registry, request: Request, given: str | None) -> str:
     # Whoever names a directory here begins to work in it, whatever is asked first.
-    return await hub.call(
-        project_lookup.chosen, hub, given or request.headers.get(HEADER), create=True
-    )
+    return await hub.call(lookup.chosen, hub, given or request.headers.get(HEADER), create=True)
 
 
 async def _in_project(

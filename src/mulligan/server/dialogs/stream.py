@@ -19,10 +19,10 @@ from starlette.types import Receive, Scope, Send
 from mulligan.errors import MulliganError
 from mulligan.journal import entries, sessions, views
 from mulligan.server.dialogs.events import streamed
-from mulligan.server.errors_json import as_error, encoded
 from mulligan.server.events import SEND_SECONDS
-from mulligan.server.feed import Delivery, Subscription
-from mulligan.server.registry import Registry
+from mulligan.server.http.errors_json import as_error, encoded
+from mulligan.server.projects.feed import Delivery, Subscription
+from mulligan.server.projects.registry import Registry
 from mulligan.workspace.results.turns import Turn
 from mulligan.workspace.sessions.entries import entry_result
 from mulligan.workspace.workspace import Workspace
@@ -45,18 +45,23 @@ class ChatStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, hub: Registry, project: str, dialog: str, message: str, timeout: float | None
+        self, registry: Registry, project: str, dialog: str, message: str, timeout: float | None
     ) -> None:
         self.status_code = 200
         self.background = None
-        self._hub, self._project, self._dialog, self._message = hub, project, dialog, message
+        self._registry, self._project, self._dialog, self._message = (
+            registry,
+            project,
+            dialog,
+            message,
+        )
         self._patience = SILENT_SECONDS if timeout is None else timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = await self._hub.work(
+        begun = await self._registry.work(
             self._project, _begin, dialog=self._dialog, message=self._message
         )
-        self._hub.wake()
+        self._registry.wake()
         # A problem up to here is an ordinary error; from here on it goes as an event.
         telling = asyncio.create_task(self._tell(begun, send))
         leaving = asyncio.create_task(_left(receive))
@@ -97,11 +102,11 @@ class ChatStream(Response):
         position = begun.position
         heard = asyncio.get_running_loop().time()
         while True:
-            async with self._hub.subscribe(self._project) as subscription:
+            async with self._registry.subscribe(self._project) as subscription:
                 is_last = subscription.ended
                 found: list[Delivery] | None = []
                 while found is not None:
-                    news = await self._hub.work(
+                    news = await self._registry.work(
                         self._project, _news, turn=begun.turn, position=position
                     )
                     for event in news.events:
@@ -121,8 +126,8 @@ class ChatStream(Response):
                     found = await self._something(subscription, stream, left)
 
     async def _end(self, begun: _Begun) -> None:
-        await self._hub.work(self._project, _end, turn=begun.turn)
-        self._hub.wake()
+        await self._registry.work(self._project, _end, turn=begun.turn)
+        self._registry.wake()
 
     async def _something(
         self, subscription: Subscription, stream: _Stream, seconds: float

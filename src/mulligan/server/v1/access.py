@@ -7,9 +7,9 @@ from typing import Annotated, NamedTuple, TypedDict
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
-from mulligan.server.access import CODE_SECONDS, Access
 from mulligan.server.api import Router
-from mulligan.server.registry import Registry
+from mulligan.server.http.access import CODE_SECONDS, Access
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import About
 
 section = Router("access")

@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute
 from mulligan.core.hook_events import HookEvent, HookReply
 from mulligan.errors import UsageError
 from mulligan.server.api import Router
-from mulligan.server.registry import Registry
+from mulligan.server.projects.registry import Registry
 from mulligan.workspace import hooks
 from mulligan.workspace.workspace import Workspace
 

@@ -19,8 +19,8 @@ from mulligan.core.coverage import decode_path
 from mulligan.errors import NotFound
 from mulligan.journal import checkpoints
 from mulligan.server.api import Router
-from mulligan.server.errors_json import MESSAGE_LIMIT, RequestRefused, too_large
-from mulligan.server.registry import Registry
+from mulligan.server.http.errors_json import MESSAGE_LIMIT, RequestRefused, too_large
+from mulligan.server.projects.registry import Registry
 from mulligan.workspace.imported import check_files_allowed
 from mulligan.workspace.workspace import Workspace
 from mulligan.worktree.fs.safe_paths import OPEN_FILE, Directories

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypedDict, cast
 from starlette.routing import BaseRoute
 
 from mulligan.server.api import Router
-from mulligan.server.background import Job
-from mulligan.server.registry import Registry
+from mulligan.server.projects.jobs import Job
+from mulligan.server.projects.registry import Registry
 
 section = Router("jobs")
 

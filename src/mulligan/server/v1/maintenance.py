@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from starlette.routing import BaseRoute
 
 from mulligan.server.api import Router
-from mulligan.server.registry import Registry
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import LARGEST, About
 from mulligan.workspace.results.files import Finding, Progress
 from mulligan.workspace.transfer.import_logs import ImportResult, import_logs, importer

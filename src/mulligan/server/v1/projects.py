@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from mulligan.core.coverage import decode_lossy
 from mulligan.errors import Busy, NotWritable, OutOfSpace
 from mulligan.server.api import Router
-from mulligan.server.registry import ProjectRow, Registry
+from mulligan.server.projects.registry import ProjectRow, Registry
 from mulligan.server.schema import LARGEST, About, With
 from mulligan.version import __version__
 from mulligan.workspace.project.location import is_imported

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple, TypedDict
 from starlette.routing import BaseRoute
 
 from mulligan.server.api import Router
-from mulligan.server.registry import Registry
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import LARGEST, About, With
 from mulligan.workspace.results.review import (
     Approved,

@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute
 
 from mulligan.errors import UsageError
 from mulligan.server.api import Router
-from mulligan.server.registry import Registry
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import About
 from mulligan.server.v1.projects import Limit
 from mulligan.workspace.search.search import Filters, SearchResult, search, search_everywhere

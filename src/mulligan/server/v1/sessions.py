@@ -10,8 +10,8 @@ from starlette.routing import BaseRoute
 from mulligan.core.entries import LEAF, RUNNING, NewEntry
 from mulligan.errors import UsageError
 from mulligan.server.api import Router
-from mulligan.server.peer import client_process
-from mulligan.server.registry import Registry
+from mulligan.server.http.peer import client_process
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import LARGEST, About, With
 from mulligan.server.v1.projects import Limit, pending_stats
 from mulligan.workspace.results.review import PendingStats

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from starlette.routing import BaseRoute
 
 from mulligan.server.api import Router
-from mulligan.server.registry import Registry
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import LARGEST, About
 from mulligan.workspace.excludes import Excludes, excludes, write_excludes
 from mulligan.workspace.maintenance.disk_usage import HomeSizes, Sizes, sizes, sizes_of

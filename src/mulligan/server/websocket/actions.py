@@ -12,9 +12,9 @@ from mulligan.core.coverage import decode_path
 from mulligan.core.entries import RUNNING
 from mulligan.errors import MulliganError, NotFound
 from mulligan.journal import entries, sessions
-from mulligan.server import project_lookup
-from mulligan.server.peer import client_process
-from mulligan.server.registry import Registry, open_project
+from mulligan.server.http.peer import client_process
+from mulligan.server.projects import lookup
+from mulligan.server.projects.registry import Registry, open_project
 from mulligan.server.websocket import shapes
 from mulligan.server.websocket.payloads import (
     CreateSession,
@@ -33,11 +33,11 @@ DEFAULT_PAGE_ROWS = 100
 DEFAULT_PAGE_EDITS = 1000
 
 
-def all_sessions(hub: Registry, only: str | None) -> list[dict[str, Any]]:
+def all_sessions(registry: Registry, only: str | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for project in _projects(hub, only):
+    for project in _projects(registry, only):
         try:
-            with project_lookup.journal_of(hub, project) as journal:
+            with lookup.journal_of(registry, project) as journal:
                 rows = sessions.newest_first(journal, limit=DEFAULT_PAGE_ROWS)
         except (MulliganError, OSError):
             continue
@@ -96,14 +96,14 @@ def search(workspace: Workspace, given: SearchQuery) -> list[dict[str, Any]]:
     return [_hit(hit, workspace.sessions.entry(hit.entry, hit.session)) for hit in hits]
 
 
-def search_all(hub: Registry, given: SearchAllQuery) -> list[dict[str, Any]]:
+def search_all(registry: Registry, given: SearchAllQuery) -> list[dict[str, Any]]:
     hits = search_everywhere(
-        hub.home, given.query, limit=given.limit, progress=hub.progress, raw=given.raw
+        registry.home, given.query, limit=given.limit, progress=registry.progress, raw=given.raw
     ).hits
-    projects = {decode_path(project.root): project for project in known_projects(hub.home)}
+    projects = {decode_path(project.root): project for project in known_projects(registry.home)}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for root in dict.fromkeys(hit.project for hit in hits):
-        with project_lookup.journal_of(hub, projects[root]) as journal:
+        with lookup.journal_of(registry, projects[root]) as journal:
             for hit in (each for each in hits if each.project == root):
                 session = sessions.by_id(journal, hit.session)
                 row = session and entries.by_id(journal, session.number, hit.entry)
@@ -171,14 +171,14 @@ def file_at(workspace: Workspace, given: FileQuery) -> str | None:
     return base64.b64encode(content).decode("ascii")
 
 
-def gc(hub: Registry, only: str | None) -> dict[str, int]:
+def gc(registry: Registry, only: str | None) -> dict[str, int]:
     removed = freed = 0
-    for project in _projects(hub, only):
-        workspace = hub.if_open(project.id)
+    for project in _projects(registry, only):
+        workspace = registry.if_open(project.id)
         if workspace is not None:
             done = workspace.maintenance.gc()
         else:
-            with open_project(project, hub, watch=False) as opened:
+            with open_project(project, registry) as opened:
                 done = opened.maintenance.gc()
         removed += done.removed
         freed += done.freed_bytes
@@ -193,10 +193,10 @@ def entry(workspace: Workspace, session: str, seq: int) -> Any:
     return entry_result(row, found)
 
 
-def _projects(hub: Registry, only: str | None) -> list[ProjectLocation]:
+def _projects(registry: Registry, only: str | None) -> list[ProjectLocation]:
     """The projects that have a journal: one, or all."""
     return [
         project
-        for project in known_projects(hub.home)
+        for project in known_projects(registry.home)
         if only in (None, project.id) and os.path.exists(project.path("journal.sqlite"))
     ]

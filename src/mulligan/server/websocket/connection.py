@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from mulligan.clock import now_ns
 from mulligan.errors import Busy, Corrupt, MulliganError, NewerFormat, NotFound, UsageError
-from mulligan.server.errors_json import (
+from mulligan.server.http.errors_json import (
     MESSAGE_LIMIT,
     STATUS,
     RequestRefused,
@@ -29,8 +29,8 @@ from mulligan.server.errors_json import (
     encoded,
     query_of,
 )
-from mulligan.server.feed import Subscription
-from mulligan.server.registry import Registry
+from mulligan.server.projects.feed import Subscription
+from mulligan.server.projects.registry import Registry
 from mulligan.server.websocket.payloads import InvalidPayload
 from mulligan.server.websocket.requests import REQUESTS, RequestScope, told
 
@@ -45,9 +45,9 @@ MAX_SUBSCRIPTIONS = 16
 GOING_AWAY = 1001
 
 
-def routes(hub: Registry) -> list[BaseRoute]:
+def routes(registry: Registry) -> list[BaseRoute]:
     async def serve(socket: WebSocket) -> None:
-        await Connection(hub, socket).serve()
+        await Connection(registry, socket).serve()
 
     return [WebSocketRoute(path, serve) for path in PATHS]
 
@@ -61,8 +61,8 @@ class Request(NamedTuple):
 class Connection:
     """One client: what it asked and was not answered yet, and what it follows."""
 
-    def __init__(self, hub: Registry, socket: WebSocket) -> None:
-        self._hub, self._socket = hub, socket
+    def __init__(self, registry: Registry, socket: WebSocket) -> None:
+        self._registry, self._socket = registry, socket
         self._sending = asyncio.Lock()
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -155,14 +155,14 @@ class Connection:
             raise RequestRefused(
                 "unknown_channel", f"No handler for channel: {request.channel[:80]}"
             )
-        asked = RequestScope(self._hub, self._project, self._socket)
+        asked = RequestScope(self._registry, self._project, self._socket)
         working = asyncio.ensure_future(verb.run(asked, verb.read(request.payload)))
         done, _ = await asyncio.wait({working}, timeout=ANSWER_SECONDS)
         if not done:
             # What is under way cannot be stopped half way; nobody waits for it any more.
             working.add_done_callback(_forget)
             raise TimeoutError
-        self._hub.wake()
+        self._registry.wake()
         return working.result()
 
     async def _subscribe(self, payload: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class Connection:
             raise InvalidPayload("`project` and `after` must be text.")
         if len(self._following) >= MAX_SUBSCRIPTIONS:
             raise InvalidPayload(f"A connection follows at most {MAX_SUBSCRIPTIONS} projects.")
-        asked = RequestScope(self._hub, None, self._socket)
+        asked = RequestScope(self._registry, None, self._socket)
         project = None if given is None else await asked.project(given)
         name = project or "*"
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -201,7 +201,7 @@ class Connection:
         self, project: str | None, after: str | int | None, started: asyncio.Future[None]
     ) -> None:
         try:
-            async with self._hub.subscribe(project, after) as subscription:
+            async with self._registry.subscribe(project, after) as subscription:
                 started.set_result(None)
                 await self._tell(subscription)
         except MulliganError as problem:
@@ -211,7 +211,7 @@ class Connection:
     async def _tell(self, subscription: Subscription) -> None:
         while (found := await subscription.next(60.0)) is not None:
             for each in found:
-                for channel, payload in await told(self._hub, each):
+                for channel, payload in await told(self._registry, each):
                     await self._send({"type": "event", "channel": channel, "payload": payload})
         await self._send({
             "type": "event", "channel": "code:unsubscribed", "payload": {"project":

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 from starlette.websockets import WebSocket
 
 from mulligan.errors import MulliganError, NotFound, UsageError
-from mulligan.server import project_lookup
-from mulligan.server.feed import Delivery
-from mulligan.server.registry import Registry
+from mulligan.server.projects import lookup
+from mulligan.server.projects.feed import Delivery
+from mulligan.server.projects.registry import Registry
 from mulligan.server.schema import from_json, hints_of
 from mulligan.server.websocket import actions as verbs
 from mulligan.server.websocket import points, shapes
@@ -42,21 +42,21 @@ PYTHON_NAME = re.compile(r"[a-z]+(?:_[a-z]+)+")
 class RequestScope(NamedTuple):
     """Where a request is to be answered: a server, and the project that a client keeps to."""
 
-    hub: Registry
+    registry: Registry
     scope: str | None
     socket: WebSocket
 
     async def project(self, given: str | None, *, create: bool = False) -> str:
-        return await self.hub.call(
-            project_lookup.chosen, self.hub, given or self.scope, create=create
+        return await self.registry.call(
+            lookup.chosen, self.registry, given or self.scope, create=create
         )
 
     async def in_session(self, id: str, /, verb: Callable[..., Answer], **given: Any) -> Answer:
         """Runs a verb in the project of a session; raises `NotFound`."""
-        project = await self.hub.call(project_lookup.of_session, self.hub, id)
+        project = await self.registry.call(lookup.of_session, self.registry, id)
         if project is None:
             raise NotFound(f"There is no session {id!r}.")
-        return await self.hub.work(project, verb, **given)
+        return await self.registry.work(project, verb, **given)
 
     async def of_session(
         self, id: str, nothing: Answer, /, verb: Callable[..., Answer], **given: Any
@@ -71,8 +71,8 @@ class RequestScope(NamedTuple):
         self, id: str, /, verb: Callable[..., Answer], **given: Any
     ) -> Answer | None:
         """Runs a verb in the project of a restore point; `None` if there is no such point."""
-        project = await self.hub.call(project_lookup.of_checkpoint, self.hub, id)
-        return None if project is None else await self.hub.work(project, verb, **given)
+        project = await self.registry.call(lookup.of_checkpoint, self.registry, id)
+        return None if project is None else await self.registry.work(project, verb, **given)
 
 
 class Verb(NamedTuple):
@@ -95,7 +95,7 @@ class Verb(NamedTuple):
 async def list_sessions(asked: RequestScope, given: Nothing) -> list[dict[str, Any]]:
     named = given.project_path or asked.scope
     only = await asked.project(named) if named else None
-    return await asked.hub.call(verbs.all_sessions, asked.hub, only)
+    return await asked.registry.call(verbs.all_sessions, asked.registry, only)
 
 
 async def get_session(asked: RequestScope, given: Id) -> dict[str, Any] | None:
@@ -108,12 +108,14 @@ async def delete_session(asked: RequestScope, given: Id) -> bool:
 
 async def clear_sessions(asked: RequestScope, given: ClearSessions) -> dict[str, Any]:
     project = await asked.project(given.project_path)
-    return await asked.hub.work(project, verbs.clear_sessions, confirm=given.confirm)
+    return await asked.registry.work(project, verbs.clear_sessions, confirm=given.confirm)
 
 
 async def create_session(asked: RequestScope, given: CreateSession) -> dict[str, Any]:
     project = await asked.project(given.project_path, create=True)
-    return await asked.hub.work(project, verbs.create_session, given=given, socket=asked.socket)
+    return await asked.registry.work(
+        project, verbs.create_session, given=given, socket=asked.socket
+    )
 
 
 async def get_transcript(asked: RequestScope, given: TranscriptQuery) -> dict[str, Any]:
@@ -130,7 +132,7 @@ async def search_transcript(asked: RequestScope, given: SearchQuery) -> list[dic
 
 
 async def search_all(asked: RequestScope, given: SearchAllQuery) -> list[dict[str, Any]]:
-    return await asked.hub.call(verbs.search_all, asked.hub, given)
+    return await asked.registry.call(verbs.search_all, asked.registry, given)
 
 
 async def get_file_edits(asked: RequestScope, given: SessionId) -> list[dict[str, Any]]:
@@ -160,7 +162,7 @@ async def delete_old_restore_points(asked: RequestScope, given: OldPoints) -> in
     named = given.project_path or asked.scope
     if named is None:
         raise InvalidPayload("Give `sessionId` or `projectPath`.")
-    return await asked.hub.work(await asked.project(named), points.delete_old, **more)
+    return await asked.registry.work(await asked.project(named), points.delete_old, **more)
 
 
 async def restore(asked: RequestScope, given: RestoreBody) -> dict[str, Any]:
@@ -177,7 +179,7 @@ async def get_file_at_restore_point(asked: RequestScope, given: FileQuery) -> st
 async def gc(asked: RequestScope, given: Nothing) -> dict[str, int]:
     named = given.project_path or asked.scope
     only = await asked.project(named) if named else None
-    return await asked.hub.call(verbs.gc, asked.hub, only)
+    return await asked.registry.call(verbs.gc, asked.registry, only)
 
 
 REQUESTS = {
@@ -202,14 +204,14 @@ REQUESTS = {
 }
 
 
-async def told(hub: Registry, found: Delivery) -> list[tuple[str, dict[str, Any]]]:
+async def told(registry: Registry, found: Delivery) -> list[tuple[str, dict[str, Any]]]:
     """An event as messages: what happened and, of an entry, what it says; channel and payload."""
     event = found.event
     payload = event.as_json() | {"cursor": found.cursor}
     messages = [("code:event", payload)]
     if event.kind in ("entry", "entry_changed") and event.project and "session" in event.data:
         try:
-            entry = await hub.work(
+            entry = await registry.work(
                 event.project, verbs.entry, session=event.data["session"], seq=event.data["seq"]
             )
         except MulliganError:

@@ -46,8 +46,9 @@ def take_snapshot(
     `also` are paths to take in this once, wherever they lie. `ahead` of any verb, it takes no
     news from those who wait for some.
     """
-    if not ahead and project.prefetcher is not None:
-        project.prefetcher.restart()
+    prefetcher = project.prefetcher
+    if not ahead and prefetcher is not None:
+        prefetcher.restart()
     # Until it is committed, the cache names contents that may never be stored.
     writer.on_rollback(project.drop_cache)
     try:

@@ -1,8 +1,9 @@
 """The projects that a server has open.
 
-A workspace is opened when it is first asked for and stays open, with a watcher, so that each look
-costs what changed. Verbs run in threads, only so many at once for each project: one that is busy
-for long does not keep the others waiting.
+A workspace is opened by the first request that names its project, and stays open. The most
+recently used ones have a watcher, so that a scan costs what changed (`project_watch`). Requests run
+in threads, at most `MAX_THREADS_PER_PROJECT` for each project, so that a busy project does not
+delay the others.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ import anyio.to_thread
 from mulligan.clock import now_ns
 from mulligan.core.coverage import decode_path
 from mulligan.core.times import rfc3339
-from mulligan.errors import Busy, MulliganError, NotFound, Unsupported
+from mulligan.errors import Busy, MulliganError, NotFound
 from mulligan.journal import checkpoints, sessions, views
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.server.background import Job, Jobs, Work
-from mulligan.server.feed import Event, Feed, Subscription
-from mulligan.server.memory import return_freed_memory
+from mulligan.server.projects.feed import Event, Feed, Subscription
+from mulligan.server.projects.jobs import Job, Jobs, Work
+from mulligan.server.projects.memory import return_freed_memory
+from mulligan.server.projects.watch import ProjectWatch, WatchedProjects
 from mulligan.workspace.opening import open_location
 from mulligan.workspace.project.location import (
     ProjectLocation,
@@ -40,7 +42,6 @@ from mulligan.workspace.project.location import (
 from mulligan.workspace.results.files import Progress
 from mulligan.workspace.results.review import PendingStats
 from mulligan.workspace.sessions.sessions import stop_the_dead
-from mulligan.workspace.watch_server import Watching
 from mulligan.workspace.workspace import Workspace
 
 Answer = TypeVar("Answer")
@@ -50,8 +51,6 @@ FEED_THREADS = 4
 CHECK_EVERY_SECONDS = 5.0
 MEMORY_SECONDS = 60.0
 LOCK_WAIT_SECONDS = 20.0
-QUIET_SECONDS = 0.1
-IDLE_POLL_SECONDS = 0.5
 CLOSE_TIMEOUT_S = 10.0
 
 
@@ -87,7 +86,7 @@ class Registry:
         self.jobs = Jobs(self._tell_of_job)
         self.used_at = time.monotonic()
         self.clients = 0
-        self._watch = watch
+        self._watched = WatchedProjects() if watch else None
         self._ending = False
         self._open: dict[str, _Open] = {}
         self._retired: list[_Open] = []
@@ -99,7 +98,7 @@ class Registry:
         self._lines: dict[str, anyio.CapacityLimiter] = {}
 
     def start(self) -> None:
-        """Binds the hub to the running event loop; whoever needs it does so himself."""
+        """Binds the registry to the running event loop; whoever needs it does so himself."""
         self._loop = asyncio.get_running_loop()
 
     async def call(self, verb: Callable[..., Answer], *given: Any, **named: Any) -> Answer:
@@ -138,7 +137,7 @@ class Registry:
                 self._retired += [self._open.pop(project.id)] if project.id in self._open else []
         if not create and not os.path.exists(project.path("journal.sqlite")):
             raise NotFound(f"There is no checkpoint of {decode_path(project.root)} yet.")
-        return self._open_one(project)
+        return self._use(self._open_one(project))
 
     def opened(self, project: str) -> Workspace:
         """The workspace of a project by its id, for a thread; raises `NotFound`."""
@@ -255,10 +254,14 @@ class Registry:
 
     def _opened(self, project: str) -> _Open:
         found = self._open.get(project)
-        if found is None:
-            return self._open_one(self._known(project))
-        found.used_at = time.monotonic()
-        return found
+        return self._use(self._open_one(self._known(project)) if found is None else found)
+
+    def _use(self, opened: _Open) -> _Open:
+        """Keep the memory and the watcher of a project that is used."""
+        opened.used_at = time.monotonic()
+        if self._watched is not None and opened.watch is not None:
+            self._watched.use(opened.watch)
+        return opened
 
     def _open_one(self, project: ProjectLocation) -> _Open:
         """Opens a project once, however many ask; the others need not wait for it."""
@@ -267,10 +270,9 @@ class Registry:
         with turn:
             found = self._open.get(project.id)
             if found is None:
-                found = _Open(project, self, watch=self._watch)
+                found = _Open(project, self)
                 with self._lock:
                     self._open[project.id] = found
-                found.follow()
         return found
 
     def _described(self, project: ProjectLocation) -> ProjectRow:
@@ -314,44 +316,37 @@ class Registry:
 
     def _close(self) -> None:
         self.jobs.close()
+        if self._watched is not None:
+            self._watched.close()
         with self._lock:
             opened = [*self._open.values(), *self._retired]
             self._open.clear()
         for each in opened:
-            each.stop()
-        for each in opened:
             each.close()
 
 
-def open_project(project: ProjectLocation, hub: Registry, *, watch: bool) -> Workspace:
+def open_project(project: ProjectLocation, registry: Registry) -> Workspace:
     """Opens a project. One that only logs have told of stays so: to read is not to protect."""
-    opening = partial(
-        open_location, project, hub.home, wait=LOCK_WAIT_SECONDS, progress=hub.progress
+    return Workspace(
+        open_location(project, registry.home, wait=LOCK_WAIT_SECONDS, progress=registry.progress)
     )
-    try:
-        return Workspace(opening(watch=watch))
-    except Unsupported:
-        # The kernel has no more inotify instances for this user; scans cost more without.
-        return Workspace(opening())
 
 
 class _Open:
-    """One open project: its workspace, and a thread that waits for its files to change."""
+    """One open project: its workspace, and its watcher unless there are no files to watch."""
 
-    def __init__(self, project: ProjectLocation, hub: Registry, *, watch: bool) -> None:
-        self._hub = hub
-        there = os.path.isdir(project.root) and not is_imported(project)
-        self.workspace = open_project(project, hub, watch=watch and there)
+    def __init__(self, project: ProjectLocation, registry: Registry) -> None:
+        self.workspace = open_project(project, registry)
         self.used_at: float | None = time.monotonic()
-        self._watching: Watching | None = None
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def follow(self) -> None:
-        """Begins to serve the watcher to other processes, and to tell when files change."""
-        if self.workspace.project.watcher is not None:
-            self._thread = threading.Thread(target=self._follow, daemon=True)
-            self._thread.start()
+        self.watch: ProjectWatch | None = None
+        if os.path.isdir(project.root) and not is_imported(project):
+            self.watch = ProjectWatch(
+                self.workspace,
+                announce_changes=lambda: registry.publish(Event(project.id, None, "files", {})),
+                begin_first_checkpoint=lambda: registry.begin(
+                    "checkpoint", project.id, _first_checkpoint
+                ),
+            )
 
     def check(self) -> None:
         """Stop sessions whose process is gone; free memory if unused for `MEMORY_SECONDS`."""
@@ -361,57 +356,11 @@ class _Open:
             return_freed_memory()
         stop_the_dead(self.workspace.project)
 
-    def stop(self) -> None:
-        """Asks the thread to end; `close` waits for it."""
-        self._stop.set()
-
     def close(self) -> None:
-        self.stop()
-        if self._thread is not None:
-            self._thread.join(5)
-        if self._watching is not None:
-            self._watching.close()
+        if self.watch is not None:
+            self.watch.stop()
+            self.watch.wait_stopped()
         self.workspace.close()
-
-    def _follow(self) -> None:
-        try:
-            if (
-                checkpoints.latest(self.workspace.project.journal) is None
-                and not self._took_the_first()
-            ):
-                return
-            try:
-                self._watching = Watching(self.workspace.project)
-            except Busy:
-                # Somebody serves a watcher to others already; this one is for us alone.
-                self.workspace.status()
-            self._tell_of_files()
-        except (MulliganError, OSError):
-            # All else works without.
-            return
-
-    def _tell_of_files(self) -> None:
-        watcher = self.workspace.project.watcher
-        assert watcher is not None
-        token = watcher.peek(None).token
-        while not self._stop.is_set():
-            # A look of ours takes the news that are waited for; so there may be some regardless.
-            watcher.wait(IDLE_POLL_SECONDS)
-            seen = watcher.peek(token)
-            if seen.paths or seen.lost:
-                # A burst is told once, when it has gone quiet for a moment.
-                self._stop.wait(QUIET_SECONDS)
-                seen = watcher.peek(token)
-                self._hub.publish(Event(self.workspace.project.location.id, None, "files", {}))
-            token = seen.token
-
-    def _took_the_first(self) -> bool:
-        """Takes the first checkpoint, which may take long, as a job that can be ended."""
-        job = self._hub.begin("checkpoint", self.workspace.project.location.id, _first_checkpoint)
-        while not job.ended.wait(0.2):
-            if self._stop.is_set():
-                return False
-        return job.state == "done"
 
 
 def _first_checkpoint(workspace: Workspace) -> Any:

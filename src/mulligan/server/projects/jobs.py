@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mulligan.errors import NotFound
-from mulligan.server.errors_json import RequestRefused, as_error
+from mulligan.server.http.errors_json import RequestRefused, as_error
 from mulligan.workspace.results.files import Progress
 
 MAX_RUNNING_TASKS = 4

@@ -11,7 +11,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from mulligan.errors import NotFound
-from mulligan.server.registry import Registry
+from mulligan.server.projects.registry import Registry
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
 HASHED = re.compile(r"[.-][0-9A-Za-z_-]{8,}\.\w+$")
@@ -34,7 +34,7 @@ MISSING = (
 )
 
 
-def routes(hub: Registry) -> list[BaseRoute]:
+def routes(registry: Registry) -> list[BaseRoute]:
     return [
         Route("/", front, methods=["GET"]),
         Route("/{path:path}", asset, methods=["GET"]),

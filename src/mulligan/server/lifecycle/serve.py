@@ -18,14 +18,12 @@ from typing import Any
 import uvicorn
 
 from mulligan.errors import Busy, MulliganError, UsageError
-from mulligan.server.access import Access
 from mulligan.server.app import create_app
-from mulligan.server.errors_json import HEADER_LIMIT, MESSAGE_LIMIT
-from mulligan.server.memory import use_one_arena
-from mulligan.server.page_files import delete_page_files
-from mulligan.server.protocol import Connection
-from mulligan.server.registry import Registry
-from mulligan.server.server_file import (
+from mulligan.server.http.access import Access
+from mulligan.server.http.errors_json import HEADER_LIMIT, MESSAGE_LIMIT
+from mulligan.server.http.protocol import Connection
+from mulligan.server.lifecycle.page_files import delete_page_files
+from mulligan.server.lifecycle.server_file import (
     LOCK,
     RECORD,
     SOCKET,
@@ -34,6 +32,8 @@ from mulligan.server.server_file import (
     running,
     socket_address,
 )
+from mulligan.server.projects.memory import use_one_arena
+from mulligan.server.projects.registry import Registry
 from mulligan.workspace.project.process import identity
 
 LOOPBACK, LOOPBACK_6 = "127.0.0.1", "::1"
@@ -71,7 +71,7 @@ def serve(
     use_one_arena()
     with ExitStack() as stack:
         stack.enter_context(_alone(home))
-        hub = Registry(home, watch=watch, default_project=project)
+        registry = Registry(home, watch=watch, default_project=project)
         token = secrets.token_urlsafe(32) if token_file is None else _kept_token(token_file)
         sockets = _listening_on_loopback(port) if host is None else [_listening(host, port)]
         for each in sockets:
@@ -85,16 +85,16 @@ def serve(
             os.path.abspath(path) if path else os.path.join(home, SOCKET),
             token,
             os.getpid(),
-            hub.started_at,
+            registry.started_at,
         )
         stack.enter_context(_recorded(home, address))
         _allow_many_files()
         access = Access(token, port=port, host=host)
-        asyncio.run(_run(hub, address, access, host, sockets, idle, ready))
+        asyncio.run(_run(registry, address, access, host, sockets, idle, ready))
 
 
 async def _run(
-    hub: Registry,
+    registry: Registry,
     address: Address,
     access: Access,
     host: str | None,
@@ -103,7 +103,7 @@ async def _run(
     ready: Ready,
 ) -> None:
     config = uvicorn.Config(
-        create_app(hub, access=access, host=host),
+        create_app(registry, access=access, host=host),
         http=Connection,
         ws="websockets-sansio",
         ws_max_size=MESSAGE_LIMIT,
@@ -117,7 +117,7 @@ async def _run(
         timeout_graceful_shutdown=END_SECONDS,
         h11_max_incomplete_event_size=HEADER_LIMIT,
     )
-    server = _Server(config, hub, idle)
+    server = _Server(config, registry, idle)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, server.end)
@@ -128,16 +128,16 @@ async def _run(
 class _Server(uvicorn.Server):
     """uvicorn's server, ended by our own signals, or by itself."""
 
-    def __init__(self, config: uvicorn.Config, hub: Registry, idle: float | None) -> None:
+    def __init__(self, config: uvicorn.Config, registry: Registry, idle: float | None) -> None:
         super().__init__(config)
-        self._hub = hub
+        self._registry = registry
         self._idle = idle
 
     def end(self) -> None:
         """Ends in order; asked a second time, at once."""
         if self.should_exit:
             self.force_exit = True
-            self._hub.interrupt()
+            self._registry.interrupt()
         self.should_exit = True
 
     @contextmanager
@@ -145,13 +145,17 @@ class _Server(uvicorn.Server):
         yield
 
     async def on_tick(self, counter: int) -> bool:
-        if self._idle is not None and not self._hub.clients and not self._hub.jobs.running:
-            self.should_exit |= time.monotonic() - self._hub.used_at > self._idle
+        if (
+            self._idle is not None
+            and not self._registry.clients
+            and not self._registry.jobs.running
+        ):
+            self.should_exit |= time.monotonic() - self._registry.used_at > self._idle
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Streams have no end of their own, and nobody should wait for one.
-        await self._hub.end_streams()
+        await self._registry.end_streams()
         await super().shutdown(sockets)
         if self.force_exit:
             # Then the server itself does not wait for its application, which has files to close.

@@ -14,11 +14,11 @@ from mulligan.errors import MulliganError, NotFound
 from mulligan.journal import checkpoints, sessions
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
-from mulligan.server.registry import Registry
+from mulligan.server.projects.registry import Registry
 from mulligan.workspace.project.location import ProjectLocation, known_projects
 
 
-def chosen(hub: Registry, given: str | None, *, create: bool = False) -> str:
+def chosen(registry: Registry, given: str | None, *, create: bool = False) -> str:
     """The id of the project that a client named, by id or by path; else the server's own.
 
     With `create`, a directory that is new becomes a project. The server's own is the one that it
@@ -26,30 +26,30 @@ def chosen(hub: Registry, given: str | None, *, create: bool = False) -> str:
     """
     if given:
         if os.path.isabs(given):
-            return hub.opened_at(given, create=create).workspace.project.location.id
-        return str(hub.described(given)["project"])
-    if hub.default_project is not None:
-        return hub.default_project
-    for row in hub.listed():
+            return registry.opened_at(given, create=create).workspace.project.location.id
+        return str(registry.described(given)["project"])
+    if registry.default_project is not None:
+        return registry.default_project
+    for row in registry.listed():
         if row["exists"] and row["problem"] is None:
             return str(row["project"])
     raise NotFound("There is no project yet; name a directory as `project`.")
 
 
-def of_session(hub: Registry, id: str) -> str | None:
+def of_session(registry: Registry, id: str) -> str | None:
     """The project of a session, by the session's whole id."""
-    return _where(hub, lambda journal: sessions.by_id(journal, id) is not None)
+    return _where(registry, lambda journal: sessions.by_id(journal, id) is not None)
 
 
-def of_checkpoint(hub: Registry, id: str) -> str | None:
+def of_checkpoint(registry: Registry, id: str) -> str | None:
     """The project of a checkpoint, by the checkpoint's whole id."""
-    return _where(hub, lambda journal: checkpoints.by_id(journal, id) is not None)
+    return _where(registry, lambda journal: checkpoints.by_id(journal, id) is not None)
 
 
 @contextmanager
-def journal_of(hub: Registry, project: ProjectLocation) -> Iterator[Database]:
+def journal_of(registry: Registry, project: ProjectLocation) -> Iterator[Database]:
     """The journal of a project, to read in it; raises `NotFound` where there is none."""
-    workspace = hub.if_open(project.id)
+    workspace = registry.if_open(project.id)
     if workspace is not None:
         yield workspace.project.journal
         return
@@ -60,12 +60,12 @@ def journal_of(hub: Registry, project: ProjectLocation) -> Iterator[Database]:
         yield journal
 
 
-def _where(hub: Registry, holds: Callable[[Database], Any]) -> str | None:
-    projects = known_projects(hub.home)
-    projects.sort(key=lambda project: hub.if_open(project.id) is None)
+def _where(registry: Registry, holds: Callable[[Database], Any]) -> str | None:
+    projects = known_projects(registry.home)
+    projects.sort(key=lambda project: registry.if_open(project.id) is None)
     for project in projects:
         try:
-            with journal_of(hub, project) as journal:
+            with journal_of(registry, project) as journal:
                 if holds(journal):
                     return project.id
         except (MulliganError, OSError):

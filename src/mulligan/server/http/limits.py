@@ -1,29 +1,33 @@
-"""How much is served at once, and since when nobody has asked for anything."""
+"""Limit concurrent requests and streams, and note when the server was last used."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from mulligan.server.errors_json import RequestRefused, error_response
-
-if TYPE_CHECKING:
-    from mulligan.server.registry import Registry
+from mulligan.server.http.errors_json import RequestRefused, error_response
 
 MAX_REQUESTS = 256
 MAX_STREAMS = 4096
 EVENTS = "/api/v1/events"
 
 
-class Limits:
-    """Counts requests and streams, and turns away more than so many: `too_many`."""
+class Usage(Protocol):
+    """How many clients wait for an answer, and when the last one got it."""
 
-    def __init__(self, app: ASGIApp, *, hub: Registry) -> None:
+    clients: int
+    used_at: float
+
+
+class Limits:
+    """Count requests and streams; refuse those above the limits with `too_many`."""
+
+    def __init__(self, app: ASGIApp, *, usage: Usage) -> None:
         self._app = app
-        self._hub = hub
+        self._usage = usage
         self._requests = 0
         self._streams = 0
 
@@ -39,10 +43,10 @@ class Limits:
 
     async def _as_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._requests >= MAX_REQUESTS:
-            await _turn_away(scope, receive, send)
+            await _refuse(scope, receive, send)
             return
         self._requests += 1
-        self._hub.clients += 1
+        self._usage.clients += 1
         try:
             await self._app(scope, receive, send)
         finally:
@@ -51,10 +55,10 @@ class Limits:
 
     async def _as_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._streams >= MAX_STREAMS:
-            await _turn_away(scope, receive, send)
+            await _refuse(scope, receive, send)
             return
         self._streams += 1
-        self._hub.clients += 1
+        self._usage.clients += 1
         try:
             await self._app(scope, receive, send)
         finally:
@@ -62,15 +66,17 @@ class Limits:
             self._leave()
 
     def _leave(self) -> None:
-        self._hub.clients -= 1
-        self._hub.used_at = time.monotonic()
+        self._usage.clients -= 1
+        self._usage.used_at = time.monotonic()
 
 
-async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await WebSocketClose(code=1013)(scope, receive, send)
         return
     problem = RequestRefused(
-        "too_many", "Too much is going on; try again.", {"retry-after": "1", "connection": "close"}
+        "too_many",
+        "Too many requests at once; try again in a second.",
+        {"retry-after": "1", "connection": "close"},
     )
     await error_response(problem)(scope, receive, send)

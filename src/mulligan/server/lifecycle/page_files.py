@@ -13,7 +13,7 @@ from contextlib import suppress
 from html import escape
 
 from mulligan.clock import now_s
-from mulligan.server.access import CODE_SECONDS
+from mulligan.server.http.access import CODE_SECONDS
 
 FOLDER = "open"
 CONTENT = """<!doctype html>

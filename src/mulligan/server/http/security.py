@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from mulligan.errors import MulliganError
-from mulligan.server.access import PROJECT, Access, Slowdown
-from mulligan.server.errors_json import RequestRefused, error_response, query_of
+from mulligan.server.http.access import PROJECT, Access, Slowdown
+from mulligan.server.http.errors_json import RequestRefused, error_response, query_of
 
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "

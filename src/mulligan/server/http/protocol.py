@@ -10,7 +10,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from mulligan.server.peer import peer_credentials
+from mulligan.server.http.peer import peer_credentials
 
 HEADER_SECONDS = 10.0
 GONE_MILLISECONDS = 60_000

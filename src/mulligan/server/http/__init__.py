@@ -1,0 +1,1 @@
+"""HTTP: connections, who may ask, limits, JSON and errors."""

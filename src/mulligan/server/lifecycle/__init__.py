@@ -1,0 +1,1 @@
+"""The server as a process: start it, find it, stop it."""

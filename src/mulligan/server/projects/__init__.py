@@ -1,0 +1,1 @@
+"""The open projects: their workspaces, watchers, events and jobs."""
