@@ -15,8 +15,9 @@ from serving import Server
 
 import mulligan
 from mulligan.protocols.mcp.tools import TOOLS
-from mulligan.protocols.rpc.commands import COMMANDS, RpcSession
+from mulligan.protocols.rpc.commands import COMMANDS
 from mulligan.protocols.rpc.lines import answer
+from mulligan.protocols.rpc.rpc_session import RpcSession
 from mulligan.server.dialogs.events import TYPES
 from mulligan.server.dialogs.routes import section
 from mulligan.server.websocket.requests import REQUESTS
@@ -118,11 +119,11 @@ def test_the_lines_in_rpc_md(project: Path) -> None:
             workspace.sessions.begin_turn(session, "Go")
             (project / "foo.ts").write_text(content)
             entries.append(workspace.sessions.end_turn(session).entry)
-        desk = RpcSession(lambda: workspace, session)
+        rpc = RpcSession(lambda: workspace, session)
         lines = [text.replace("ENTRY", str(entries[0])) for kind, text in blocks("rpc.md")
                  if kind == "json"]  # fmt: skip
         for command, response in zip(lines[::2], lines[1::2], strict=True):
-            *_, found = answer(desk, command.encode())
+            *_, found = answer(rpc, command.encode())
             compare(json.loads(response), found, {})
 
 
@@ -131,5 +132,5 @@ def test_the_tables_in_rpc_md_and_mcp_md_are_complete() -> None:
         rows = [line for line in (DOCUMENTS / document).read_text().splitlines() if line[:1] == "|"]
         for name, kind in kinds.items():
             (row,) = [row for row in rows if f"`{name}`" in row.split("|")[1]]
-            for argument in kind.arguments:
-                assert re.search(rf"\b{argument.name}\b", row), (name, argument.name)
+            for parameter in kind.params.__struct_encode_fields__:
+                assert re.search(rf"\b{parameter}\b", row), (name, parameter)

@@ -219,7 +219,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=6,
 )
-NAMES = sorted({each.name for tool in TOOLS.values() for each in tool.arguments})
+NAMES = sorted({name for tool in TOOLS.values() for name in tool.params.__struct_encode_fields__})
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

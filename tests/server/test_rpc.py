@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import mulligan
 from mulligan.core.entries import NewEntry
-from mulligan.protocols.rpc.commands import COMMANDS, RpcSession
-from mulligan.protocols.rpc.lines import LINE_LIMIT, answer, serve
+from mulligan.protocols.rpc.commands import COMMANDS
+from mulligan.protocols.rpc.lines import MAX_LINE_BYTES, answer, serve
+from mulligan.protocols.rpc.rpc_session import RpcSession
 from mulligan.workspace.workspace import Workspace
 
 RPC = [sys.executable, "-m", "mulligan", "rpc"]
@@ -414,11 +415,11 @@ def test_hostile_lines_get_an_error_line_and_the_next_command_an_answer(
 def test_a_line_that_never_ends_is_passed_over_and_an_unfinished_one_is_answered(
     session: str, project: Path
 ) -> None:
-    lines = io.BytesIO(b"x" * (LINE_LIMIT + 10) + b"\n" + b'{"id":"1","type":"get_state"}')
+    lines = io.BytesIO(b"x" * (MAX_LINE_BYTES + 10) + b"\n" + b'{"id":"1","type":"get_state"}')
     out = io.BytesIO()
-    desk = RpcSession(lambda: mulligan.open(project))
-    serve(desk, lines, out)
-    desk.close()
+    rpc = RpcSession(lambda: mulligan.open(project))
+    serve(rpc, lines, out)
+    rpc.close()
     refused, state = [json.loads(line) for line in out.getvalue().splitlines()]
     assert refused["success"] is False and state["success"] is True
 
@@ -440,7 +441,10 @@ JSON = st.recursive(
 )
 HALF = "foo\ud83d.ts"
 ODD = ("@", "..", "foo.ts", "x" * 64, HALF, "\udcff", [HALF], {HALF: HALF})
-NAMES = sorted({each.name for command in COMMANDS.values() for each in command.arguments} | {"id"})
+NAMES = sorted(
+    {name for command in COMMANDS.values() for name in command.params.__struct_encode_fields__}
+    | {"id"}
+)
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -451,9 +455,9 @@ NAMES = sorted({each.name for command in COMMANDS.values() for each in command.a
 def test_any_command_gets_one_answer_and_no_crash(
     workspace: Workspace, session: str, command: str, given_: dict[str, Any]
 ) -> None:
-    desk = RpcSession(lambda: workspace, session)
+    rpc = RpcSession(lambda: workspace, session)
     line = json.dumps({"type": command} | given_).encode()
-    *events, found = answer(desk, line)
+    *events, found = answer(rpc, line)
     json.dumps([*events, found])
     assert found["type"] == "response" and found.get("code") != "failed", (line, found)
 
@@ -462,10 +466,10 @@ def test_any_command_gets_one_answer_and_no_crash(
 def test_half_a_character_in_any_text_is_refused_in_words(
     workspace: Workspace, session: str, command: str
 ) -> None:
-    desk = RpcSession(lambda: workspace, session)
-    for name in [each.name for each in COMMANDS[command].arguments]:
+    rpc = RpcSession(lambda: workspace, session)
+    for name in COMMANDS[command].params.__struct_encode_fields__:
         for value in (HALF, [HALF], {HALF: HALF}):
-            (found,) = answer(desk, json.dumps({"type": command, name: value}).encode())[-1:]
+            (found,) = answer(rpc, json.dumps({"type": command, name: value}).encode())[-1:]
             assert found.get("code") != "failed", (name, found)
 
 

@@ -20,20 +20,28 @@ import mulligan
 from mulligan import Workspace
 from mulligan.core.hook_events import HookEvent, HookReply
 from mulligan.journal import hook_events as recorded_events
-from mulligan.protocols.agents import claude_code, codex, gemini
+from mulligan.protocols.agents import (
+    COMMAND_HOOK_AGENTS,
+    PLUGIN_AGENTS,
+    claude_code,
+    codex,
+    gemini,
+)
 from mulligan.protocols.hooks import run
 from mulligan.protocols.hooks.translate import (
-    COMMAND_HOOKS,
-    PLUGINS,
     answer,
     refusal,
-    translated,
+    translate,
     written_paths,
 )
 from mulligan.workspace import hooks
 from mulligan.workspace.hooks import happened
 
-EVENTS = {"claude-code": claude_code.EVENTS, "codex": codex.EVENTS, "gemini": gemini.EVENTS}
+TIMEOUTS = {
+    "claude-code": claude_code.EVENT_TIMEOUTS,
+    "codex": codex.EVENT_TIMEOUTS,
+    "gemini": gemini.EVENT_TIMEOUTS,
+}
 SOURCES = {"opencode": "opencode_plugin.js", "pi": "pi_extension.js"}
 MINE = {"agent": "claude-code", "session": "s1"}
 OTHER = {"agent": "pi", "session": "s2"}
@@ -681,7 +689,7 @@ PROMPTS = {
 @pytest.mark.parametrize("agent", PROMPTS)
 def test_each_agents_prompt_becomes_the_same_happening(agent: str) -> None:
     payload = PROMPTS[agent] | {"cwd": "/p", "directory": "/p"}
-    told = HookEvent.from_json(translated(agent, payload, 42) or {})
+    told = HookEvent.from_json(translate(agent, payload, 42) or {})
     assert told[:5] == ("prompt", agent, "s", "/p", "p")
     assert told.process == 42
 
@@ -700,12 +708,12 @@ def test_each_agents_prompt_becomes_the_same_happening(agent: str) -> None:
     ],
 )
 def test_events_that_mean_nothing_are_passed_over(agent: str, payload: dict[str, Any]) -> None:
-    assert translated(agent, payload, None) is None
+    assert translate(agent, payload, None) is None
 
 
 def test_fields_that_make_no_sense_do_not_cost_a_prompt() -> None:
     payload = {"kind": "prompt", "session": "s", "paths": 3, "part": None, "ok": None}
-    told = HookEvent.from_json(translated("opencode", payload, None) or {})
+    told = HookEvent.from_json(translate("opencode", payload, None) or {})
     assert (told.kind, told.session, told.paths, told.part) == ("prompt", "s", (), "")
 
 
@@ -753,7 +761,7 @@ def test_how_a_call_went_is_read_from_what_each_agent_says(
 ) -> None:
     event = "AfterTool" if agent == "gemini" else "PostToolUse"
     payload = {"hook_event_name": event, "session_id": "s", "tool_response": response}
-    told = translated(agent, payload, None)
+    told = translate(agent, payload, None)
     assert told is not None and told["ok"] is ok
 
 
@@ -913,7 +921,7 @@ def test_a_relative_directory_is_the_hooks_and_not_the_servers(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
-    found = translated("claude-code", PROMPTS["claude-code"] | {"cwd": "sub/.."}, None)
+    found = translate("claude-code", PROMPTS["claude-code"] | {"cwd": "sub/.."}, None)
     assert found is not None and found["directory"] == str(project)
 
 
@@ -938,7 +946,7 @@ def test_what_goes_wrong_stops_a_prompt_only_where_the_user_is_strict(
 def told_of_prompt(done: subprocess.CompletedProcess[bytes], agent: str, *, refused: bool) -> str:
     """What a hook said of a prompt that it did not record, in the agent's own way."""
     said: dict[str, str] = json.loads(done.stdout)
-    if agent in PLUGINS:
+    if agent in PLUGIN_AGENTS:
         (key,) = said
         assert key == ("stop" if refused else "to_user")
         return said[key]
@@ -976,8 +984,8 @@ def impatient_hook(
 
 
 GIVEN_UP = {
-    "the lock": {"WAIT_SECONDS": 0.1},
-    "the agent": {"WAIT_SECONDS": 600, "ANSWER_SECONDS": 0.5, "PLUGIN_ANSWER_SECONDS": 0.5},
+    "the lock": {"LOCK_TIMEOUT_S": 0.1},
+    "the agent": {"LOCK_TIMEOUT_S": 600, "ANSWER_TIMEOUT_S": 0.5, "PLUGIN_ANSWER_TIMEOUT_S": 0.5},
 }
 """How a hook comes to its end while others work on the project."""
 
@@ -1006,19 +1014,19 @@ def test_a_prompt_that_a_held_lock_keeps_unprotected_is_refused_or_its_user_told
 
 @pytest.mark.parametrize("agent", PROMPTS)
 def test_a_prompt_is_answered_while_its_agent_still_waits(agent: str) -> None:
-    answered = run.PLUGIN_ANSWER_SECONDS if agent in PLUGINS else run.ANSWER_SECONDS
-    if agent in PLUGINS:
+    answered = run.PLUGIN_ANSWER_TIMEOUT_S if agent in PLUGIN_AGENTS else run.ANSWER_TIMEOUT_S
+    if agent in PLUGIN_AGENTS:
         source = files("mulligan.protocols.agents") / SOURCES[agent]
         (waits,) = re.findall(r"LONGEST = (\d+)", source.read_text("utf-8"))
         waited = int(waits) / 1000
     else:
         prompt = PROMPTS[agent]["hook_event_name"]
-        waited = EVENTS[agent][prompt] / (1000 if agent == "gemini" else 1)
+        waited = TIMEOUTS[agent][prompt] / (1000 if agent == "gemini" else 1)
     # A database that is locked keeps a hook from looking at the clock for ten seconds.
-    assert run.SERVER_SECONDS < answered <= waited - 10
+    assert run.SERVER_TIMEOUT_S < answered <= waited - 10
 
 
-@pytest.mark.parametrize("agent", COMMAND_HOOKS)
+@pytest.mark.parametrize("agent", COMMAND_HOOK_AGENTS)
 @pytest.mark.parametrize(
     "event", [[], {}, {"hook_event_name": "UserPromptSubmit"}, {"session_id": "s"}]
 )

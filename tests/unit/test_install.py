@@ -515,7 +515,7 @@ def test_doctor_notices_that_events_are_told_twice(
     found = list(agent_findings(str(mulligan_home), there))
 
     assert [each.level for each in found] == ["problem", "ok", "ok"]
-    assert "told twice" in found[0].message
+    assert "sent twice" in found[0].message
 
 
 def test_gemini_hooks_of_a_project_need_trust_in_its_folder(
@@ -579,7 +579,7 @@ def test_goto_says_how_the_conversation_goes_on(
         session = workspace.sessions.create(id="ID", agent=name)
         turn = workspace.sessions.begin_turn("ID", "Do it.")
         workspace.sessions.end_turn("ID")
-        assert resume_command(session, turn.entry) == command
+        assert resume_command(session) == command
 
     said = subprocess.run(
         [sys.executable, "-m", "mulligan", "goto", turn.entry], cwd=project, check=True,
@@ -600,7 +600,7 @@ def agent_events(name: str) -> dict[str, int]:
     from importlib import import_module
 
     module = import_module(f"mulligan.protocols.agents.{name.replace('-', '_')}")
-    return dict(module.EVENTS)
+    return dict(module.EVENT_TIMEOUTS)
 
 
 def written(path: str, content: str) -> Path:

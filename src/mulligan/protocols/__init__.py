@@ -1,4 +1,4 @@
-"""Protocols: what other programs speak with Mulligan over stdio and hooks.
+"""Protocols: how other programs reach Mulligan, over stdio and through agents' hooks.
 
-Each translates words and decides nothing; the verbs are the workspace's.
+Each protocol translates requests to calls of the workspace, and results back; it decides nothing.
 """

@@ -6,7 +6,7 @@ import click
 
 from mulligan.cli.group import command
 from mulligan.cli.output import Output
-from mulligan.protocols.hooks.translate import AGENTS
+from mulligan.protocols.agents import AGENTS
 
 
 @command(

@@ -28,8 +28,8 @@ def rpc(out: Output, session: str | None) -> None:
 
     One line is one command; one line is its answer. It ends with its input.
     """
-    from mulligan.protocols.rpc.commands import RpcSession
     from mulligan.protocols.rpc.lines import serve
+    from mulligan.protocols.rpc.rpc_session import RpcSession
 
     def opening() -> Workspace:
         from mulligan.workspace.workspace import open_workspace

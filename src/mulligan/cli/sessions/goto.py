@@ -59,7 +59,7 @@ def goto(
             out.say(f"{click.style('S', fg='cyan', bold=True)}  {shown(skip.path)}: {skip.reason}")
         out.say(_words(done))
         if not preview:
-            _say_how_to_go_on(out, whose, done.new_leaf)
+            _say_how_to_continue(out, whose)
         if done.text is not None:
             _print(out, done.text)
     return 1 if done.files is not None and not done.files.verified else 0
@@ -89,14 +89,14 @@ def _words(done: Navigation) -> str:
     )
 
 
-def _say_how_to_go_on(out: Output, session: Session, entry: str | None) -> None:
-    """The conversation is the agent's: how it is taken up again, if it can be."""
+def _say_how_to_continue(out: Output, session: Session) -> None:
+    """Say how to resume the conversation, which only the agent can do."""
     from mulligan.protocols.agents import AGENTS
-    from mulligan.protocols.agents.resuming import resume_command, way_back
+    from mulligan.protocols.agents.resuming import resume_command, rewind_hint
 
-    go_on = resume_command(session, entry)
-    if go_on is not None:
-        out.say(f"To go on with the conversation: `{go_on}`; {way_back(session)}.")
+    command = resume_command(session)
+    if command is not None:
+        out.say(f"To continue the conversation: `{command}`; {rewind_hint(session)}.")
     elif session.source is not None or session.agent in AGENTS:
         out.say(
             f"The conversation itself stays as it is: {shown(session.agent)} cannot be resumed."

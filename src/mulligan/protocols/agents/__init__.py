@@ -1,26 +1,43 @@
-"""Agents: how each of them is told to call Mulligan, and how that is taken back.
+"""Agents: how each of them is configured to call Mulligan, and what its events mean.
 
-A file for each agent says where its configuration is and what has to stand there; the rest is
-shared. What is written must be unable to fail: an agent whose hook is missing, slow or broken goes
-on as if there were none. Files are merged into and never taken over: what others wrote stays as
-they wrote it, and `uninstall` leaves what there was before.
+Each agent's file holds all that is peculiar to it; the rest is shared. An installed hook must be
+unable to fail: if Mulligan is missing, slow or broken, the agent goes on as if there were no hook.
+Configuration files are merged into, never replaced, and `uninstall` restores what was there.
+
+On the hook path only this module and the tables of one agent's file are imported: whatever needs
+more imports it in its functions.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final
 
-from mulligan.errors import NotFound
-from mulligan.protocols.agents.shape import Agent
+TYPE_CHECKING = False  # `typing` itself is too slow to import in a hook
+if TYPE_CHECKING:
+    from types import ModuleType
 
-AGENTS: Final = ("claude-code", "codex", "gemini", "opencode", "pi")
+    from mulligan.protocols.agents.shape import Agent
+
+COMMAND_HOOK_AGENTS = ("claude-code", "codex", "gemini")
+"""Agents that run a shell command for each event."""
+PLUGIN_AGENTS = ("opencode", "pi")
+"""Agents that load a plugin of ours, which sends events in our own format."""
+AGENTS = (*COMMAND_HOOK_AGENTS, *PLUGIN_AGENTS)
+
+
+def agent_module(name: str) -> ModuleType:
+    """Import the file of an agent, with the tables of its events and tools."""
+    return import_module(f"mulligan.protocols.agents.{name.replace('-', '_')}")
 
 
 def agent(name: str) -> Agent:
-    """An agent by name; raises `NotFound` for one that nobody has written."""
+    """Return an agent by name; raise `NotFound` for an unknown one."""
+    # Imported here: not needed on the hook path.
+    from mulligan.errors import NotFound
+    from mulligan.protocols.agents.shape import Agent
+
     if name not in AGENTS:
-        raise NotFound(f"There is no agent {name!r} to install for; there are {', '.join(AGENTS)}.")
-    found = import_module(f"mulligan.protocols.agents.{name.replace('-', '_')}").AGENT
-    assert isinstance(found, Agent)
-    return found
+        raise NotFound(f"Unknown agent {name!r}; known agents: {', '.join(AGENTS)}.")
+    described = agent_module(name).agent()
+    assert isinstance(described, Agent)
+    return described

@@ -1,18 +1,37 @@
-"""Claude Code: hooks in its settings, without any question of trust.
+"""Claude Code: command hooks in its settings; it asks for no trust.
 
-For a project they go to `settings.local.json`, which is the user's own there and not shared: the
-command names a path on this machine.
+A project's hooks go to `settings.local.json`, which is not shared: the command names a path on
+this machine.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
+from mulligan.core.hook_kinds import (
+    CALL_BEGINS,
+    CALL_ENDS,
+    PROMPT,
+    SESSION_ENDS,
+    SESSION_STARTS,
+    TURN_ENDS,
+)
 
-from mulligan.protocols.agents import command_hooks
-from mulligan.protocols.agents.shape import folder_of
+TYPE_CHECKING = False  # `typing` itself is too slow to import in a hook
+if TYPE_CHECKING:
+    from typing import Any
 
-EVENTS: Final = {
+    from mulligan.protocols.agents.shape import Agent
+
+EVENT_KINDS = {
+    "SessionStart": SESSION_STARTS,
+    "UserPromptSubmit": PROMPT,
+    "PreToolUse": CALL_BEGINS,
+    "PostToolUse": CALL_ENDS,
+    "PostToolUseFailure": CALL_ENDS,
+    "Stop": TURN_ENDS,
+    "StopFailure": TURN_ENDS,
+    "SessionEnd": SESSION_ENDS,
+}
+EVENT_TIMEOUTS = {
     "SessionStart": 60,
     "UserPromptSubmit": 120,
     "PreToolUse": 60,
@@ -21,15 +40,30 @@ EVENTS: Final = {
     "Stop": 120,
     "SessionEnd": 60,
 }
-"""In seconds."""
+"""The events to install hooks for, with timeouts in seconds."""
+WRITING_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+REFUSAL = "block"
 
-AGENT: Final = command_hooks.agent(
-    "claude-code",
-    title="Claude Code",
-    program="claude",
-    folder=partial(folder_of, variable="CLAUDE_CONFIG_DIR", usual=".claude"),
-    file="settings.json",
-    project_file=".claude/settings.local.json",
-    events=EVENTS,
-    prompt="UserPromptSubmit",
-)
+
+def call_failed(payload: dict[str, Any]) -> bool:
+    return payload.get("hook_event_name") == "PostToolUseFailure"
+
+
+def agent() -> Agent:
+    # Imported here: not needed on the hook path.
+    from mulligan.protocols.agents import command_hooks
+    from mulligan.protocols.agents.shape import Resume, environment_folder
+
+    return command_hooks.agent(
+        "claude-code",
+        title="Claude Code",
+        program="claude",
+        folder=environment_folder("CLAUDE_CONFIG_DIR", default=".claude"),
+        file="settings.json",
+        project_file=".claude/settings.local.json",
+        timeouts=EVENT_TIMEOUTS,
+        prompt="UserPromptSubmit",
+        resume=Resume(
+            ("claude", "--resume", "{}", "--fork-session"), "Esc Esc there goes back to a message"
+        ),
+    )

@@ -1,10 +1,9 @@
-"""Hooks that are commands in a JSON file: for each event a list of groups, each with its hooks.
+"""Command hooks in a JSON file: for each event a list of groups, each with its hooks.
 
     {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": …, "timeout": …}]}]}}
 
-The command is run by a shell, which makes sure that nothing that happens to Mulligan can reach
-the agent: it is missing, it cannot start, it dies, and the shell says that all is well. What it
-has to say no to (see `strict`) it says in its answer.
+The agent runs the command in a shell, which exits with 0 even if Mulligan is missing, cannot start
+or dies. With `strict` a prompt is refused in the hook's answer.
 """
 
 from __future__ import annotations
@@ -17,17 +16,24 @@ from functools import partial
 from typing import Any
 
 from mulligan.protocols.agents import json_text
-from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope, nothing_needed
+from mulligan.protocols.agents.shape import (
+    Agent,
+    HookCommand,
+    InstallScope,
+    Resume,
+    Trust,
+    nothing_needed,
+)
 
-Events = Mapping[str, float]
-"""By event, how long the agent is to wait for us, in its own unit."""
+Timeouts = Mapping[str, float]
+"""By event, how long the agent waits for the hook, in the agent's unit."""
 
 JSON_INDENT_DEPTH = 5
-"""How far in a hook stands."""
+"""The nesting depth of a hook in the file."""
 
 NEVER = 'exec 2>/dev/null; "$@" hook {agent} || true'
 AT_PROMPTS = '"$@" hook {agent} --strict || exit 2'
-"""Only where the user chose to be strict: then a prompt without Mulligan is no prompt."""
+"""With `strict`: a prompt that Mulligan did not record is refused."""
 
 
 def agent(
@@ -38,14 +44,16 @@ def agent(
     folder: Callable[[InstallScope], str],
     file: str,
     project_file: str,
-    events: Events,
+    timeouts: Timeouts,
     prompt: str,
+    resume: Resume,
     extra: Mapping[str, Any] | None = None,
     needs: Callable[[InstallScope], str | None] = nothing_needed,
+    trust: Trust | None = None,
 ) -> Agent:
-    """An agent with such hooks: in `file` of its own folder, or in `project_file` of a project.
+    """Describe an agent with hooks in `file` of its folder, or in `project_file` of a project.
 
-    `prompt` is the event that tells of a prompt, `extra` what else each of its hooks has.
+    `prompt` is the name of its prompt event, `extra` are further fields of each hook.
     """
 
     def path(place: InstallScope) -> str:
@@ -54,8 +62,8 @@ def agent(
         return os.path.join(folder(place), file)
 
     def rehearsal(directory: str) -> dict[str, object]:
-        told = {"session_id": "rehearsal", "prompt": "A rehearsal."}
-        return {"hook_event_name": prompt, "cwd": directory, **told}
+        event = {"session_id": "rehearsal", "prompt": "A rehearsal."}
+        return {"hook_event_name": prompt, "cwd": directory, **event}
 
     return Agent(
         name=name,
@@ -63,25 +71,28 @@ def agent(
         program=program,
         folder=folder,
         file=path,
-        written=partial(written, agent=name, events=events, prompt=prompt, extra=extra),
+        written=partial(written, agent=name, timeouts=timeouts, prompt=prompt, extra=extra),
         removed=partial(removed, agent=name),
         commands=partial(commands, agent=name),
         rehearsal=rehearsal,
         needs=needs,
+        resume=resume,
+        trust=trust,
     )
 
 
-def command(agent: str, mulligan: HookCommand, *, may_stop: bool) -> str:
-    """The command of a hook. The shell's name for itself tells whose it is."""
-    script = (AT_PROMPTS if may_stop and mulligan.strict else NEVER).format(agent=agent)
+def command(agent: str, mulligan: HookCommand, *, is_prompt: bool) -> str:
+    """Return the shell command of a hook; its `$0` is "mulligan", which marks it as ours."""
+    script = (AT_PROMPTS if is_prompt and mulligan.strict else NEVER).format(agent=agent)
     return shlex.join(["sh", "-c", script, "mulligan", *mulligan.words])
 
 
 def is_ours(agent: str, hook: Any) -> bool:
-    given = hook.get("command") if isinstance(hook, dict) else None
-    if not isinstance(given, str) or "mulligan" not in given:
+    """Return whether a hook looks like one that we wrote for the agent."""
+    command = hook.get("command") if isinstance(hook, dict) else None
+    if not isinstance(command, str) or "mulligan" not in command:
         return False
-    return re.search(rf"\bhook {re.escape(agent)}\b", given) is not None
+    return re.search(rf"\bhook {re.escape(agent)}\b", command) is not None
 
 
 def written(
@@ -89,63 +100,63 @@ def written(
     mulligan: HookCommand,
     *,
     agent: str,
-    events: Events,
+    timeouts: Timeouts,
     prompt: str,
     extra: Mapping[str, Any] | None = None,
 ) -> str:
-    """The file with a hook of ours for each event: replaced where one is, else added last.
+    """Return the text with our hook for each event: replaced in place, else appended.
 
-    Last, and in its place, because a hook's position is part of what some agents trust.
+    Other hooks keep their positions, because some agents trust a hook by its position.
     """
     text = text if text is not None and text.strip() else "{}\n"
-    for event, timeout in events.items():
-        said = command(agent, mulligan, may_stop=event == prompt)
-        hook = {**(extra or {}), "type": "command", "command": said, "timeout": timeout}
+    for event, timeout in timeouts.items():
+        shell_command = command(agent, mulligan, is_prompt=event == prompt)
+        hook = {**(extra or {}), "type": "command", "command": shell_command, "timeout": timeout}
         path = ("hooks", event)
-        found = json_text.read(text).at(path)
-        mine = [
+        groups = json_text.read(text).at(path)
+        ours = [
             each
-            for group in (found.parts if found is not None else ())
+            for group in (groups.parts if groups is not None else ())
             for each in _hooks(group)
             if is_ours(agent, each.content)
         ]
-        if not mine:
+        if not ours:
             text = json_text.appended(text, path, {"hooks": [hook]})
-        elif mine[0].content != hook:
-            text = json_text.replaced(text, mine[0], JSON_INDENT_DEPTH, hook)
+        elif ours[0].content != hook:
+            text = json_text.replaced(text, ours[0], JSON_INDENT_DEPTH, hook)
     return text
 
 
 def removed(text: str, *, agent: str) -> str | None:
-    """The file without our hooks; `None` if nothing else is in it.
+    """Return the text without our hooks; None if nothing else is in it.
 
-    A file without any stays as it is, were it empty.
+    A text without our hooks is returned unchanged, even if it is empty.
     """
     if not commands(text, agent=agent):
         return text
     hooks = json_text.read(text).at(("hooks",))
     for event in hooks.names if hooks is not None else ():
         text = json_text.without(text, ("hooks", event), lambda group: _all_ours(agent, group))
-        text = _without_singles(text, event, agent)
+        text = _cut_from_mixed_groups(text, event, agent)
     return text if json_text.read(text).content else None
 
 
 def commands(text: str, *, agent: str) -> list[str]:
-    """The commands in the file that are ours."""
+    """List the commands in the text that are ours."""
     hooks = json_text.read(text).at(("hooks",))
-    found = [
+    ours = [
         each.content["command"]
         for groups in (hooks.parts if hooks is not None else ())
         for group in groups.parts
         for each in _hooks(group)
         if is_ours(agent, each.content)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(ours))
 
 
 def _hooks(group: json_text.Value) -> tuple[json_text.Value, ...]:
-    found = group.at(("hooks",)) if isinstance(group.content, dict) else None
-    return found.parts if found is not None else ()
+    hooks = group.at(("hooks",)) if isinstance(group.content, dict) else None
+    return hooks.parts if hooks is not None else ()
 
 
 def _all_ours(agent: str, group: Any) -> bool:
@@ -153,8 +164,8 @@ def _all_ours(agent: str, group: Any) -> bool:
     return isinstance(hooks, list) and bool(hooks) and all(is_ours(agent, one) for one in hooks)
 
 
-def _without_singles(text: str, event: str, agent: str) -> str:
-    """Somebody put ours beside their own in one group: theirs stays."""
+def _cut_from_mixed_groups(text: str, event: str, agent: str) -> str:
+    """Remove our hooks from groups in which the user has others."""
     while True:
         groups = json_text.read(text).at(("hooks", event))
         mixed = [

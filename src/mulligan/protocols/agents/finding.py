@@ -1,9 +1,8 @@
-"""Which agents are here, set up and working; and what `doctor` has to say about each.
+"""Check which agents are present, installed and working, for `mulligan doctor`.
 
-A dry run shows that what is configured works: this Mulligan, told of a prompt in a scratch project
-with a scratch home, must leave a session there. No command is ever taken from a file: one that is
-not byte for byte what this Mulligan writes is reported and not run, for it may have come with a
-cloned repository.
+A dry run sends this Mulligan a prompt in a scratch project with a scratch home, and expects a
+session there. No command from a file is ever run: a command that differs from what this Mulligan
+writes is only reported, because it may have come with a cloned repository.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 from mulligan.clock import now_s
 from mulligan.errors import UsageError
-from mulligan.protocols.agents import AGENTS, agent, codex_trust, plugin_files
+from mulligan.protocols.agents import AGENTS, agent, plugin_files
 from mulligan.protocols.agents.installing import (
     config_file,
     our_command,
@@ -30,19 +29,19 @@ from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope
 from mulligan.workspace.results.files import Finding
 
 REHEARSAL_TIMEOUT_S = 60
-LATE_SECONDS = 7 * 86400
-MAX_SHOWN_LINES = 3
-MAX_COMMAND_CHARS = 200
+RECENT_S = 7 * 86400
+MAX_SHOWN_FAILURES = 3
+MAX_COMMAND_CHARACTERS = 200
 
 
 def is_found(one: Agent, place: InstallScope) -> bool:
-    """Whether an agent is on the path, or has ever been run."""
+    """Return whether an agent is on the PATH, or has a configuration folder."""
     program = shutil.which(one.program, path=place.environment.get("PATH"))
     return program is not None or os.path.isdir(one.folder(place))
 
 
 def agent_findings(home: str, place: InstallScope | None = None) -> Iterator[Finding]:
-    """What there is to say about agents; `home` is Mulligan's own."""
+    """Yield the findings about all agents; `home` is Mulligan's own."""
     place = place or InstallScope(os.path.expanduser("~"), os.environ)
     for name in AGENTS:
         one = agent(name)
@@ -51,75 +50,72 @@ def agent_findings(home: str, place: InstallScope | None = None) -> Iterator[Fin
         except (OSError, ValueError) as problem:
             yield Finding(
                 "problem", one.title, f"its configuration cannot be read: {problem}",
-                f"mend {one.file(place)}",
+                f"fix {one.file(place)}",
             )  # fmt: skip
-    yield from _late_problems(home)
+    yield from _recent_hook_failures(home)
 
 
 def _about(one: Agent, place: InstallScope) -> Iterator[Finding]:
-    places = [user_place(place), *([place] if place.project is not None else [])]
+    scopes = [user_place(place), *([place] if place.project is not None else [])]
     installed = []
-    for where in places:
+    for scope in scopes:
         try:
-            text = config_file(one, where).read()
-        except UsageError as refused:
-            yield Finding("note", one.title, f"not looked at: {refused}")
+            text = config_file(one, scope).read()
+        except UsageError as problem:
+            yield Finding("note", one.title, f"not looked at: {problem}")
             continue
         if text is not None and one.commands(text):
-            installed.append((where, text))
-    if not installed:
-        if is_found(one, place):
-            yield Finding(
-                "note", one.title, "found, and not protected", f"run `mulligan install {one.name}`"
-            )
-        return
+            installed.append((scope, text))
+    if not installed and is_found(one, place):
+        yield Finding(
+            "note", one.title, "found, and not protected", f"run `mulligan install {one.name}`"
+        )
     if len(installed) > 1:
         yield Finding(
-            "problem", one.title, "installed for the user and for the project: each event is told "
+            "problem", one.title, "installed for the user and for the project: each event is sent "
             "twice", f"run `mulligan uninstall {one.name} --project`",
         )  # fmt: skip
-    for where, text in installed:
-        path = one.file(where)
-        again = f"mulligan install {one.name}" + ("" if where.project is None else " --project")
-        ours = HookCommand(our_command(), _is_strict(text))
-        renewed = one.written(text, ours)
-        if renewed != text or _foreign(one, text, ours):
-            foreign = "".join(f": {each}" for each in _foreign(one, text, ours)[:1])
-            mend = f"run `{again}`"
-            if _foreign(one, renewed, ours):
-                mend = (
-                    f"look at it, run `mulligan un{again.removeprefix('mulligan ')}`, then {mend}"
-                )
-            yield Finding(
-                "problem", one.title,
-                f"{path} is not what this Mulligan writes, and was not tried{foreign}", mend,
-            )  # fmt: skip
-            continue
-        problem = _rehearsed(one, ours)
+    for scope, text in installed:
+        yield _about_installed(one, scope, text)
+
+
+def _about_installed(one: Agent, scope: InstallScope, text: str) -> Finding:
+    """Compare the hooks with what this Mulligan writes, do a dry run, and check trust."""
+    path = one.file(scope)
+    again = f"install {one.name}" + ("" if scope.project is None else " --project")
+    fix = f"run `mulligan {again}`"
+    ours = HookCommand(our_command(), _is_strict(text))
+    expected = one.written(text, ours)
+    foreign = _foreign(one, text, ours)
+    if expected != text or foreign:
+        if _foreign(one, expected, ours):
+            fix = f"look at it, run `mulligan un{again}`, then {fix}"
+        example = "".join(f": {each}" for each in foreign[:1])
+        message = f"{path} is not what this Mulligan writes, and was not tried{example}"
+        return Finding("problem", one.title, message, fix)
+    if (problem := _rehearse(one, ours)) is not None:
+        return Finding("problem", one.title, f"{path}: {problem}", fix)
+    if (needs := one.needs(scope)) is not None:
+        return Finding("problem", one.title, f"{path} has no effect yet", needs)
+    if one.trust is not None:
+        problem = one.trust.problem(scope, path, own_commands(one, ours))
         if problem is not None:
-            yield Finding("problem", one.title, f"{path}: {problem}", f"run `{again}`")
-            continue
-        needs = one.needs(where)
-        if needs is not None:
-            yield Finding("problem", one.title, f"{path} has no effect yet", needs)
-        elif one.name == "codex" and (trust := _without_trust(where, path, ours)) is not None:
-            yield Finding("problem", one.title, trust, f"run `{again}`")
-        else:
-            yield Finding("ok", one.title, f"installed in {path}, and a dry run worked")
+            return Finding("problem", one.title, problem, fix)
+    return Finding("ok", one.title, f"installed in {path}, and a dry run worked")
 
 
 def _foreign(one: Agent, text: str, ours: HookCommand) -> list[str]:
-    """The commands that look like ours and are not, each cut to a length that can be shown."""
+    """List the commands that look like ours and are not, shortened."""
     own = own_commands(one, ours)
-    return [each[:MAX_COMMAND_CHARS] for each in one.commands(text) if each not in own]
+    return [each[:MAX_COMMAND_CHARACTERS] for each in one.commands(text) if each not in own]
 
 
 def _is_strict(text: str) -> bool:
     return "--strict || exit 2" in text or f"{plugin_files.STRICT}true;" in text
 
 
-def _rehearsed(one: Agent, ours: HookCommand) -> str | None:
-    """Run this Mulligan's hook for show; gives what is wrong, if anything."""
+def _rehearse(one: Agent, ours: HookCommand) -> str | None:
+    """Do a dry run of this Mulligan's hook; return what is wrong, if anything."""
     with tempfile.TemporaryDirectory(prefix="mulligan-rehearsal-") as scratch:
         project, home = os.path.join(scratch, "project"), os.path.join(scratch, "home")
         os.mkdir(project)
@@ -136,9 +132,9 @@ def _rehearsed(one: Agent, ours: HookCommand) -> str | None:
         except (OSError, subprocess.TimeoutExpired) as problem:
             return f"a dry run failed: {problem}"
         if done.returncode:
-            return f"a dry run ended with code {done.returncode}: {_last(done.stderr)}"
+            return f"a dry run ended with code {done.returncode}: {_last_line(done.stderr)}"
         if not _left_a_session(home):
-            return f"a dry run recorded nothing{_why(home)}"
+            return f"a dry run recorded nothing{_noted_reason(home)}"
     return None
 
 
@@ -157,55 +153,38 @@ def _left_a_session(home: str) -> bool:
     return False
 
 
-def _why(home: str) -> str:
-    """What the hook itself noted, if it came that far."""
-    for line in _noted(home)[-1:]:
+def _noted_reason(home: str) -> str:
+    """Return the failure that the hook itself noted, if any."""
+    for line in _read_failures(home)[-1:]:
         return f" ({line.get('problem')})"
     return ""
 
 
-def _last(output: bytes) -> str:
+def _last_line(output: bytes) -> str:
     lines = output.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "no output"
 
 
-def _without_trust(place: InstallScope, path: str, mulligan: HookCommand) -> str | None:
-    """Whether Codex has lost its trust in our hooks; `None` if all is well, or nobody can tell."""
-    program = shutil.which("codex", path=place.environment.get("PATH"))
-    if program is None:
-        return None
-    try:
-        known = codex_trust.hooks(program, place.environment, place.project or place.home)
-    except codex_trust.CannotAsk as problem:
-        return f"whether its hooks are trusted cannot be told: {problem}"
-    commands = own_commands(agent("codex"), mulligan)
-    ours = [each for each in known if codex_trust.is_in(each, path) and each.command in commands]
-    lost = [each.event for each in ours if not each.is_trusted]
-    if not ours:
-        return f"it does not see the hooks in {path}"
-    if not lost:
-        return None
-    return f"its hooks are not trusted, and skipped without a word: {', '.join(lost)}"
-
-
-def _late_problems(home: str) -> Iterator[Finding]:
-    late = [line for line in _noted(home) if float(line.get("at") or 0) > now_s() - LATE_SECONDS]
-    if not late:
+def _recent_hook_failures(home: str) -> Iterator[Finding]:
+    recent = [
+        line for line in _read_failures(home) if float(line.get("at") or 0) > now_s() - RECENT_S
+    ]
+    if not recent:
         return
-    for line in late[-MAX_SHOWN_LINES:]:
+    for line in recent[-MAX_SHOWN_FAILURES:]:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(float(line["at"])))
-        told = f"{line.get('agent')}, {line.get('kind') or 'an event'}, {when}"
+        event = f"{line.get('agent')}, {line.get('kind') or 'an event'}, {when}"
         where = f" in {line['directory']}" if line.get("directory") else ""
-        yield Finding("note", "hooks", f"{told}{where}: {line.get('problem')}")
+        yield Finding("note", "hooks", f"{event}{where}: {line.get('problem')}")
     yield Finding(
-        "problem", "hooks", f"{len(late)} events of the last week were not recorded",
+        "problem", "hooks", f"{len(recent)} events of the last week were not recorded",
         f"see {os.path.join(home, 'hooks.log')}; delete it when done",
     )  # fmt: skip
 
 
-def _noted(home: str) -> list[dict[str, Any]]:
-    """What hooks wrote down of late."""
-    found = []
+def _read_failures(home: str) -> list[dict[str, Any]]:
+    """Read the failures that hooks noted."""
+    failures = []
     try:
         with open(os.path.join(home, "hooks.log"), encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -214,7 +193,7 @@ def _noted(home: str) -> list[dict[str, Any]]:
                 except ValueError:
                     continue
                 if isinstance(content, dict) and isinstance(content.get("at"), int | float):
-                    found.append(content)
+                    failures.append(content)
     except OSError:
         return []
-    return found
+    return failures

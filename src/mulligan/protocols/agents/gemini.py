@@ -1,19 +1,38 @@
-"""Gemini CLI: hooks in its settings, with times in milliseconds.
+"""Gemini CLI: command hooks in its settings, with timeouts in milliseconds.
 
-A hook whose program is missing blocks every tool, so what is written there never is: the shell
-answers for it. Hooks of a project run only in a folder that is trusted; the user's run everywhere.
+A hook whose program is missing would block every tool, so the hook is a shell command, which
+always exists. A project's hooks run only in a trusted folder; the user's run everywhere.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Final
 
-from mulligan.protocols.agents import command_hooks
-from mulligan.protocols.agents.shape import InstallScope
+from mulligan.core.hook_kinds import (
+    CALL_BEGINS,
+    CALL_ENDS,
+    PROMPT,
+    SESSION_ENDS,
+    SESSION_STARTS,
+    TURN_ENDS,
+)
 
-EVENTS: Final = {
+TYPE_CHECKING = False  # `typing` itself is too slow to import in a hook
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mulligan.protocols.agents.shape import Agent, InstallScope
+
+EVENT_KINDS = {
+    "SessionStart": SESSION_STARTS,
+    "BeforeAgent": PROMPT,
+    "BeforeTool": CALL_BEGINS,
+    "AfterTool": CALL_ENDS,
+    "AfterAgent": TURN_ENDS,
+    "SessionEnd": SESSION_ENDS,
+}
+EVENT_TIMEOUTS = {
     "SessionStart": 60_000,
     "BeforeAgent": 120_000,
     "BeforeTool": 60_000,
@@ -21,8 +40,39 @@ EVENTS: Final = {
     "AfterAgent": 120_000,
     "SessionEnd": 60_000,
 }
-"""In milliseconds."""
-TRUSTED: Final = ("TRUST_FOLDER", "TRUST_PARENT")
+"""The events to install hooks for, with timeouts in milliseconds."""
+WRITING_TOOLS = ("write_file", "replace")
+REFUSAL = "deny"
+TRUSTED = ("TRUST_FOLDER", "TRUST_PARENT")
+
+
+def call_failed(payload: dict[str, Any]) -> bool:
+    """Find a failed command, which Gemini's shell tool reports only in its text."""
+    response = payload.get("tool_response")
+    content = response.get("llmContent") if isinstance(response, dict) else None
+    return isinstance(content, str) and any(
+        line.startswith("Exit Code: ") and line != "Exit Code: 0" for line in content.splitlines()
+    )
+
+
+def agent() -> Agent:
+    # Imported here: not needed on the hook path.
+    from mulligan.protocols.agents import command_hooks
+    from mulligan.protocols.agents.shape import Resume
+
+    return command_hooks.agent(
+        "gemini",
+        title="Gemini CLI",
+        program="gemini",
+        folder=folder,
+        file="settings.json",
+        project_file=".gemini/settings.json",
+        timeouts=EVENT_TIMEOUTS,
+        prompt="BeforeAgent",
+        extra={"name": "mulligan"},
+        needs=needs,
+        resume=Resume(("gemini", "--resume", "{}"), "/rewind there goes back to a message"),
+    )
 
 
 def folder(place: InstallScope) -> str:
@@ -30,7 +80,7 @@ def folder(place: InstallScope) -> str:
 
 
 def needs(place: InstallScope) -> str | None:
-    """Trust in the folder, without which the hooks of a project are not run."""
+    """Ask for trust in the folder, without which Gemini runs no hooks of a project."""
     if place.project is None or _is_trusted(place, place.project):
         return None
     return (
@@ -52,24 +102,10 @@ def _is_trusted(place: InstallScope, project: str) -> bool:
         return False
     if not isinstance(known, dict):
         return False
-    for trusted, word in known.items():
-        top = os.path.dirname(trusted) if word == "TRUST_PARENT" else trusted
-        if word in TRUSTED and os.path.commonpath([os.path.realpath(top), project]) == (
+    for folder_name, level in known.items():
+        top = os.path.dirname(folder_name) if level == "TRUST_PARENT" else folder_name
+        if level in TRUSTED and os.path.commonpath([os.path.realpath(top), project]) == (
             os.path.realpath(top)
         ):
             return True
     return False
-
-
-AGENT: Final = command_hooks.agent(
-    "gemini",
-    title="Gemini CLI",
-    program="gemini",
-    folder=folder,
-    file="settings.json",
-    project_file=".gemini/settings.json",
-    events=EVENTS,
-    prompt="BeforeAgent",
-    extra={"name": "mulligan"},
-    needs=needs,
-)

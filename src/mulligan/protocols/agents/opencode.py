@@ -1,27 +1,38 @@
-"""OpenCode: a plugin, loaded from a folder without any question of trust.
+"""OpenCode: a plugin, loaded from a folder; it asks for no trust.
 
 A throw before a tool would block it and a throw after it would spoil its result, so the plugin
-never throws; and one that does not parse would be skipped without a word, so it is plain.
+never throws. OpenCode skips a plugin that does not parse silently, so the plugin is plain.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Final
 
-from mulligan.protocols.agents import plugin_files
-from mulligan.protocols.agents.shape import InstallScope, folder_of
+TYPE_CHECKING = False  # `typing` itself is too slow to import in a hook
+if TYPE_CHECKING:
+    from mulligan.protocols.agents.shape import Agent, InstallScope
 
-
-def folder(place: InstallScope) -> str:
-    return os.path.join(folder_of(place, variable="XDG_CONFIG_HOME", usual=".config"), "opencode")
+WRITING_TOOLS = ("write", "edit", "patch", "multiedit", "apply_patch")
 
 
-AGENT: Final = plugin_files.agent(
-    "opencode",
-    title="OpenCode",
-    folder=folder,
-    project_folder=".opencode",
-    file="plugin/mulligan.js",
-    source="opencode_plugin.js",
-)
+def agent() -> Agent:
+    # Imported here: not needed on the hook path.
+    from mulligan.protocols.agents import plugin_files
+    from mulligan.protocols.agents.shape import Resume
+
+    return plugin_files.agent(
+        "opencode",
+        title="OpenCode",
+        folder=_folder,
+        project_folder=".opencode",
+        file="plugin/mulligan.js",
+        source="opencode_plugin.js",
+        resume=Resume(
+            ("opencode", "--session", "{}", "--fork"), "/undo there goes back by a message"
+        ),
+    )
+
+
+def _folder(place: InstallScope) -> str:
+    config = place.environment.get("XDG_CONFIG_HOME") or os.path.join(place.home, ".config")
+    return os.path.join(config, "opencode")

@@ -1,22 +1,29 @@
-"""pi: an extension, loaded from a folder without any question of trust.
+"""pi: an extension, loaded from a folder; it asks for no trust.
 
 An extension that cannot be loaded makes pi exit, and one that throws blocks tools, so ours needs
-nothing but what Node has, and never throws.
+nothing but Node, and never throws.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
+TYPE_CHECKING = False  # `typing` itself is too slow to import in a hook
+if TYPE_CHECKING:
+    from mulligan.protocols.agents.shape import Agent
 
-from mulligan.protocols.agents import plugin_files
-from mulligan.protocols.agents.shape import folder_of
+WRITING_TOOLS = ("write", "edit")
 
-AGENT: Final = plugin_files.agent(
-    "pi",
-    title="pi",
-    folder=partial(folder_of, variable="PI_CODING_AGENT_DIR", usual=".pi/agent"),
-    project_folder=".pi",
-    file="extensions/mulligan.js",
-    source="pi_extension.js",
-)
+
+def agent() -> Agent:
+    # Imported here: not needed on the hook path.
+    from mulligan.protocols.agents import plugin_files
+    from mulligan.protocols.agents.shape import Resume, environment_folder
+
+    return plugin_files.agent(
+        "pi",
+        title="pi",
+        folder=environment_folder("PI_CODING_AGENT_DIR", default=".pi/agent"),
+        project_folder=".pi",
+        file="extensions/mulligan.js",
+        source="pi_extension.js",
+        resume=Resume(("pi", "--session", "{}"), "/tree there goes to any entry"),
+    )

@@ -1,7 +1,7 @@
-"""Agents that load a piece of JavaScript: ours is a whole file of its own.
+"""Plugins: agents that load a JavaScript file, which is wholly ours.
 
-The file says in one line how Mulligan is called; the rest is the same everywhere. It comes with
-the package, and is written anew when the package has another.
+One line of the file holds the command of Mulligan; the rest comes with the package, and is
+rewritten when the package has another version.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 
-from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope, nothing_needed
+from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope, Resume, nothing_needed
 
 MARK = "// Written by `mulligan install "
 CALLED = "const MULLIGAN = "
@@ -28,8 +28,9 @@ def agent(
     project_folder: str,
     file: str,
     source: str,
+    resume: Resume,
 ) -> Agent:
-    """An agent that loads `file` from its own folder or from that of a project."""
+    """Describe an agent that loads `file` from its own folder or from that of a project."""
 
     def path(place: InstallScope) -> str:
         if place.project is not None:
@@ -47,33 +48,34 @@ def agent(
         commands=partial(commands, agent=name),
         rehearsal=rehearsal,
         needs=nothing_needed,
+        resume=resume,
     )
 
 
 def written(text: str | None, mulligan: HookCommand, *, agent: str, source: str) -> str:
-    """The file, with the command in it; raises `ValueError` if somebody else's has the name."""
+    """Return the file with the command in it; raise `ValueError` if the present one is not ours."""
     if text is not None and text.strip() and not text.startswith(MARK):
-        raise ValueError("There is a file of this name already, and it is not ours.")
+        raise ValueError("A file of this name exists already, and is not ours.")
     body = files("mulligan.protocols.agents").joinpath(source).read_text("utf-8")
-    head = f"{MARK}{agent}`; `mulligan uninstall {agent}` takes it away.\n"
+    head = f"{MARK}{agent}`; `mulligan uninstall {agent}` removes it.\n"
     call = f"{CALLED}{json.dumps(list(mulligan.words))};\n"
     return f"{head}{call}{STRICT}{json.dumps(mulligan.strict)};\n\n{body}"
 
 
 def removed(text: str) -> str | None:
-    """Nothing, if it is ours; else the file as it is."""
+    """Return None if the file is ours; else its text unchanged."""
     return None if text.startswith(MARK) else text
 
 
 def commands(text: str, *, agent: str) -> list[str]:
-    """The command that the file calls, if it is ours."""
+    """List the command that the file calls, if the file is ours."""
     if not text.startswith(MARK):
         return []
     for line in text.splitlines():
         if line.startswith(CALLED):
             words = json.loads(line.removeprefix(CALLED).rstrip(";"))
             return [shlex.join([*words, "hook", agent])]
-    raise ValueError("It does not say how Mulligan is called.")
+    raise ValueError("The line with Mulligan's command is missing.")
 
 
 def rehearsal(directory: str) -> dict[str, object]:

@@ -1,6 +1,6 @@
-"""Hooks: what agents call at each step of their work.
+"""Hooks: the commands that agents run at each step of their work.
 
-A hook must never block or break its agent: whatever goes wrong in here is written down and shown
-later, and the agent goes on. Only where the user chose to be strict is it stopped. It is also on
-the agent's way at every step, so nothing is imported that is not needed.
+A hook must never block or break its agent: failures are logged, shown later by `doctor`, and the
+agent goes on. Only with `strict` is a prompt refused. The agent waits for every hook, so a hook
+imports as little as possible.
 """

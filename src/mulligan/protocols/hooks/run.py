@@ -1,8 +1,7 @@
-"""`mulligan hook AGENT`: one event on stdin, one answer on stdout, and never in the way.
+"""`mulligan hook AGENT`: read one event from stdin, record it, print one answer.
 
-With a server running the event goes there, where the project is open already, and nothing of the
-engine is imported; else it is recorded right here. Either way the agent waits no longer than it
-must.
+If a server runs, the event is sent to it: the project is open there already, and nothing of the
+engine is imported. Else this process records it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ import time
 
 from mulligan.clock import now_s
 from mulligan.core.hook_kinds import PROMPT
-from mulligan.protocols.hooks.translate import AGENTS, PLUGINS, answer, refusal, translated
+from mulligan.protocols.agents import AGENTS, PLUGIN_AGENTS
+from mulligan.protocols.hooks.translate import answer, refusal, translate
 from mulligan.workspace.project.home import home_directory
 
 TYPE_CHECKING = False
@@ -27,19 +27,16 @@ if TYPE_CHECKING:
 
 MAX_EVENT_BYTES = 64 << 20
 MAX_LOG_BYTES = 1 << 20
-WAIT_SECONDS = 20
-SERVER_SECONDS = 30
-ANSWER_SECONDS = 100
-PLUGIN_ANSWER_SECONDS = 50
-"""A prompt is answered within these: an agent that has stopped waiting sends it unprotected."""
+LOCK_TIMEOUT_S = 20
+SERVER_TIMEOUT_S = 30
+ANSWER_TIMEOUT_S = 100
+PLUGIN_ANSWER_TIMEOUT_S = 50
+"""A prompt is answered before its agent stops waiting and sends it unprotected."""
 SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash")
 
 
 def process(arguments: list[str]) -> NoReturn:
-    """Runs a hook as all that this process does: it ends at once, without tidying up memory.
-
-    An agent waits for it, and that would be a fifth of the time.
-    """
+    """Run a hook and exit at once, without freeing memory, which takes a fifth of the time."""
     gc.disable()
     code = main(arguments)
     sys.stderr.flush()
@@ -47,75 +44,75 @@ def process(arguments: list[str]) -> NoReturn:
 
 
 class OutOfTime(KeyboardInterrupt):
-    """A prompt took too long to record. Like an interrupt it passes through every handler."""
+    """Recording a prompt took too long. A KeyboardInterrupt, so that no handler swallows it."""
 
 
 def main(arguments: list[str]) -> int:
-    """Runs a hook; gives the exit code, which is 0 whatever happens: a no is in the answer."""
+    """Run a hook; return exit code 0 even on failure: a refusal is in the answer."""
     strict = "--strict" in arguments
     if not arguments or arguments[0] not in AGENTS or len(arguments) > 2:
         sys.stderr.write(f"usage: mulligan hook {{{'|'.join(AGENTS)}}} [--strict]\n")
         return 2 if strict or not arguments else 0
     agent = arguments[0]
     begun = time.monotonic()
-    happening: Payload | None = None
+    event: Payload | None = None
     try:
-        payload = _payload()
-        happening = translated(agent, payload, _agents_process())
-        if happening is None:
-            if strict and agent not in PLUGINS:
-                raise ValueError("It names no session, or is no prompt.")
+        payload = _read_payload()
+        event = translate(agent, payload, _agent_process())
+        if event is None:
+            if strict and agent not in PLUGIN_AGENTS:
+                raise ValueError("The event names no session, or is no prompt.")
             return 0
-        told = _at_the_server(happening) or _here(happening, begun, strict=strict)
-        _say(answer(agent, str(payload.get("hook_event_name", "")), told))
+        reply = _send_to_server(event) or _record_here(event, begun, strict=strict)
+        _print(answer(agent, str(payload.get("hook_event_name", "")), reply))
     except BaseException as problem:
-        _note(agent, happening, problem)
-        _say(_unprotected(agent, happening, problem, strict=strict))
+        _log_failure(agent, event, problem)
+        _print(_failure_answer(agent, event, problem, strict=strict))
     return 0
 
 
-def _say(said: str) -> None:
-    if said:
-        sys.stdout.write(said + "\n")
+def _print(text: str) -> None:
+    if text:
+        sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
 
-def _unprotected(
-    agent: str, happening: Payload | None, problem: BaseException, *, strict: bool
+def _failure_answer(
+    agent: str, event: Payload | None, problem: BaseException, *, strict: bool
 ) -> str:
-    """The answer to an event that was not recorded: a prompt is refused, or its user told."""
-    if happening is None:
-        # A plugin gives the option with every event, a command hook only with prompts.
-        is_prompt, strict = strict and agent not in PLUGINS, True
+    """Return the answer to an event that was not recorded: refuse a prompt, or warn its user."""
+    if event is None:
+        # A plugin passes --strict with every event, a command hook only with prompts.
+        is_prompt, strict = strict and agent not in PLUGIN_AGENTS, True
     else:
-        is_prompt = happening["kind"] == PROMPT
-        strict = is_prompt and (strict or _is_strict(happening))
+        is_prompt = event["kind"] == PROMPT
+        strict = is_prompt and (strict or _is_strict(event))
     if not is_prompt:
         return ""
     if strict:
         reason = f"Mulligan cannot protect this prompt: {problem} See `mulligan doctor`."
         return refusal(agent, reason)
-    told = f"Mulligan: this prompt is not protected: {problem} See `mulligan doctor`."
-    return answer(agent, "", {"to_user": told})
+    warning = f"Mulligan: this prompt is not protected: {problem} See `mulligan doctor`."
+    return answer(agent, "", {"to_user": warning})
 
 
 def log_path() -> str:
-    """Where hooks write what went wrong; `doctor` shows it."""
+    """Return the path of the log of failures, which `doctor` shows."""
     return os.path.join(home_directory(), "hooks.log")
 
 
-def _payload() -> Payload:
+def _read_payload() -> Payload:
     content = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
     if len(content) > MAX_EVENT_BYTES:
-        raise ValueError("The event is larger than any event should be.")
-    found = json.loads(content)
-    if not isinstance(found, dict):
-        raise ValueError("The event is no object.")
-    return found
+        raise ValueError(f"The event is larger than {MAX_EVENT_BYTES >> 20} MiB.")
+    payload = json.loads(content)
+    if not isinstance(payload, dict):
+        raise ValueError("The event is not a JSON object.")
+    return payload
 
 
-def _agents_process() -> int | None:
-    """The agent's own process: whoever called the hook, or the one above the shells in between."""
+def _agent_process() -> int | None:
+    """Return the agent's process: the nearest ancestor that is no shell."""
     parent = os.getppid()
     try:
         while parent > 1:
@@ -129,8 +126,8 @@ def _agents_process() -> int | None:
     return parent if parent > 1 else None
 
 
-def _is_strict(happening: Payload) -> bool:
-    """Whether the settings say so; what cannot be read says nothing. Never raises."""
+def _is_strict(event: Payload) -> bool:
+    """Return whether the settings are strict; False if they cannot be read. Never raises."""
     from mulligan.errors import RefusedRoot
     from mulligan.workspace.project.location import find_project
     from mulligan.workspace.settings.settings import read_settings
@@ -138,88 +135,88 @@ def _is_strict(happening: Payload) -> bool:
     try:
         home = home_directory()
         try:
-            project = find_project(happening["directory"], home)
+            project = find_project(event["directory"], home)
         except RefusedRoot:
-            project = find_project(happening["directory"], home, allow_any_root=True)
+            project = find_project(event["directory"], home, allow_any_root=True)
         return read_settings(home, project.root, project.directory).strict
     except Exception:
         return False
 
 
-def _here(happening: Payload, begun: float, *, strict: bool) -> Payload:
-    """Records a happening in this process; a prompt within the time that its agent waits."""
-    if happening["kind"] != PROMPT:
-        return _recorded(happening, strict=strict)
+def _record_here(event: Payload, begun: float, *, strict: bool) -> Payload:
+    """Record an event in this process; a prompt within the time that its agent waits."""
+    if event["kind"] != PROMPT:
+        return _record(event, strict=strict)
     import signal
 
-    seconds = PLUGIN_ANSWER_SECONDS if happening["agent"] in PLUGINS else ANSWER_SECONDS
+    seconds = PLUGIN_ANSWER_TIMEOUT_S if event["agent"] in PLUGIN_AGENTS else ANSWER_TIMEOUT_S
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise OutOfTime(f"It takes longer than {seconds} seconds to record.")
+        raise OutOfTime(f"Recording takes longer than {seconds} seconds.")
 
     signal.signal(signal.SIGALRM, stop)
-    # A timer of 0 would be none.
+    # A timer of 0 would disarm it.
     signal.setitimer(signal.ITIMER_REAL, max(0.01, begun + seconds - time.monotonic()))
     try:
-        return _recorded(happening, strict=strict)
+        return _record(event, strict=strict)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _recorded(happening: Payload, *, strict: bool) -> Payload:
+def _record(event: Payload, *, strict: bool) -> Payload:
     from mulligan.core.hook_events import HookEvent
     from mulligan.errors import RefusedRoot
     from mulligan.workspace.hooks import happened
     from mulligan.workspace.opening import open_project
 
     try:
-        project = open_project(happening["directory"], automatic=True, wait=WAIT_SECONDS)
+        project = open_project(event["directory"], automatic=True, wait=LOCK_TIMEOUT_S)
     except RefusedRoot:
-        if happening["kind"] == PROMPT and (strict or _is_strict(happening)):
+        if event["kind"] == PROMPT and (strict or _is_strict(event)):
             raise
         # The agent runs in a home directory or a system folder: there is no project to protect.
         return {}
     with project:
         project.journal.leave_log()
-        return happened(project, HookEvent.from_json(happening)).as_json()
+        return happened(project, HookEvent.from_json(event)).as_json()
 
 
-def _at_the_server(happening: Payload) -> Payload | None:
-    """Tells the server, if one is running; `None` if there is none, or it cannot help."""
+def _send_to_server(event: Payload) -> Payload | None:
+    """Send an event to the server; return None if no server runs, or it failed."""
     path = os.path.join(home_directory(), "server.sock")
     if not os.path.exists(path):
         return None
-    # What `socket` would add to it is a fifth of such a hook's time.
+    # Importing `socket` would take a fifth of the hook's time.
     import _socket
 
-    # If the server is too slow, both may record the event: by its id it is recorded once.
-    happening["id"] = os.urandom(16).hex()
-    body = json.dumps(happening).encode()
+    # If the server times out, this process records the event, too; its id prevents a duplicate.
+    event["id"] = os.urandom(16).hex()
+    body = json.dumps(event).encode()
     request = (
         b"POST /api/v1/happened HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
     )
-    line = _socket.socket(_socket.AF_UNIX)
+    connection = _socket.socket(_socket.AF_UNIX)
     try:
-        line.settimeout(SERVER_SECONDS)
-        line.connect(path)
-        line.sendall(request + body)
+        connection.settimeout(SERVER_TIMEOUT_S)
+        connection.connect(path)
+        connection.sendall(request + body)
         received = b""
-        while piece := line.recv(1 << 16):
+        while piece := connection.recv(1 << 16):
             received += piece
     except OSError:
         return None
     finally:
-        line.close()
+        connection.close()
     head, _gap, content = received.partition(b"\r\n\r\n")
     if b" 200 " not in head.split(b"\r\n", 1)[0]:
         return None
-    found = json.loads(content)
-    return found if isinstance(found, dict) else None
+    reply = json.loads(content)
+    return reply if isinstance(reply, dict) else None
 
 
-def _note(agent: str, happening: Payload | None, problem: BaseException) -> None:
-    """Writes down what went wrong, for `doctor`; what cannot even be written down is let go."""
+def _log_failure(agent: str, event: Payload | None, problem: BaseException) -> None:
+    """Append a failure to the log for `doctor`; give up if the log cannot be written."""
     try:
         path = log_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -228,8 +225,8 @@ def _note(agent: str, happening: Payload | None, problem: BaseException) -> None
         line = {
             "at": now_s(),
             "agent": agent,
-            "kind": happening["kind"] if happening else None,
-            "directory": happening["directory"] if happening else None,
+            "kind": event["kind"] if event else None,
+            "directory": event["directory"] if event else None,
             "problem": f"{type(problem).__name__}: {problem}",
         }
         with open(path, "a", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""From an agent's own event to a happening, and from what there is to say to its own answer.
+"""Translate an agent's event to a hook event, and a hook reply to the agent's answer.
 
-A happening is the plain JSON of `core.happenings` here, as a server takes it: with a server
-running, no hook waits for classes to be made.
+Hook events are the plain JSON of `core.hook_events` here, as the server takes it: a hook that
+sends to a server does not wait for classes to be imported.
 """
 
 from __future__ import annotations
@@ -9,123 +9,75 @@ from __future__ import annotations
 import json
 import os
 
-from mulligan.core.hook_kinds import (
-    CALL_BEGINS,
-    CALL_ENDS,
-    KINDS,
-    PROMPT,
-    SESSION_ENDS,
-    SESSION_STARTS,
-    TURN_ENDS,
-)
+from mulligan.core.hook_kinds import CALL_ENDS, KINDS, PROMPT, TURN_ENDS
+from mulligan.protocols.agents import PLUGIN_AGENTS, agent_module
 
-TYPE_CHECKING = False  # as in `mulligan`: hooks that tell a server need nothing of `typing`
+TYPE_CHECKING = False  # `typing` itself is too slow to import in a hook
 if TYPE_CHECKING:
     from typing import Any
 
     Payload = dict[str, Any]
 
-COMMAND_HOOKS = {
-    "claude-code": {
-        "SessionStart": SESSION_STARTS,
-        "UserPromptSubmit": PROMPT,
-        "PreToolUse": CALL_BEGINS,
-        "PostToolUse": CALL_ENDS,
-        "PostToolUseFailure": CALL_ENDS,
-        "Stop": TURN_ENDS,
-        "StopFailure": TURN_ENDS,
-        "SessionEnd": SESSION_ENDS,
-    },
-    "codex": {
-        "SessionStart": SESSION_STARTS,
-        "UserPromptSubmit": PROMPT,
-        "PreToolUse": CALL_BEGINS,
-        "PostToolUse": CALL_ENDS,
-        "Stop": TURN_ENDS,
-        "Interrupt": TURN_ENDS,
-        "SessionEnd": SESSION_ENDS,
-    },
-    "gemini": {
-        "SessionStart": SESSION_STARTS,
-        "BeforeAgent": PROMPT,
-        "BeforeTool": CALL_BEGINS,
-        "AfterTool": CALL_ENDS,
-        "AfterAgent": TURN_ENDS,
-        "SessionEnd": SESSION_ENDS,
-    },
-}
-"""By agent, what the names of its events mean; others are nothing to us."""
-
-PLUGINS = ("opencode", "pi")
-"""Agents whose plugin is ours, and speaks of happenings already."""
-
-AGENTS = (*COMMAND_HOOKS, *PLUGINS)
-WRITING = {
-    "claude-code": ("Write", "Edit", "MultiEdit", "NotebookEdit"),
-    "codex": ("apply_patch",),
-    "gemini": ("write_file", "replace"),
-    "opencode": ("write", "edit", "patch", "multiedit", "apply_patch"),
-    "pi": ("write", "edit"),
-}
-PATHS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
-PATCH = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+PATH_FIELDS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
+PATCH_FIELDS = ("command", "patch", "patchText", "input")
+PATCH_HEADERS = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 
 
-def translated(agent: str, payload: Payload, process: int | None) -> Payload | None:
-    """What an event means; `None` for one that means nothing to us, or is nobody's."""
-    if agent in PLUGINS:
-        found = _from_plugin(payload)
+def translate(agent: str, payload: Payload, process: int | None) -> Payload | None:
+    """Return the hook event; None if the agent's event is not ours to record."""
+    if agent in PLUGIN_AGENTS:
+        event = _from_plugin(payload)
     else:
-        found = _from_command_hook(agent, payload)
-    if found is None:
+        event = _from_command_hook(agent, payload)
+    if event is None:
         return None
-    found["agent"] = agent
-    found["process"] = process
-    found["paths"] = written_paths(agent, found.get("tool"), found.get("input"))
-    return {name: _storable(name, value) for name, value in found.items() if value is not None}
+    event["agent"] = agent
+    event["process"] = process
+    event["paths"] = written_paths(agent, event.get("tool"), event.get("input"))
+    return {name: _storable(name, value) for name, value in event.items() if value is not None}
 
 
-def written_paths(agent: str, tool: str | None, given: Any) -> tuple[str, ...]:
-    """The files that a call of a tool writes, as far as its arguments tell."""
-    if tool not in WRITING[agent] or not isinstance(given, dict):
+def written_paths(agent: str, tool: str | None, arguments: Any) -> tuple[str, ...]:
+    """List the files that a tool call writes, as far as its arguments tell."""
+    if tool not in agent_module(agent).WRITING_TOOLS or not isinstance(arguments, dict):
         return ()
-    found = [given[name] for name in PATHS if isinstance(given.get(name), str)]
-    for name in ("command", "patch", "patchText", "input"):
-        patch = given.get(name)
+    paths = [arguments[name] for name in PATH_FIELDS if isinstance(arguments.get(name), str)]
+    for name in PATCH_FIELDS:
+        patch = arguments.get(name)
         if isinstance(patch, str):
-            found += [
+            paths += [
                 line[len(start) :].strip()
                 for line in patch.splitlines()
-                for start in PATCH
+                for start in PATCH_HEADERS
                 if line.startswith(start)
             ]
-    return tuple(dict.fromkeys(path for path in found if path and "\0" not in path))
+    return tuple(dict.fromkeys(path for path in paths if path and "\0" not in path))
 
 
-def answer(agent: str, event: str, told: Payload) -> str:
-    """What to print for the agent, in its own format; empty if there is nothing to say."""
-    if agent in PLUGINS:
-        return json.dumps(told)
-    found: Payload = {}
-    if told.get("to_agent"):
-        found["hookSpecificOutput"] = {
-            "hookEventName": event,
-            "additionalContext": told["to_agent"],
+def answer(agent: str, event_name: str, reply: Payload) -> str:
+    """Return the text to print for the agent; empty if there is nothing to say."""
+    if agent in PLUGIN_AGENTS:
+        return json.dumps(reply)
+    content: Payload = {}
+    if reply.get("to_agent"):
+        content["hookSpecificOutput"] = {
+            "hookEventName": event_name,
+            "additionalContext": reply["to_agent"],
         }
-    if told.get("to_user"):
-        found["systemMessage"] = told["to_user"]
-    return json.dumps(found) if found else ""
+    if reply.get("to_user"):
+        content["systemMessage"] = reply["to_user"]
+    return json.dumps(content) if content else ""
 
 
 def refusal(agent: str, reason: str) -> str:
-    """What to print so that a prompt goes no further."""
-    if agent in PLUGINS:
+    """Return the text to print so that the agent stops a prompt."""
+    if agent in PLUGIN_AGENTS:
         return json.dumps({"stop": reason})
-    return json.dumps({"decision": "deny" if agent == "gemini" else "block", "reason": reason})
+    return json.dumps({"decision": agent_module(agent).REFUSAL, "reason": reason})
 
 
 def _from_command_hook(agent: str, payload: Payload) -> Payload | None:
-    kind = COMMAND_HOOKS[agent].get(_text(payload, "hook_event_name") or "")
+    kind = agent_module(agent).EVENT_KINDS.get(_text(payload, "hook_event_name") or "")
     session = _text(payload, "session_id")
     if kind is None or session is None:
         return None
@@ -133,10 +85,10 @@ def _from_command_hook(agent: str, payload: Payload) -> Payload | None:
         "kind": kind,
         "session": session,
         "directory": _directory(payload, "cwd"),
-        "text": _said(kind, payload),
+        "text": _message(kind, payload),
         "call": _text(payload, "tool_use_id"),
         "tool": _text(payload, "tool_name"),
-        "ok": _went_well(payload) if kind == CALL_ENDS else None,
+        "ok": _succeeded(agent, payload) if kind == CALL_ENDS else None,
         "duration": _number(payload, "duration_ms"),
         "model": _text(payload, "model"),
         "mode": _text(payload, "permission_mode"),
@@ -153,7 +105,7 @@ def _from_plugin(payload: Payload) -> Payload | None:
     return {**payload, "directory": _directory(payload, "directory")}
 
 
-def _said(kind: str, payload: Payload) -> str | None:
+def _message(kind: str, payload: Payload) -> str | None:
     if kind == PROMPT:
         return _text(payload, "prompt") or ""
     if kind == TURN_ENDS:
@@ -161,35 +113,27 @@ def _said(kind: str, payload: Payload) -> str | None:
     return None
 
 
-def _went_well(payload: Payload) -> bool:
-    """Whether a call succeeded, by what each agent says of it."""
-    if payload.get("hook_event_name") == "PostToolUseFailure":
+def _succeeded(agent: str, payload: Payload) -> bool:
+    """Return whether a tool call succeeded; without any sign of failure it did."""
+    if agent_module(agent).call_failed(payload):
         return False
     response = payload.get("tool_response")
-    if isinstance(response, dict):
-        if response.get("error") or response.get("is_error") or response.get("isError"):
-            return False
-        code = response.get("exit_code", response.get("exitCode", 0))
-        return code in (0, None) and not _says_a_code(response.get("llmContent"))
-    return True
-
-
-def _says_a_code(content: Any) -> bool:
-    """Gemini's shell succeeds with commands that fail, and says so in words."""
-    return isinstance(content, str) and any(
-        line.startswith("Exit Code: ") and line != "Exit Code: 0" for line in content.splitlines()
-    )
+    if not isinstance(response, dict):
+        return True
+    if response.get("error") or response.get("is_error") or response.get("isError"):
+        return False
+    return response.get("exit_code", response.get("exitCode", 0)) in (0, None)
 
 
 def _storable(name: str, value: Any) -> Any:
-    """A field without half characters, which no database takes; paths keep theirs."""
+    """Replace lone surrogates, which SQLite refuses; paths keep theirs."""
     if not isinstance(value, str) or value.isascii() or name in ("directory", "log"):
         return value
     return value.encode("utf-8", "replace").decode()
 
 
 def _directory(payload: Payload, name: str) -> str:
-    """Where the agent works, absolute: a server has another current directory than the hook."""
+    """Return the agent's directory, absolute: the server has another one than the hook."""
     return os.path.abspath(_text(payload, name) or os.getcwd())
 
 

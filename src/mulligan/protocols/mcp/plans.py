@@ -1,13 +1,14 @@
-"""Plan first: what changes files wants the name of a plan that was seen, and that still holds.
+"""Plans: restore and undo act only on a plan that the agent has seen and that still holds.
 
-A plan's name is a hash of what was asked, of what would happen, and of what the disk holds. When
-anything of that is different by the time, so is the name, and nothing is done.
+A plan's token is a hash of the request, of the preview, of the files on disk and of the newest
+operation. If any of them has changed, the token differs, and nothing is done.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mulligan.errors import WouldLoseWork
@@ -20,62 +21,64 @@ TOKEN_CHARACTERS = 20
 
 
 def plan_restore(
-    workspace: Workspace, checkpoint: str, paths: list[str], force: bool
+    workspace: Workspace, checkpoint: str, paths: Sequence[str], force: bool
 ) -> tuple[str, RestoreResult]:
-    """What a restore would do, and the plan's name."""
+    """Return the token and the preview of a restore."""
     with workspace.project.locked():
         target = workspace.find(checkpoint).id
-        plan = workspace.restore(target, paths, force=force, preview=True)
-        asked = {"restore": target, "paths": sorted(paths), "force": force}
-        return _name(workspace, asked, plan.as_json()), plan
+        preview = workspace.restore(target, paths, force=force, preview=True)
+        request = {"restore": target, "paths": sorted(paths), "force": force}
+        return _token(workspace, request, preview.as_json()), preview
 
 
 def restore(
-    workspace: Workspace, checkpoint: str, paths: list[str], force: bool, plan: str
+    workspace: Workspace, checkpoint: str, paths: Sequence[str], force: bool, plan: str
 ) -> RestoreResult:
-    """Carries out a plan, if it still holds; raises `WouldLoseWork` otherwise."""
+    """Restore if the plan still holds; else raise `WouldLoseWork`."""
     with workspace.project.locked():
-        name, _ = plan_restore(workspace, checkpoint, paths, force)
-        _check(plan, name, "plan_restore")
+        token, _preview = plan_restore(workspace, checkpoint, paths, force)
+        _check_token(plan, token, "plan_restore")
         return workspace.restore(checkpoint, paths, force=force)
 
 
 def plan_undo(workspace: Workspace, force: bool) -> tuple[str, RestoreResult]:
-    """What an undo would do, and the plan's name."""
+    """Return the token and the preview of an undo."""
     with workspace.project.locked():
-        done = workspace.undo(preview=True, force=force)
-        return _name(workspace, {"undo": done.undoes, "force": force}, done.as_json()), done
+        preview = workspace.undo(preview=True, force=force)
+        request = {"undo": preview.undoes, "force": force}
+        return _token(workspace, request, preview.as_json()), preview
 
 
 def undo(workspace: Workspace, force: bool, plan: str) -> RestoreResult:
-    """Carries out a plan, if it still holds; raises `WouldLoseWork` otherwise."""
+    """Undo if the plan still holds; else raise `WouldLoseWork`."""
     with workspace.project.locked():
-        name, would = plan_undo(workspace, force)
-        _check(plan, name, "undo without a plan")
-        return workspace.undo(force=force, expect=would.undoes)
+        token, preview = plan_undo(workspace, force)
+        _check_token(plan, token, "undo without a plan")
+        return workspace.undo(force=force, expect=preview.undoes)
 
 
-def _check(given: str, name: str, again: str) -> None:
-    if given != name:
+def _check_token(given: str, token: str, plan_again: str) -> None:
+    if given != token:
         raise WouldLoseWork(
-            "This plan does not hold any more, or was made for something else: the files or the "
-            f"history have changed since. Nothing was changed; call {again} and look again."
+            "This plan no longer holds, or is for other parameters: the files or the history have "
+            f"changed since. Nothing was changed; call {plan_again} and look again."
         )
 
 
-def _name(workspace: Workspace, asked: dict[str, Any], plan: dict[str, Any]) -> str:
+def _token(workspace: Workspace, request: dict[str, Any], preview: dict[str, Any]) -> str:
     newest = workspace.operations(1)
     number = newest[0].number if newest else 0
-    content = json.dumps([asked, plan, _tree(workspace), number], sort_keys=True)
+    content = json.dumps([request, preview, _hash_files(workspace), number], sort_keys=True)
     return hashlib.sha256(content.encode("ascii")).hexdigest()[:TOKEN_CHARACTERS]
 
 
-def _tree(workspace: Workspace) -> str:
-    """What the disk holds, in one word."""
+def _hash_files(workspace: Workspace) -> str:
+    """Scan the files and return the hashes of their trees."""
+    # Imported here: `mulligan mcp` starts without the engine.
     from mulligan.store.writer import Writer
     from mulligan.workspace.snapshot.take import take_snapshot
 
     with Writer(workspace.project.store) as writer:
-        seen = take_snapshot(workspace.project, writer)
+        snapshot = take_snapshot(workspace.project, writer)
         writer.commit()
-    return f"{seen.tree.hex()}/{seen.guarded.hex()}"
+    return f"{snapshot.tree.hex()}/{snapshot.guarded.hex()}"

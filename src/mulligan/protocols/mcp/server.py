@@ -1,6 +1,6 @@
-"""The Model Context Protocol on stdin and stdout, by its official SDK.
+"""Serve the Model Context Protocol on stdio with its official SDK.
 
-Only `mulligan mcp` imports this: the SDK takes longer to load than all of Mulligan.
+Only `mulligan mcp` imports this module: the SDK takes longer to load than all of Mulligan.
 """
 
 from __future__ import annotations
@@ -18,64 +18,64 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from mulligan.errors import MulliganError, NotFound
-from mulligan.protocols.arguments import schema, taken
 from mulligan.protocols.mcp import resources
-from mulligan.protocols.mcp.tools import TOOLS, LazyWorkspace, Said, Tool
+from mulligan.protocols.mcp.tools import TOOLS, LazyWorkspace, Tool, ToolResult
+from mulligan.protocols.params import convert_params, json_schema
 from mulligan.version import __version__
 
 if TYPE_CHECKING:
     from mulligan.workspace.workspace import Workspace
 
-Answer = TypeVar("Answer")
-NOT_FOUND = -32002
+Result = TypeVar("Result")
+RESOURCE_NOT_FOUND = -32002
 INSTRUCTIONS = (
-    "Mulligan keeps checkpoints of this project and can bring any of them back. Take a checkpoint "
-    "before risky work. To go back, call plan_restore, look at what it would do, then restore "
+    "Mulligan keeps checkpoints of this project and can restore any of them. Take a checkpoint "
+    "before risky work. To go back, call plan_restore, look at what it would do, then call restore "
     "with its plan. Every restore can be undone."
 )
 
 
-def run(opening: Callable[[bool], Workspace]) -> None:
-    """Serves one client until it leaves."""
-    place = LazyWorkspace(opening)
+def run(open_workspace: Callable[[bool], Workspace]) -> None:
+    """Serve one client until it disconnects."""
+    lazy = LazyWorkspace(open_workspace)
     try:
-        anyio.run(_serve, place)
+        anyio.run(_serve, lazy)
     finally:
-        place.close()
+        lazy.close()
 
 
-def make_server(place: LazyWorkspace) -> Server[Any]:
-    """The server over a project; one request after another touches the project."""
-    turn = anyio.CapacityLimiter(1)
+def make_server(lazy: LazyWorkspace) -> Server[Any]:
+    """Create the server of a project; one request at a time works on the project."""
+    one_at_a_time = anyio.CapacityLimiter(1)
 
-    async def work(verb: Callable[..., Answer], *given: Any) -> Answer:
-        return await anyio.to_thread.run_sync(partial(verb, *given), limiter=turn)
+    async def work(function: Callable[..., Result], *given: Any) -> Result:
+        return await anyio.to_thread.run_sync(partial(function, *given), limiter=one_at_a_time)
 
     async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(*item) for item in TOOLS.items()])
+        return types.ListToolsResult(tools=[_describe(*item) for item in TOOLS.items()])
 
     async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = TOOLS.get(params.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:80]!r}.")
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]!r}.")
         try:
-            return _result(await work(_called, place, tool, params.arguments or {}))
+            return _to_mcp(await work(_call, lazy, tool, params.arguments or {}))
         except Exception as problem:
-            return _failed(problem)
+            return _to_mcp_error(problem)
 
     async def list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
         try:
-            found = await work(_documents, place)
+            documents = await work(_list_documents, lazy)
         except MulliganError:
             # A project without a history has nothing to read.
-            found = []
+            documents = []
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
                     uri=each.uri, name=each.name, title=_clean(each.title),
-                    description=each.about, mime_type="text/markdown",
+                    description=each.description, mime_type="text/markdown",
                 )
-                for each in found
+                for each in documents
             ]
         )  # fmt: skip
 
@@ -87,13 +87,13 @@ def make_server(place: LazyWorkspace) -> Server[Any]:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         try:
-            found = await work(_document, place, uri)
+            text = await work(_read_document, lazy, uri)
         except NotFound as problem:
-            raise MCPError(NOT_FOUND, str(problem), {"uri": uri}) from None
+            raise MCPError(RESOURCE_NOT_FOUND, str(problem), {"uri": uri}) from None
         except MulliganError as problem:
             raise MCPError(types.INTERNAL_ERROR, str(problem)) from None
         content = types.TextResourceContents(
-            uri=uri, mime_type="text/markdown", text=_clean(found)
+            uri=uri, mime_type="text/markdown", text=_clean(text)
         )  # fmt: skip
         return types.ReadResourceResult(contents=[content])
 
@@ -116,13 +116,13 @@ TEMPLATES = (
 )  # fmt: skip
 
 
-async def _serve(place: LazyWorkspace) -> None:
-    server = make_server(place)
+async def _serve(lazy: LazyWorkspace) -> None:
+    server = make_server(lazy)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def _described(name: str, tool: Tool) -> types.Tool:
+def _describe(name: str, tool: Tool) -> types.Tool:
     hints = types.ToolAnnotations(
         title=tool.title,
         read_only_hint=tool.reads_only,
@@ -131,33 +131,33 @@ def _described(name: str, tool: Tool) -> types.Tool:
         open_world_hint=False,
     )
     return types.Tool(
-        name=name, title=tool.title, description=tool.about, input_schema=schema(tool.arguments),
-        annotations=hints,
+        name=name, title=tool.title, description=tool.description,
+        input_schema=json_schema(tool.params), annotations=hints,
     )  # fmt: skip
 
 
-def _called(place: LazyWorkspace, tool: Tool, given: dict[str, Any]) -> Said:
-    return tool.run(place, **taken(tool.arguments, given))
+def _call(lazy: LazyWorkspace, tool: Tool, given: dict[str, Any]) -> ToolResult:
+    return tool.run(lazy, convert_params(tool.params, given))
 
 
-def _documents(place: LazyWorkspace) -> list[resources.Document]:
-    return resources.documents(place.workspace())
+def _list_documents(lazy: LazyWorkspace) -> list[resources.Document]:
+    return resources.list_documents(lazy.workspace())
 
 
-def _document(place: LazyWorkspace, uri: str) -> str:
-    return resources.read(place.workspace(), uri)
+def _read_document(lazy: LazyWorkspace, uri: str) -> str:
+    return resources.read_document(lazy.workspace(), uri)
 
 
-def _result(said: Said) -> types.CallToolResult:
-    data = _clean(said.data)
-    words = json.dumps(data, ensure_ascii=False) if said.words is None else _clean(said.words)
+def _to_mcp(result: ToolResult) -> types.CallToolResult:
+    data = _clean(result.data)
+    text = json.dumps(data, ensure_ascii=False) if result.text is None else _clean(result.text)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=words)], structured_content=data
+        content=[types.TextContent(type="text", text=text)], structured_content=data
     )
 
 
-def _failed(problem: Exception) -> types.CallToolResult:
-    """What went wrong, for the agent to read and to do better."""
+def _to_mcp_error(problem: Exception) -> types.CallToolResult:
+    """Return the error as a result, so that the agent reads it and can correct the call."""
     code = problem.code if isinstance(problem, MulliganError) else "failed"
     message = _clean(str(problem) or type(problem).__name__)
     return types.CallToolResult(
@@ -168,7 +168,7 @@ def _failed(problem: Exception) -> types.CallToolResult:
 
 
 def _clean(value: Any) -> Any:
-    """The same without what is no Unicode text: names of files may be any bytes."""
+    """Replace lone surrogates in all texts: names of files may be any bytes."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

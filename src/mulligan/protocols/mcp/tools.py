@@ -1,41 +1,41 @@
-"""The tools that agents are offered, over the verbs of a workspace.
+"""The MCP tools, over the commands of a workspace.
 
-Those that change files, `restore` and `undo`, do nothing without the name of a plan that was
-looked at before, and say in their annotations that they are destructive.
+The two tools that change files, `restore` and `undo`, act only on a plan that the agent has seen
+before, and are annotated as destructive.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from mulligan.errors import UsageError
-from mulligan.protocols.arguments import FLAG, NUMBER, TEXTS, Argument
+from msgspec import Meta
+
 from mulligan.protocols.mcp import plans
+from mulligan.protocols.params import Count, Params
 
 if TYPE_CHECKING:
     from mulligan.workspace.results.files import Checkpoint, RestoreResult
     from mulligan.workspace.workspace import Workspace
 
 DEFAULT_PAGE_ROWS = 20
-LARGEST_PAGE = 500
-TEXT_LIMIT = 200_000
-FILE_LIMIT = 1 << 20
-REQUIRED_PLAN = "The `plan` that plan_restore gave for the same checkpoint, paths and force."
+MAX_PAGE_ROWS = 500
+MAX_PATCH_CHARACTERS = 200_000
+MAX_FILE_BYTES = 1 << 20
 
 
 class LazyWorkspace:
-    """The project that tools work on, opened when it is first needed."""
+    """The project that tools work on, opened at first use."""
 
-    def __init__(self, opening: Callable[[bool], Workspace]) -> None:
-        self._opening = opening
+    def __init__(self, open_workspace: Callable[[bool], Workspace]) -> None:
+        self._open_workspace = open_workspace
         self._workspace: Workspace | None = None
 
     def workspace(self, *, create: bool = False) -> Workspace:
-        """The project; with `create` even if it has no history yet."""
+        """Return the project; with `create` even if it has no history yet."""
         if self._workspace is None:
-            self._workspace = self._opening(create)
+            self._workspace = self._open_workspace(create)
         return self._workspace
 
     def close(self) -> None:
@@ -43,48 +43,117 @@ class LazyWorkspace:
             self._workspace.close()
 
 
-class Said(NamedTuple):
-    """What a tool answers: data and, where that reads better than data, words."""
+class ToolResult(NamedTuple):
+    """The structured data of a result, and its text if that is not the data as JSON."""
 
     data: dict[str, Any]
-    words: str | None = None
+    text: str | None = None
 
 
-class Tool(NamedTuple):
-    title: str
-    about: str
-    run: Callable[..., Said]
-    arguments: tuple[Argument, ...] = ()
-    reads_only: bool = True
-    destroys: bool = False
-    can_repeat: bool = True
+CheckpointName = Annotated[
+    str, Meta(description="Its id, or the beginning of it; @ is the latest, @1 the one before.")
+]
+Paths = Annotated[tuple[str, ...], Meta(description="Only these files or folders.")]
+Force = Annotated[bool, Meta(description="Overwrite what the user has changed, too.")]
+Rows = Annotated[
+    int, Meta(ge=1, le=MAX_PAGE_ROWS, description="The largest number of rows to return.")
+]
 
 
-def take_checkpoint(place: LazyWorkspace, message: str, include: list[str]) -> Said:
-    return Said(_checkpoint(place.workspace(create=True).checkpoint(message, include=include)))
+class TakeCheckpoint(Params, frozen=True, kw_only=True):
+    message: Annotated[str, Meta(description="What it is for.")] = ""
+    include: Annotated[
+        tuple[str, ...], Meta(description="Keep these paths from now on, even if they are ignored.")
+    ] = ()
 
 
-def list_checkpoints(place: LazyWorkspace, limit: int, before: str | None) -> Said:
-    size = _page(limit)
-    found = place.workspace().log(size + 1, before)
-    return Said(
+class ListCheckpoints(Params, frozen=True, kw_only=True):
+    limit: Rows = DEFAULT_PAGE_ROWS
+    before: Annotated[str | None, Meta(description="Only checkpoints older than this one.")] = None
+
+
+class Diff(Params, frozen=True, kw_only=True):
+    before: Annotated[str | None, Meta(description="A checkpoint; by default the last one.")] = None
+    after: Annotated[
+        str | None, Meta(description="A checkpoint; by default the files as they are now.")
+    ] = None
+    paths: Paths = ()
+
+
+class PlanRestore(Params, frozen=True, kw_only=True):
+    checkpoint: CheckpointName
+    paths: Paths = ()
+    force: Force = False
+
+
+class Restore(Params, frozen=True, kw_only=True):
+    checkpoint: CheckpointName
+    plan: Annotated[
+        str,
+        Meta(description="The `plan` of plan_restore for the same checkpoint, paths and force."),
+    ]
+    paths: Paths = ()
+    force: Force = False
+
+
+class Undo(Params, frozen=True, kw_only=True):
+    plan: Annotated[str | None, Meta(description="The `plan` of the call before.")] = None
+    force: Force = False
+
+
+class SearchSessions(Params, frozen=True, kw_only=True):
+    query: Annotated[str, Meta(description="Words; an entry must have all of them.")]
+    session: Annotated[str | None, Meta(description="Only in this session.")] = None
+    path: Annotated[str | None, Meta(description="Only entries about this file or folder.")] = None
+    types: Annotated[
+        tuple[str, ...], Meta(description="Only entries of these types, such as user_input.")
+    ] = ()
+    limit: Rows = DEFAULT_PAGE_ROWS
+
+
+class ReadFileAt(Params, frozen=True, kw_only=True):
+    checkpoint: CheckpointName
+    path: Annotated[str, Meta(description="The file, relative to the project's root.")]
+    offset: Annotated[Count, Meta(description="Skip this many bytes.")] = 0
+    limit: Annotated[Count, Meta(description="The largest number of bytes.")] = MAX_FILE_BYTES
+
+
+class ListSessions(Params, frozen=True, kw_only=True):
+    limit: Rows = DEFAULT_PAGE_ROWS
+    cursor: Annotated[str | None, Meta(description="The `next_cursor` of the page before.")] = None
+
+
+class PendingChanges(Params, frozen=True, kw_only=True):
+    session: Annotated[str | None, Meta(description="Only of this session.")] = None
+    paths: Paths = ()
+
+
+def take_checkpoint(lazy: LazyWorkspace, params: TakeCheckpoint) -> ToolResult:
+    workspace = lazy.workspace(create=True)
+    return ToolResult(_checkpoint(workspace.checkpoint(params.message, include=params.include)))
+
+
+def list_checkpoints(lazy: LazyWorkspace, params: ListCheckpoints) -> ToolResult:
+    # One row more than asked for tells whether there is another page.
+    checkpoints = lazy.workspace().log(params.limit + 1, params.before)
+    return ToolResult(
         {
-            "checkpoints": [_checkpoint(each) for each in found[:size]],
-            "has_more": len(found) > size,
+            "checkpoints": [_checkpoint(each) for each in checkpoints[: params.limit]],
+            "has_more": len(checkpoints) > params.limit,
         }
     )
 
 
-def status(place: LazyWorkspace) -> Said:
-    found = place.workspace().status().as_json()
-    for row in found["changed_files"]:
+def status(lazy: LazyWorkspace, params: Params) -> ToolResult:
+    data = lazy.workspace().status().as_json()
+    for row in data["changed_files"]:
         for name in ("diff", "base_content", "old_mode", "new_mode"):
             del row[name]
-    return Said(found)
+    return ToolResult(data)
 
 
-def diff(place: LazyWorkspace, before: str | None, after: str | None, paths: list[str]) -> Said:
-    changes = place.workspace().diff(before, after, paths)
+def diff(lazy: LazyWorkspace, params: Diff) -> ToolResult:
+    changes = lazy.workspace().diff(params.before, params.after, params.paths)
     patch = b"".join(each.patch for each in changes).decode("utf-8", "replace")
     files = [
         {
@@ -95,66 +164,65 @@ def diff(place: LazyWorkspace, before: str | None, after: str | None, paths: lis
         }
         for each in changes
     ]
-    words = patch if len(patch) <= TEXT_LIMIT else f"{patch[:TEXT_LIMIT]}\n[… cut; name paths]\n"
-    return Said({"files": files, "truncated": len(patch) > TEXT_LIMIT}, words or "No differences.")
+    truncated = len(patch) > MAX_PATCH_CHARACTERS
+    text = f"{patch[:MAX_PATCH_CHARACTERS]}\n[… cut; name paths]\n" if truncated else patch
+    return ToolResult({"files": files, "truncated": truncated}, text or "No differences.")
 
 
-def plan_restore(place: LazyWorkspace, checkpoint: str, paths: list[str], force: bool) -> Said:
-    name, plan = plans.plan_restore(place.workspace(), checkpoint, paths, force)
-    return Said({"plan": name, "checkpoint": plan.target} | _outcome(plan))
-
-
-def restore(
-    place: LazyWorkspace, checkpoint: str, plan: str, paths: list[str], force: bool
-) -> Said:
-    done = plans.restore(place.workspace(), checkpoint, paths, force, plan)
-    return Said(_outcome(done) | _records(done))
-
-
-def undo(place: LazyWorkspace, plan: str | None, force: bool) -> Said:
-    if plan is None:
-        name, would = plans.plan_undo(place.workspace(), force)
-        words = "Nothing was undone yet: call undo again with this plan to do it."
-        return Said({"plan": name, "undoes": would.undoes, "note": words} | _outcome(would))
-    done = plans.undo(place.workspace(), force, plan)
-    return Said({"undoes": done.undoes} | _outcome(done) | _records(done))
-
-
-def search_sessions(
-    place: LazyWorkspace,
-    query: str,
-    session: str | None,
-    path: str | None,
-    types: list[str],
-    limit: int,
-) -> Said:
-    found = place.workspace().search(
-        query, session=session, path=path, types=types, limit=_page(limit)
+def plan_restore(lazy: LazyWorkspace, params: PlanRestore) -> ToolResult:
+    plan, preview = plans.plan_restore(
+        lazy.workspace(), params.checkpoint, params.paths, params.force
     )
-    return Said(found.as_json())
+    return ToolResult({"plan": plan, "checkpoint": preview.target} | _file_changes(preview))
 
 
-def read_file_at(place: LazyWorkspace, checkpoint: str, path: str, offset: int, limit: int) -> Said:
-    """A file as it was. What is not text goes as base64."""
-    content = place.workspace().read(checkpoint, path)
-    part = content[offset : offset + min(limit, FILE_LIMIT)]
-    about = {
-        "path": path,
+def restore(lazy: LazyWorkspace, params: Restore) -> ToolResult:
+    result = plans.restore(
+        lazy.workspace(), params.checkpoint, params.paths, params.force, params.plan
+    )
+    return ToolResult(_file_changes(result) | _records(result))
+
+
+def undo(lazy: LazyWorkspace, params: Undo) -> ToolResult:
+    if params.plan is None:
+        plan, preview = plans.plan_undo(lazy.workspace(), params.force)
+        note = "Nothing was undone yet: call undo again with this plan to do it."
+        data = {"plan": plan, "undoes": preview.undoes, "note": note}
+        return ToolResult(data | _file_changes(preview))
+    result = plans.undo(lazy.workspace(), params.force, params.plan)
+    return ToolResult({"undoes": result.undoes} | _file_changes(result) | _records(result))
+
+
+def search_sessions(lazy: LazyWorkspace, params: SearchSessions) -> ToolResult:
+    hits = lazy.workspace().search(
+        params.query, session=params.session, path=params.path, types=params.types,
+        limit=params.limit,
+    )  # fmt: skip
+    return ToolResult(hits.as_json())
+
+
+def read_file_at(lazy: LazyWorkspace, params: ReadFileAt) -> ToolResult:
+    """Return a part of a file, as base64 if it is binary."""
+    content = lazy.workspace().read(params.checkpoint, params.path)
+    end = params.offset + min(params.limit, MAX_FILE_BYTES)
+    part = content[params.offset : end]
+    data = {
+        "path": params.path,
         "size": len(content),
-        "offset": offset,
-        "truncated": offset + len(part) < len(content),
+        "offset": params.offset,
+        "truncated": params.offset + len(part) < len(content),
     }
     if b"\0" in part:
-        return Said(about | {"base64": base64.b64encode(part).decode("ascii")})
+        return ToolResult(data | {"base64": base64.b64encode(part).decode("ascii")})
     # A part may begin and end in the middle of a character.
-    return Said(about, part.decode("utf-8", "replace"))
+    return ToolResult(data, part.decode("utf-8", "replace"))
 
 
-def list_sessions(place: LazyWorkspace, limit: int, cursor: str | None) -> Said:
-    page = place.workspace().sessions.list(limit=_page(limit), cursor=cursor)
+def list_sessions(lazy: LazyWorkspace, params: ListSessions) -> ToolResult:
+    page = lazy.workspace().sessions.list(limit=params.limit, cursor=params.cursor)
     names = ("session", "title", "agent", "status", "created_at", "updated_at")
     rows = [each.as_json() for each in page.sessions]
-    return Said(
+    return ToolResult(
         {
             "sessions": [{name: row[name] for name in names} for row in rows],
             "next_cursor": page.next_cursor,
@@ -162,139 +230,120 @@ def list_sessions(place: LazyWorkspace, limit: int, cursor: str | None) -> Said:
     )
 
 
-def pending_changes(place: LazyWorkspace, session: str | None, paths: list[str]) -> Said:
-    return Said(place.workspace().review.pending(session=session, paths=paths).as_json())
+def pending_changes(lazy: LazyWorkspace, params: PendingChanges) -> ToolResult:
+    review = lazy.workspace().review
+    return ToolResult(review.pending(session=params.session, paths=params.paths).as_json())
 
 
-CHECKPOINT = Argument(
-    "checkpoint", about="Its id, or the beginning of it; @ is the latest, @1 the one before.",
-    required=True,
-)  # fmt: skip
-PATHS = Argument("paths", TEXTS, "Only these files or folders.", default=[])
-FORCE = Argument("force", FLAG, "Overwrite what the user has changed, too.", default=False)
-LIMIT = Argument("limit", NUMBER, "At most so many.", default=DEFAULT_PAGE_ROWS)
+class Tool(NamedTuple):
+    """A tool and its annotations: `destroys` and `can_repeat` are MCP's hints for clients."""
+
+    title: str
+    description: str
+    run: Callable[[LazyWorkspace, Any], ToolResult]
+    params: type[Params] = Params
+    reads_only: bool = True
+    destroys: bool = False
+    can_repeat: bool = True
+
 
 TOOLS = {
     "take_checkpoint": Tool(
         "Take a checkpoint",
-        "Takes a checkpoint of all files of the project, to return to. Do so before risky work.",
+        "Take a checkpoint of all files of the project, to return to. Do so before risky work.",
         take_checkpoint,
-        (
-            Argument("message", about="What it is for.", default=""),
-            Argument("include", TEXTS, "Keep these from now on even if ignored.", default=[]),
-        ),
+        TakeCheckpoint,
         reads_only=False,
         can_repeat=False,
     ),
     "list_checkpoints": Tool(
         "List checkpoints",
-        "The checkpoints, newest first.",
+        "List the checkpoints, newest first.",
         list_checkpoints,
-        (LIMIT, Argument("before", about="Only those older than this one.")),
+        ListCheckpoints,
     ),
     "status": Tool(
         "What changed",
-        "Every file that changed since the last checkpoint, by whomever and however.",
+        "List every file that changed since the last checkpoint, whoever changed it.",
         status,
     ),
     "diff": Tool(
         "Differences",
-        "Differences as a patch: from a checkpoint to another one, or to the files as they are.",
+        "Show a patch from a checkpoint to another one, or to the files as they are now.",
         diff,
-        (
-            Argument("before", about="A checkpoint; without, the last one."),
-            Argument("after", about="A checkpoint; without, the files as they are."),
-            PATHS,
-        ),
+        Diff,
     ),
     "plan_restore": Tool(
         "Plan a restore",
-        "What a restore would write, delete and leave alone. Changes nothing; gives a `plan`, "
-        "which restore wants.",
+        "Show what a restore would write, delete and skip. Changes nothing; returns a `plan`, "
+        "which restore needs.",
         plan_restore,
-        (CHECKPOINT, PATHS, FORCE),
+        PlanRestore,
     ),
     "restore": Tool(
         "Restore",
-        "Brings the project, or some paths, back to a checkpoint, as plan_restore has said. The "
+        "Restore the project, or some paths, to a checkpoint, as plan_restore has shown. The "
         "state before is kept: undo returns to it.",
         restore,
-        (CHECKPOINT, Argument("plan", about=REQUIRED_PLAN, required=True), PATHS, FORCE),
+        Restore,
         reads_only=False,
         destroys=True,
     ),
     "undo": Tool(
         "Undo",
-        "Takes back the last operation that changed something. Without a plan it only says what "
-        "that would do, and gives a `plan`; with it, it does so.",
+        "Undo the last operation that changed something. Without a plan it only shows what that "
+        "would do, and returns a `plan`; with that plan, it does it.",
         undo,
-        (Argument("plan", about="The `plan` that the call before gave."), FORCE),
+        Undo,
         reads_only=False,
         destroys=True,
         can_repeat=False,
     ),
     "search_sessions": Tool(
         "Search sessions",
-        "Finds what was said and done in earlier sessions of any agent in this project.",
+        "Search the messages and tool calls of earlier sessions of any agent in this project.",
         search_sessions,
-        (
-            Argument("query", about="Words; all must be there.", required=True),
-            Argument("session", about="Only in this session."),
-            Argument("path", about="Only what is about this file or folder."),
-            Argument("types", TEXTS, "Only entries of these types, as user_input.", default=[]),
-            LIMIT,
-        ),
+        SearchSessions,
     ),
     "read_file_at": Tool(
         "Read an old version",
-        "A file as it was in a checkpoint.",
+        "Read a file as it was in a checkpoint.",
         read_file_at,
-        (
-            CHECKPOINT,
-            Argument("path", about="The file, from the project's top.", required=True),
-            Argument("offset", NUMBER, "Begin after so many bytes.", default=0),
-            Argument("limit", NUMBER, "At most so many bytes.", default=FILE_LIMIT),
-        ),
+        ReadFileAt,
     ),
     "list_sessions": Tool(
         "List sessions",
-        "The sessions of all agents in this project, newest first.",
+        "List the sessions of all agents in this project, newest first.",
         list_sessions,
-        (LIMIT, Argument("cursor", about="The `next_cursor` of the page before.")),
+        ListSessions,
     ),
     "pending_changes": Tool(
         "Pending changes",
-        "What agents did and the user has not decided on yet, hunk by hunk.",
+        "List the agents' changes that the user has not decided on yet, hunk by hunk.",
         pending_changes,
-        (Argument("session", about="Only of this session."), PATHS),
+        PendingChanges,
     ),
 }
 
 
-def _checkpoint(found: Checkpoint) -> dict[str, Any]:
-    shown = found.as_json()
-    coverage = shown.pop("coverage")
-    return shown | {"complete": coverage["complete"], "not_covered": coverage["skipped"]}
+def _checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
+    data = checkpoint.as_json()
+    coverage = data.pop("coverage")
+    return data | {"complete": coverage["complete"], "not_covered": coverage["skipped"]}
 
 
-def _outcome(done: RestoreResult) -> dict[str, Any]:
+def _file_changes(result: RestoreResult) -> dict[str, Any]:
     return {
-        "restored": list(done.restored),
-        "deleted": list(done.deleted),
-        "skipped": [each._asdict() for each in done.skipped],
-        "dirty": list(done.dirty),
+        "restored": list(result.restored),
+        "deleted": list(result.deleted),
+        "skipped": [each._asdict() for each in result.skipped],
+        "dirty": list(result.dirty),
     }
 
 
-def _records(done: RestoreResult) -> dict[str, Any]:
+def _records(result: RestoreResult) -> dict[str, Any]:
     return {
-        "operation": done.operation,
-        "safety_checkpoint": done.safety_checkpoint,
-        "new_checkpoint": done.new_checkpoint,
+        "operation": result.operation,
+        "safety_checkpoint": result.safety_checkpoint,
+        "new_checkpoint": result.new_checkpoint,
     }
-
-
-def _page(limit: int) -> int:
-    if not 1 <= limit <= LARGEST_PAGE:
-        raise UsageError(f"limit must be between 1 and {LARGEST_PAGE}.")
-    return limit

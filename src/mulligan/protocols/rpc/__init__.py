@@ -1,1 +1,1 @@
-"""JSON lines on stdio: pi's commands, and ours."""
+"""RPC: JSON lines on stdio, with pi's commands and our own."""

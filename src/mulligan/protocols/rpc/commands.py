@@ -1,97 +1,98 @@
-"""The commands of the line protocol, over the verbs of a workspace.
+"""The RPC commands on sessions, entries and turns, and the table of all commands.
 
-Names and shapes are pi's: an entry is a message, a summary or something custom; where a session
-stands is its leaf. What pi's document does not name follows the same manner.
+Names and shapes are pi's: an entry is a message, a summary or custom, and a session's position is
+its leaf. Commands that pi does not have follow the same conventions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from mulligan.core.entries import NewEntry
-from mulligan.errors import NotFound, UsageError
-from mulligan.protocols.arguments import FLAG, NUMBER, OBJECT, TEXT, TEXTS, Argument
+from mulligan.protocols.params import Count, Params
 from mulligan.protocols.rpc.entries import entry_line, session_line
-
-if TYPE_CHECKING:
-    from mulligan.workspace.results.files import RestoreResult
-    from mulligan.workspace.results.sessions import Session
-    from mulligan.workspace.workspace import Workspace
+from mulligan.protocols.rpc.files import (
+    NavigateTree,
+    RestoreFiles,
+    Undo,
+    navigate_tree,
+    redo,
+    restore_files,
+    undo,
+)
+from mulligan.protocols.rpc.rpc_session import CommandResult, RpcParams, RpcSession
 
 DEFAULT_PAGE_ROWS = 100
-LARGEST_PAGE = 10_000
+MAX_PAGE_ROWS = 10_000
 
 
-Ask = Callable[[dict[str, Any]], dict[str, Any] | None]
-
-
-class RpcSession:
-    """Where commands are carried out: a project, opened when it is first needed, and a session."""
-
-    def __init__(self, opening: Callable[[], Workspace], session: str | None = None) -> None:
-        self._opening = opening
-        self._workspace: Workspace | None = None
-        self._name = session
-        self.tell: Callable[[dict[str, Any]], None] = lambda event: None
-        """Send an event to the client before the command goes on."""
-        self.ask: Ask | None = None
-        """Send an event and wait for the client's reply; None if the client sent something else."""
+class Page(RpcParams, frozen=True, kw_only=True):
+    limit: Count = DEFAULT_PAGE_ROWS
 
     @property
-    def workspace(self) -> Workspace:
-        if self._workspace is None:
-            self._workspace = self._opening()
-        return self._workspace
-
-    @property
-    def session(self) -> Session:
-        """The session that commands are about: the one chosen, else the one changed last."""
-        try:
-            found = self.workspace.sessions.get(self._name or "@")
-        except NotFound:
-            if self._name is not None:
-                raise
-            raise NotFound("There is no session yet; new_session begins one.") from None
-        self._name = found.id
-        return found
-
-    def choose(self, session: str) -> Session:
-        """Commands are about another session from now on."""
-        found = self.workspace.sessions.get(session)
-        self._name = found.id
-        return found
-
-    def choose_none(self) -> None:
-        """Commands are about the session changed last, whichever that is."""
-        self._name = None
-
-    def close(self) -> None:
-        if self._workspace is not None:
-            self._workspace.close()
+    def rows(self) -> int:
+        return max(1, min(self.limit, MAX_PAGE_ROWS))
 
 
-class Done(NamedTuple):
-    """What a command has to say, and what happened on the way."""
-
-    data: Any
-    events: tuple[dict[str, Any], ...] = ()
+class ListSessions(Page, frozen=True, kw_only=True):
+    cursor: str | None = None
 
 
-class Command(NamedTuple):
-    about: str
-    run: Callable[..., Done]
-    arguments: tuple[Argument, ...] = ()
+class NewSession(RpcParams, frozen=True, kw_only=True):
+    name: str = ""
+    agent: str = ""
 
 
-def get_state(desk: RpcSession) -> Done:
-    return Done(session_line(desk.session) | _count(desk))
+class SwitchSession(RpcParams, frozen=True, kw_only=True):
+    session_id: str
 
 
-def list_sessions(desk: RpcSession, limit: int, cursor: str | None) -> Done:
-    page = desk.workspace.sessions.list(limit=_page(limit), cursor=cursor)
-    return Done(
+class ClearSessions(RpcParams, frozen=True, kw_only=True):
+    """`confirm` is the word that the call without it returned."""
+
+    confirm: str | None = None
+
+
+class GetEntries(Page, frozen=True, kw_only=True):
+    since_seq: Count = 0
+
+
+class AppendEntry(RpcParams, frozen=True, kw_only=True):
+    entry_type: str
+    content: str = ""
+    data: dict[str, Any] | None = None
+
+
+class BeginTurn(RpcParams, frozen=True, kw_only=True):
+    message: str
+
+
+class EndTurn(RpcParams, frozen=True, kw_only=True):
+    interrupted: bool = False
+
+
+class EntryRange(RpcParams, frozen=True, kw_only=True):
+    """Two entries; by default the beginning of the session, and its leaf."""
+
+    from_entry_id: str | None = None
+    to_entry_id: str | None = None
+
+
+class GetFileDiff(EntryRange, frozen=True, kw_only=True):
+    file_path: str
+
+
+def get_state(rpc: RpcSession, params: Params) -> CommandResult:
+    """Return the selected session and its leaf."""
+    count = rpc.workspace.sessions.count_entries(rpc.session.id)
+    return CommandResult(session_line(rpc.session) | {"entryCount": count})
+
+
+def list_sessions(rpc: RpcSession, params: ListSessions) -> CommandResult:
+    """List the sessions, newest first."""
+    page = rpc.workspace.sessions.list(limit=params.rows, cursor=params.cursor)
+    return CommandResult(
         {
             "sessions": [session_line(each) for each in page.sessions],
             "hasMore": page.has_more,
@@ -100,37 +101,43 @@ def list_sessions(desk: RpcSession, limit: int, cursor: str | None) -> Done:
     )
 
 
-def new_session(desk: RpcSession, name: str, agent: str) -> Done:
-    return switch_session(desk, desk.workspace.sessions.create(title=name, agent=agent).id)
+def new_session(rpc: RpcSession, params: NewSession) -> CommandResult:
+    """Create a session and select it."""
+    rpc.select(rpc.workspace.sessions.create(title=params.name, agent=params.agent).id)
+    return get_state(rpc, params)
 
 
-def switch_session(desk: RpcSession, session_id: str) -> Done:
-    desk.choose(session_id)
-    return get_state(desk)
+def switch_session(rpc: RpcSession, params: SwitchSession) -> CommandResult:
+    """Select a session."""
+    rpc.select(params.session_id)
+    return get_state(rpc, params)
 
 
-def clear_sessions(desk: RpcSession, confirm: str | None) -> Done:
-    done = desk.workspace.sessions.clear(confirm)
+def clear_sessions(rpc: RpcSession, params: ClearSessions) -> CommandResult:
+    """Delete all sessions; without `confirm`, only return the word to confirm with."""
+    done = rpc.workspace.sessions.clear(params.confirm)
     if done.cleared:
-        desk.choose_none()
-    return Done(done.as_json())
+        rpc.unselect()
+    return CommandResult(done.as_json())
 
 
-def get_entries(desk: RpcSession, since_seq: int, limit: int) -> Done:
-    page = desk.workspace.sessions.transcript(
-        desk.session.id, since=since_seq, limit=_page(limit), include_compacted=True
+def get_entries(rpc: RpcSession, params: GetEntries) -> CommandResult:
+    """List the entries of all branches in append order."""
+    page = rpc.workspace.sessions.transcript(
+        rpc.session.id, since=params.since_seq, limit=params.rows, include_compacted=True
     )
-    return Done(
+    return CommandResult(
         {
             "entries": [entry_line(each) for each in page.entries],
-            "leafId": desk.session.leaf,
+            "leafId": rpc.session.leaf,
             "hasMore": page.has_more,
             "nextSeq": page.next_seq,
         }
     )
 
 
-def get_tree(desk: RpcSession) -> Done:
+def get_tree(rpc: RpcSession, params: Params) -> CommandResult:
+    """Return the branches of the session."""
     branches = [
         {
             "firstId": each.first.id,
@@ -139,37 +146,38 @@ def get_tree(desk: RpcSession) -> Done:
             "entries": each.entries,
             "active": each.active,
         }
-        for each in desk.workspace.sessions.branches(desk.session.id)
+        for each in rpc.workspace.sessions.branches(rpc.session.id)
     ]
-    session = desk.session
-    skipped = {"skipFiles": True} if desk.workspace.sessions.files_skipped(session.id) else {}
-    return Done({"branches": branches, "leafId": session.leaf} | skipped)
+    session = rpc.session
+    skipped = {"skipFiles": True} if rpc.workspace.sessions.files_skipped(session.id) else {}
+    return CommandResult({"branches": branches, "leafId": session.leaf} | skipped)
 
 
-def append_entry(
-    desk: RpcSession, entry_type: str, content: str, data: dict[str, Any] | None
-) -> Done:
-    made = desk.workspace.sessions.append(desk.session.id, NewEntry(entry_type, content, data))
-    return Done(entry_line(made[0]))
+def append_entry(rpc: RpcSession, params: AppendEntry) -> CommandResult:
+    """Append an entry at the leaf."""
+    entry = NewEntry(params.entry_type, params.content, params.data)
+    return CommandResult(entry_line(rpc.workspace.sessions.append(rpc.session.id, entry)[0]))
 
 
-def begin_turn(desk: RpcSession, message: str) -> Done:
+def begin_turn(rpc: RpcSession, params: BeginTurn) -> CommandResult:
+    """Begin a turn: take a checkpoint, then append the message."""
     # This process ends with its client, whichever process began the session.
-    begun = desk.workspace.sessions.begin_turn(desk.session.id, message, process=None)
-    return Done(
+    turn = rpc.workspace.sessions.begin_turn(rpc.session.id, params.message, process=None)
+    return CommandResult(
         {
-            "entryId": begun.entry,
-            "checkpointId": begun.checkpoint,
-            "turnIndex": begun.turn,
-            "session": begun.round,
+            "entryId": turn.entry,
+            "checkpointId": turn.checkpoint,
+            "turnIndex": turn.turn,
+            "session": turn.round,
         }
     )
 
 
-def end_turn(desk: RpcSession, interrupted: bool) -> Done:
-    step = desk.workspace.sessions.end_turn(desk.session.id, interrupted=interrupted)
+def end_turn(rpc: RpcSession, params: EndTurn) -> CommandResult:
+    """End the open turn."""
+    step = rpc.workspace.sessions.end_turn(rpc.session.id, interrupted=params.interrupted)
     changed = {name: list(getattr(step, name)) for name in ("added", "modified", "deleted")}
-    return Done(
+    return CommandResult(
         {
             "entryId": step.entry,
             "checkpointId": step.checkpoint,
@@ -179,267 +187,57 @@ def end_turn(desk: RpcSession, interrupted: bool) -> Done:
     )
 
 
-def get_modified_files(
-    desk: RpcSession, from_entry_id: str | None, to_entry_id: str | None
-) -> Done:
+def get_modified_files(rpc: RpcSession, params: EntryRange) -> CommandResult:
+    """List the files that differ between two entries."""
     files = [
         {"path": each.path, "status": each.status, "turnIndex": each.turn, "entryId": each.entry}
-        for each in desk.workspace.sessions.modified_files(
-            desk.session.id, from_entry_id, to_entry_id
+        for each in rpc.workspace.sessions.modified_files(
+            rpc.session.id, params.from_entry_id, params.to_entry_id
         )
     ]
-    return Done({"files": files})
+    return CommandResult({"files": files})
 
 
-def get_file_diff(
-    desk: RpcSession, file_path: str, from_entry_id: str | None, to_entry_id: str | None
-) -> Done:
-    found = desk.workspace.sessions.file_diff(
-        desk.session.id, file_path, from_entry_id, to_entry_id
+def get_file_diff(rpc: RpcSession, params: GetFileDiff) -> CommandResult:
+    """Return a file at two entries; null if it is in neither."""
+    diff = rpc.workspace.sessions.file_diff(
+        rpc.session.id, params.file_path, params.from_entry_id, params.to_entry_id
     )
-    if found is None:
-        return Done(None)
-    content = found.as_json()
-    return Done(
+    if diff is None:
+        return CommandResult(None)
+    content = diff.as_json()
+    return CommandResult(
         {
-            "path": found.path,
+            "path": diff.path,
             "oldContent": content["old_content"],
             "newContent": content["new_content"],
-            "oldHash": found.old_hash,
-            "newHash": found.new_hash,
-            "unifiedDiff": found.unified,
+            "oldHash": diff.old_hash,
+            "newHash": diff.new_hash,
+            "unifiedDiff": diff.unified,
         }
     )
 
 
-def navigate_tree(
-    desk: RpcSession,
-    target_id: str,
-    summarize: bool,
-    skip_files: bool,
-    preview: bool,
-    force: bool,
-    custom_summary: str | None,
-    can_veto: bool,
-) -> Done:
-    going = partial(
-        desk.workspace.sessions.goto, target_id, session=desk.session.id, skip_files=skip_files,
-        summarize=summarize,
-    )  # fmt: skip
-    before: dict[str, Any] = {
-        "type": "session_before_tree",
-        "targetId": desk.workspace.sessions.entry(target_id, desk.session.id).id,
-        "oldLeafId": desk.session.leaf,
-        "userWantsSummary": summarize or custom_summary is not None,
-    }
-    before |= {"skipFiles": True} if skip_files else {}
-    if not preview and not can_veto:
-        desk.tell(before)
-    elif not preview:
-        plan = going(preview=True, force=force, summary=custom_summary).files
-        before["files"] = None if plan is None else _restored(plan)
-        reply = _asked(desk, before)
-        if reply is None or reply.get("cancel"):
-            stays = {"newLeafId": before["oldLeafId"], "oldLeafId": before["oldLeafId"]}
-            return Done(stays | {"files": None, "cancelled": True, "preview": False})
-        custom_summary = reply.get("summary", custom_summary)
-    dirty = _spared(going(preview=True, summary=custom_summary).files) if force else ()
-    moved = going(preview=preview, force=force, summary=custom_summary)
-    event: dict[str, Any] = {
-        "type": "session_tree",
-        "newLeafId": moved.new_leaf,
-        "oldLeafId": moved.old_leaf,
-    }
-    if moved.summary_entry is not None:
-        event["summaryEntry"] = entry_line(
-            desk.workspace.sessions.entry(moved.summary_entry, moved.session)
-        )
-    event |= {"skipFiles": True} if skip_files else {}
-    event |= {"preview": True} if preview else {}
-    answer: dict[str, Any] = {name: event[name] for name in event if name != "type"}
-    if moved.text is not None:
-        answer["editorText"] = moved.text
-    answer["files"] = None if moved.files is None else _restored(moved.files, dirty)
-    return Done(answer | {"cancelled": False, "preview": preview}, (event,))
+class Command(NamedTuple):
+    run: Callable[[RpcSession, Any], CommandResult]
+    params: type[Params] = Params
 
-
-def _asked(desk: RpcSession, event: dict[str, Any]) -> dict[str, Any] | None:
-    """The client's reply to an event. None, which cancels, for a reply that makes no sense."""
-    if desk.ask is None:
-        raise UsageError("canVeto needs a client that can reply: start `mulligan rpc`.")
-    reply = desk.ask(event) or {"cancel": True}
-    is_flag = isinstance(reply.get("cancel", False), bool)
-    return reply if is_flag and isinstance(reply.get("summary", ""), str) else None
-
-
-def restore_files(
-    desk: RpcSession,
-    target_entry_id: str | None,
-    snapshot_hash: str | None,
-    files: list[str] | None,
-    preview: bool,
-    force: bool,
-) -> Done:
-    """The files as they were at an entry, or in a snapshot; the session stays where it is."""
-    if (target_entry_id is None) == (snapshot_hash is None):
-        raise UsageError("Give targetEntryId or snapshotHash, and not both.")
-    if files is not None and not files:
-        return Done({"restored": [], "deleted": [], "skipped": [], "dirty": [], "reasons": {}})
-    workspace = desk.workspace
-    checkpoint = (
-        _of_snapshot(workspace, snapshot_hash)
-        if snapshot_hash is not None
-        else _at_entry(workspace, desk.session.id, target_entry_id or "")
-    )
-    dirty = _spared(workspace.restore(checkpoint, files or (), preview=True)) if force else ()
-    done = workspace.restore(
-        checkpoint, files or (), force=force, session=desk.session.id, preview=preview
-    )
-    return Done(_restored(done, dirty))
-
-
-def undo(desk: RpcSession, preview: bool, force: bool, expect: int | None) -> Done:
-    done = desk.workspace.undo(preview=preview, force=force, expect=expect)
-    return Done(_restored(done) | _numbers(done))
-
-
-def redo(desk: RpcSession, preview: bool, force: bool, expect: int | None) -> Done:
-    done = desk.workspace.redo(preview=preview, force=force, expect=expect)
-    return Done(_restored(done) | _numbers(done))
-
-
-BETWEEN = (
-    Argument("fromEntryId", about="An entry; without, the session's beginning."),
-    Argument("toEntryId", about="An entry; without, the leaf."),
-)
-PREVIEW = Argument("preview", FLAG, "Only say what would happen.", default=False)
-FORCE = Argument("force", FLAG, "Overwrite what the user changed, too.", default=False)
-EXPECT = Argument("expect", NUMBER, "The operation to take back, or nothing.")
-LIMIT = Argument("limit", NUMBER, "At most so many.", default=DEFAULT_PAGE_ROWS)
 
 COMMANDS = {
-    "get_state": Command("Which session commands are about, and where it stands.", get_state),
-    "list_sessions": Command(
-        "The sessions, newest first.", list_sessions, (LIMIT, Argument("cursor"))
-    ),
-    "new_session": Command(
-        "Begin a session, and choose it.",
-        new_session,
-        (Argument("name", default=""), Argument("agent", default="")),
-    ),
-    "switch_session": Command(
-        "Choose a session.", switch_session, (Argument("sessionId", TEXT, required=True),)
-    ),
-    "clear_sessions": Command(
-        "Delete all sessions; without confirm, only give the word to confirm with.",
-        clear_sessions,
-        (Argument("confirm", about="The word that the call without it gave."),),
-    ),
-    "get_entries": Command(
-        "The entries of all branches, in the order in which they were appended.",
-        get_entries,
-        (Argument("sinceSeq", NUMBER, "Only those after it.", default=0), LIMIT),
-    ),
-    "get_tree": Command("The session's tree, as its unforked stretches.", get_tree),
-    "append_entry": Command(
-        "Append an entry at the leaf.",
-        append_entry,
-        (
-            Argument("entryType", required=True),
-            Argument("content", default=""),
-            Argument("data", OBJECT),
-        ),
-    ),
-    "begin_turn": Command(
-        "A turn begins: checkpoint, then message.",
-        begin_turn,
-        (Argument("message", required=True),),
-    ),
-    "end_turn": Command(
-        "The turn has ended.", end_turn, (Argument("interrupted", FLAG, default=False),)
-    ),
-    "get_modified_files": Command(
-        "The files that differ between two entries.", get_modified_files, BETWEEN
-    ),
-    "get_file_diff": Command(
-        "One file at two entries; null if it is in neither.",
-        get_file_diff,
-        (Argument("filePath", required=True), *BETWEEN),
-    ),
-    "navigate_tree": Command(
-        "Go to an entry, and the files with it unless skipFiles.",
-        navigate_tree,
-        (
-            Argument("targetId", required=True),
-            Argument("summarize", FLAG, default=False),
-            Argument("skipFiles", FLAG, default=False),
-            PREVIEW,
-            FORCE,
-            Argument("customSummary", about="The words of the summary."),
-            Argument("canVeto", FLAG, "Wait for a session_before_tree_result.", default=False),
-        ),
-    ),
-    "restore_files": Command(
-        "The files as they were, without moving the session.",
-        restore_files,
-        (Argument("targetEntryId"), Argument("snapshotHash"), Argument("files", TEXTS), PREVIEW,
-         FORCE),
-    ),
-    "undo": Command(
-        "Take back the last operation that changed something.", undo, (PREVIEW, FORCE, EXPECT)
-    ),
-    "redo": Command("Take back the last undo.", redo, (PREVIEW, FORCE, EXPECT)),
-}  # fmt: skip
-
-
-def _restored(done: RestoreResult, dirty: Iterable[str] = ()) -> dict[str, Any]:
-    """What was done. Dirty is whatever is not as it was left, be it skipped or overwritten."""
-    return {
-        "restored": list(done.restored),
-        "deleted": list(done.deleted),
-        "skipped": [each.path for each in done.skipped],
-        "dirty": sorted({*done.dirty, *_spared(done), *dirty}),
-        "reasons": {each.path: each.reason for each in done.skipped},
-    }
-
-
-def _numbers(done: RestoreResult) -> dict[str, int | None]:
-    """What was taken back, and the operation that did it."""
-    return {"operation": done.operation, "undoes": done.undoes}
-
-
-def _spared(done: RestoreResult | None) -> list[str]:
-    """The files that are left alone because the user has changed them."""
-    from mulligan.workspace.restore.taking_out import THE_USERS
-
-    return [] if done is None else [each.path for each in done.skipped if each.reason == THE_USERS]
-
-
-def _at_entry(workspace: Workspace, session: str, entry: str) -> str:
-    """The checkpoint with the files as they were at an entry."""
-    found = workspace.sessions.checkpoint_at(entry, session)
-    if found is None:
-        raise NotFound(f"No checkpoint says how the files were at {entry}.")
-    return found.id
-
-
-def _of_snapshot(workspace: Workspace, name: str) -> str:
-    """The checkpoint with this tree, or with this name."""
-    from mulligan.journal import checkpoints
-
-    if len(name) == 64:
-        try:
-            found = checkpoints.by_tree(workspace.project.journal, bytes.fromhex(name))
-        except ValueError:
-            found = None
-        if found is not None:
-            return found.id
-    return workspace.find(name).id
-
-
-def _count(desk: RpcSession) -> dict[str, int]:
-    return {"entryCount": desk.workspace.sessions.count_entries(desk.session.id)}
-
-
-def _page(limit: int) -> int:
-    return max(1, min(limit, LARGEST_PAGE))
+    "get_state": Command(get_state),
+    "list_sessions": Command(list_sessions, ListSessions),
+    "new_session": Command(new_session, NewSession),
+    "switch_session": Command(switch_session, SwitchSession),
+    "clear_sessions": Command(clear_sessions, ClearSessions),
+    "get_entries": Command(get_entries, GetEntries),
+    "get_tree": Command(get_tree),
+    "append_entry": Command(append_entry, AppendEntry),
+    "begin_turn": Command(begin_turn, BeginTurn),
+    "end_turn": Command(end_turn, EndTurn),
+    "get_modified_files": Command(get_modified_files, EntryRange),
+    "get_file_diff": Command(get_file_diff, GetFileDiff),
+    "navigate_tree": Command(navigate_tree, NavigateTree),
+    "restore_files": Command(restore_files, RestoreFiles),
+    "undo": Command(undo, Undo),
+    "redo": Command(redo, Undo),
+}

@@ -1,4 +1,4 @@
-"""Sessions and entries as pi writes them."""
+"""Sessions and entries in pi's JSON."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def session_line(session: Session) -> dict[str, Any]:
+    """Return a session in pi's JSON."""
     return {
         "sessionId": session.id,
         "sessionName": session.title,
@@ -31,9 +32,9 @@ def session_line(session: Session) -> dict[str, Any]:
 
 
 def entry_line(entry: Entry) -> dict[str, Any]:
-    """An entry; `seq` is the cursor that pi's own files do without."""
+    """Return an entry in pi's JSON, plus `seq`, the cursor of get_entries."""
     data = entry.data or {}
-    found: dict[str, Any] = {
+    line: dict[str, Any] = {
         "type": "custom",
         "id": entry.id,
         "parentId": entry.parent,
@@ -41,29 +42,29 @@ def entry_line(entry: Entry) -> dict[str, Any]:
         "seq": entry.seq,
     }
     if entry.label is not None:
-        found["label"] = entry.label
+        line["label"] = entry.label
     if entry.type == USER_INPUT:
-        return found | _message("user", entry.content)
+        return line | _message("user", entry.content)
     if entry.type == ASSISTANT_OUTPUT:
         kind = "thinking" if data.get("kind") == "reasoning" else "text"
-        return found | _message("assistant", [{"type": kind, kind: entry.content}])
+        return line | _message("assistant", [{"type": kind, kind: entry.content}])
     if entry.type == TOOL_CALL:
         call = {"type": "toolCall", "id": data.get("call") or entry.id, "name": data.get("name"),
                 "arguments": data.get("input"), "status": data.get("status")}  # fmt: skip
-        return found | _message("assistant", [call])
+        return line | _message("assistant", [call])
     if entry.type == TOOL_RESULT:
-        more = {"toolCallId": data.get("call"), "toolName": data.get("name"),
+        call = {"toolCallId": data.get("call"), "toolName": data.get("name"),
                 "isError": bool(data.get("is_error"))}  # fmt: skip
         result = _message("toolResult", [{"type": "text", "text": entry.content}])
-        return found | {"type": "message", "message": result["message"] | more}
+        return line | {"type": "message", "message": result["message"] | call}
     if entry.type == COMPACT_MARKER:
-        return found | {"type": "compaction", "summary": data.get("summary") or entry.content}
+        return line | {"type": "compaction", "summary": data.get("summary") or entry.content}
     if entry.type == BRANCH_SUMMARY:
         skipped = {"skipFiles": True} if data.get("skipFiles") else {}
-        more = {"type": "summary", "summary": entry.content, "fromId": data.get("fromId")}
-        return found | more | skipped
-    found |= {"customType": entry.type.replace("_", "-"), "data": entry.data}
-    return found | ({"content": entry.content} if entry.content else {})
+        summary = {"type": "summary", "summary": entry.content, "fromId": data.get("fromId")}
+        return line | summary | skipped
+    line |= {"customType": entry.type.replace("_", "-"), "data": entry.data}
+    return line | ({"content": entry.content} if entry.content else {})
 
 
 def _message(role: str, content: Any) -> dict[str, Any]:
