@@ -14,7 +14,7 @@ from mulligan.core.ids import CheckpointId, ObjectId, TreeId
 from mulligan.core.times import stamp_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
-from mulligan.journal import checkpoints, operations
+from mulligan.journal import always_included, checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.imported import check_files_allowed
@@ -68,10 +68,10 @@ def always_include(
     `since` is the position of the last checkpoint that knows nothing of them, if they may have
     been there before.
     """
-    new = [(path, since) for path in include if path]
-    if new:
+    paths = [path for path in include if path]
+    if paths:
         with project.journal.writing() as db:
-            db.executemany("INSERT OR IGNORE INTO forced (path, since) VALUES (?, ?)", new)
+            always_included.add(db, paths, since)
 
 
 def log(

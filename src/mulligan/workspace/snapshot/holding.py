@@ -38,7 +38,7 @@ class Held(NamedTuple):
 def what_to_hold(project: OpenProject, cache: StatCache) -> Held:
     """What must stay in scope; the cache forgets held paths when other reasons hold than before."""
     live = views.live(project.journal)
-    open_turns = [number for number, view in live.items() if view.base is not None]
+    open_turns = [number for number, view in live.items() if view.is_open]
     trees: tuple[Id | None, ...] = ()
     if live:
         trees = (

@@ -12,7 +12,7 @@ from mulligan.clock import now_s
 from mulligan.core.coverage import Coverage
 from mulligan.core.ids import ObjectId
 from mulligan.core.tree import Entry, Tree
-from mulligan.journal import checkpoints
+from mulligan.journal import always_included, checkpoints
 from mulligan.store.writer import Writer
 from mulligan.workspace.imported import check_files_allowed
 from mulligan.workspace.open_project import OpenProject
@@ -102,10 +102,6 @@ def with_large_files(
     return Snapshot(tree, seen.guarded, covered, files, size, writer.put(covered.encode()), most)
 
 
-def always_included(project: OpenProject) -> list[bytes]:
-    return [row[0] for row in project.journal.rows("SELECT path FROM forced ORDER BY path")]
-
-
 def _scan(
     project: OpenProject,
     cache: StatCache,
@@ -130,7 +126,7 @@ def _scan(
         sink,
         limits=limits,
         accepted=accepted,
-        always_included=(*always_included(project), *cache.held, *also),
+        always_included=(*always_included.paths(project.journal), *cache.held, *also),
         hidden=_hidden(project),
         watch=watcher,
         progress=lambda files, size: project.progress("reading", files, None),
