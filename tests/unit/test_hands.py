@@ -54,14 +54,14 @@ def project(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 def busy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The processes that were given work."""
     found: list[int] = []
-    say = hash_workers.Worker.say
+    say = hash_workers.Worker.send
 
     def noted(self: hash_workers.Worker, message: Any) -> None:
         if isinstance(message, list):
             found.append(self.pid)
         say(self, message)
 
-    monkeypatch.setattr(hash_workers.Worker, "say", noted)
+    monkeypatch.setattr(hash_workers.Worker, "send", noted)
     return found
 
 
@@ -148,7 +148,7 @@ def test_one_that_is_killed_leaves_its_files_to_us(
     def killing(self: hash_workers.HashWorkers, *, wait: bool) -> Any:
         found = take(self, wait=wait)
         if found and not deaths:
-            deaths.append(self._hands[0].pid)
+            deaths.append(self._workers[0].pid)
             os.kill(deaths[0], signal.SIGKILL)
         return found
 
@@ -164,7 +164,7 @@ def test_when_all_are_killed_we_read_the_rest(
     take = hash_workers.HashWorkers.poll
 
     def killing(self: hash_workers.HashWorkers, *, wait: bool) -> Any:
-        for hand in self._hands:
+        for hand in self._workers:
             os.kill(hand.pid, signal.SIGKILL)
         return take(self, wait=wait)
 
@@ -188,7 +188,7 @@ def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(
         return ends
 
     def killing(self: hash_workers.HashWorkers, *, wait: bool) -> Any:
-        for hand in self._hands:
+        for hand in self._workers:
             os.kill(hand.pid, signal.SIGKILL)
         return take(self, wait=wait)
 

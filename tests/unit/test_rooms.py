@@ -15,6 +15,7 @@ that imports it back, directly or by way of others. `INNER_ORDERS` says which, w
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,12 @@ IMPURE = {
     *("time", "random", "secrets"),
     *("asyncio", "multiprocessing", "socket", "subprocess", "threading"),
 }
+
+SQL = re.compile(r"\s*(SELECT |INSERT |DELETE FROM |UPDATE \S+ SET |PRAGMA )")
+EXECUTING = ("execute", "executemany")
+MAY_WRITE_SQL = ("journal", "store", "importers", "sqlite_readonly")
+SHOWS_SQL = "mulligan.cli.demo."
+"""The demo's project, whose files hold SQL."""
 
 INNER_ORDERS = {
     "mulligan.worktree": [{"fs"}, {"ignore", "watch"}, {"scan"}, {"restore"}],
@@ -183,6 +190,30 @@ def test_a_folder_keeps_its_inner_order(folder: str) -> None:
     assert not wrong, "\n" + "\n".join(wrong)
 
 
+def test_only_the_journal_and_the_store_write_sql() -> None:
+    wrong = [
+        f"{name}, line {line}: SQL belongs into a function of journal"
+        for name, _is_package, source in modules_of(SOURCES)
+        if room_of(name) not in MAY_WRITE_SQL and not name.startswith(SHOWS_SQL)
+        for line in sql_lines(source)
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ('rows("SELECT path FROM ledger")', [1]),
+        ('sql = (\n    f"SELECT {COLUMNS} "\n    "FROM entries"\n)', [2]),
+        ("x = 1\ndb.execute(sql)", [2]),
+        ('row("""\n    UPDATE entries SET seq = 1""")', [1]),
+        ('"""Delete from the table; UPDATE SET in a list of words."""', []),
+    ],
+)
+def test_sql_is_found_in_a_source(source: str, lines: list[int]) -> None:
+    assert list(sql_lines(source)) == lines
+
+
 def test_a_cycle_inside_a_folder_is_found(tmp_path: Path) -> None:
     room = tmp_path / "mulligan" / "store"
     room.mkdir(parents=True)
@@ -190,6 +221,15 @@ def test_a_cycle_inside_a_folder_is_found(tmp_path: Path) -> None:
     (room / "b.py").write_text("from mulligan.store import a\n")
     (room / "c.py").write_text("from mulligan.store import a\n")
     assert list(cycles(inner_imports(tmp_path))) == [("mulligan.store", ["a", "b", "a"])]
+
+
+def sql_lines(source: str) -> Iterator[int]:
+    """The lines with a string that begins as SQL, or with a call that executes some."""
+    for node in ast.walk(ast.parse(source)):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if (is_text and SQL.match(node.value)) or (is_method and node.func.attr in EXECUTING):
+            yield node.lineno
 
 
 def inner_imports(sources: Path) -> dict[str, dict[str, set[str]]]:

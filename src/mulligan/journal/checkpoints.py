@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from mulligan.core.ids import CheckpointId, ObjectId, SessionId, SessionNumber, TreeId
+from mulligan.core.ids import CheckpointId, EntryId, ObjectId, SessionId, SessionNumber, TreeId
 from mulligan.errors import Ambiguous, NotFound
 from mulligan.journal.db import PREFIX_MIN_CHARACTERS, Database
 
@@ -155,6 +155,37 @@ def count(db: Database) -> int:
 
 def by_id(db: Database, id: str) -> CheckpointRow | None:
     return _one(db.row(f"SELECT {COLUMNS} FROM checkpoints WHERE id = ?", id))
+
+
+def first_of_session(db: Database, session: str, kinds: tuple[str, ...]) -> CheckpointRow | None:
+    """Return a session's first checkpoint of these kinds."""
+    marks = ", ".join("?" * len(kinds))
+    sql = (
+        f"SELECT {COLUMNS} FROM checkpoints WHERE session = ? AND kind IN ({marks}) "
+        "ORDER BY seq LIMIT 1"
+    )
+    return _one(db.row(sql, session, *kinds))
+
+
+def of_first_prompt(db: Database, session: SessionNumber) -> CheckpointRow | None:
+    """Return the checkpoint of a session's first message that has one."""
+    sql = (
+        f"SELECT {COLUMNS} FROM checkpoints WHERE id = (SELECT checkpoint FROM entries WHERE "
+        "session = ? AND type = 'user_input' AND checkpoint IS NOT NULL ORDER BY number LIMIT 1)"
+    )
+    return _one(db.row(sql, session))
+
+
+def with_entries(
+    db: Database, session: SessionId, number: SessionNumber
+) -> list[tuple[CheckpointId, EntryId | None]]:
+    """Return (checkpoint, first linked entry) of a session and of its entries, newest first."""
+    sql = (
+        "SELECT c.id, (SELECT id FROM entries e WHERE e.checkpoint = c.id AND e.session = ?1 "
+        "ORDER BY e.number LIMIT 1) AS linked FROM checkpoints c WHERE c.session = ?2 "
+        "OR linked IS NOT NULL ORDER BY c.seq DESC"
+    )
+    return [(id, entry) for id, entry in db.rows(sql, number, session)]
 
 
 def is_prefix(db: Database, name: str) -> bool:

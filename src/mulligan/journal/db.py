@@ -81,6 +81,11 @@ class Database:
         with self._lock, self._translated():
             return self._db.execute(sql, values).fetchone()
 
+    def integrity_problems(self) -> list[str]:
+        """Return what SQLite's integrity check reports; empty if the file is sound."""
+        reports = [row[0] for row in self.rows("PRAGMA integrity_check")]
+        return [] if reports == ["ok"] else reports
+
     @contextmanager
     def writing_without_sync(self) -> Iterator[apsw.Connection]:
         """Run a transaction that survives a kill, but perhaps not a power loss.

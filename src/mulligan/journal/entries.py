@@ -229,6 +229,75 @@ def for_plan_item(db: Database, plan_item: str) -> list[EntryRow]:
     return [_row(row) for row in db.rows(sql, plan_item)]
 
 
+def count_all(db: Database) -> int:
+    """Return the number of entries of all sessions."""
+    return int(db.row("SELECT count(*) FROM entries")[0])
+
+
+def seqs_on_path(
+    db: Database, session: SessionNumber, leaf: int | None, types: Sequence[str]
+) -> list[int]:
+    """Return the `seq` of each entry of some types on the path to a leaf, in order."""
+    where, values = _filters(types, True)
+    sql = (
+        "SELECT e.seq FROM entries e WHERE e.session = ? AND e.branch = ? AND e.number <= ? "
+        f"{where} ORDER BY e.number"
+    )
+    return [
+        seq
+        for branch, last in path(db, session, leaf)
+        for (seq,) in db.rows(sql, session, branch, entry_number(session, last), *values)
+    ]
+
+
+def count_prompts(db: Database, session: SessionNumber, leaf: int) -> int:
+    """Return the number of the user's messages on the path to a leaf."""
+    sql = (
+        "SELECT count(*) FROM entries WHERE session = ? AND branch = ? AND number <= ? "
+        "AND type = 'user_input'"
+    )
+    return sum(
+        db.row(sql, session, branch, entry_number(session, last))[0]
+        for branch, last in path(db, session, leaf)
+    )
+
+
+def first_prompt(db: Database, session: SessionNumber) -> str | None:
+    """Return the text of a session's first message of the user."""
+    sql = (
+        "SELECT content FROM entries WHERE session = ? AND type = 'user_input' "
+        "ORDER BY number LIMIT 1"
+    )
+    row = db.row(sql, session)
+    return row[0] if row else None
+
+
+def recorded_prompts(db: Database, session: SessionNumber) -> list[tuple[str, EntryId]]:
+    """Return (text, id) of the user's messages that have a checkpoint, oldest first."""
+    sql = (
+        "SELECT content, id FROM entries WHERE session = ? AND type = 'user_input' "
+        "AND checkpoint IS NOT NULL ORDER BY number"
+    )
+    return [(content, id) for content, id in db.rows(sql, session)]
+
+
+def last_seq(db: Database, session: SessionNumber, *, but: Sequence[str]) -> int | None:
+    """Return the `seq` of the last entry on any path, types in `but` aside."""
+    marks = ", ".join("?" * len(but))
+    sql = (
+        f"SELECT max(seq) FROM entries WHERE session = ? AND NOT off_path AND type NOT IN ({marks})"
+    )
+    last: int | None = db.row(sql, session, *but)[0]
+    return last
+
+
+def any_after(db: Database, session: SessionNumber, seq: int, types: Sequence[str]) -> bool:
+    """True if an entry of some types on any path comes after a `seq`."""
+    where, values = _filters(types, True)
+    sql = f"SELECT 1 FROM entries e WHERE e.session = ? AND e.seq > ? AND NOT e.off_path {where}"
+    return db.row(f"{sql} LIMIT 1", session, seq, *values) is not None
+
+
 def _filters(types: Sequence[str], include_compacted: bool) -> tuple[str, list[str]]:
     where = "" if include_compacted else "AND NOT e.is_compacted"
     if types:

@@ -204,6 +204,13 @@ def of_last_turn(db: Database, session: str) -> list[OperationRow]:
     return [_row(row) for row in db.rows(sql, session)]
 
 
+def last_begun_turn(db: Database, session: str) -> int | None:
+    """Return the operation that began a session's last turn."""
+    sql = "SELECT max(number) FROM operations WHERE session = ? AND kind = 'begin_turn'"
+    number: int | None = db.row(sql, session)[0]
+    return number
+
+
 def newest_change(db: Database, up_to: int | None) -> Step | None:
     """Return the newest changing operation up to a number, for undo and redo."""
     sql = (

@@ -84,6 +84,11 @@ def stop(db: apsw.Connection, row: SessionRow) -> None:
     )
 
 
+def set_leaf(db: apsw.Connection, id: SessionId | None, leaf: int | None) -> None:
+    """Move a session's leaf; its time of change stays."""
+    db.execute("UPDATE sessions SET leaf = ? WHERE id = ?", (leaf, id))
+
+
 def delete(db: apsw.Connection, number: SessionNumber) -> None:
     """Delete a session and its rows in all tables."""
     db.execute("DELETE FROM sessions WHERE number = ?", (number,))
@@ -164,6 +169,19 @@ def with_process(db: Database, statuses: Iterable[str]) -> list[SessionRow]:
     marks = ", ".join("?" * len(chosen))
     sql = f"{SELECT} WHERE status IN ({marks}) AND process IS NOT NULL"
     return [_row(row) for row in db.rows(sql, *chosen)]
+
+
+def most_active(db: Database, numbers: Iterable[int]) -> SessionNumber:
+    """Return the session with an unfinished tool call, else the last changed one."""
+    chosen = tuple(numbers)
+    marks = ", ".join("?" * len(chosen))
+    sql = (
+        f"SELECT s.number FROM sessions s WHERE s.number IN ({marks}) ORDER BY EXISTS (SELECT 1 "
+        "FROM tool_events t WHERE t.session = s.number AND t.success IS NULL) DESC, "
+        "s.updated_at DESC LIMIT 1"
+    )
+    number: SessionNumber = db.row(sql, *chosen)[0]
+    return number
 
 
 def _columns(values: Mapping[str, Any]) -> dict[str, Any]:

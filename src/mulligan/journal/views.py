@@ -29,6 +29,11 @@ class View(NamedTuple):
         """True without pending work and without an open turn."""
         return self.approved is None and self.base is None
 
+    @property
+    def is_open(self) -> bool:
+        """True if a turn of the session is open."""
+        return self.base is not None
+
 
 def insert(db: apsw.Connection, operation: int, session: int, view: View) -> None:
     db.execute(
@@ -64,6 +69,17 @@ def live(db: Database) -> dict[int, View]:
         "WHERE v.approved IS NOT NULL OR v.base IS NOT NULL"
     )
     return {row[0]: View(*row[1:]) for row in db.rows(sql)}
+
+
+def open_turns(db: Database) -> dict[int, View]:
+    """Return the newest views of sessions with an open turn."""
+    return {session: view for session, view in live(db).items() if view.is_open}
+
+
+def has_open_turn(db: Database, session: int) -> bool:
+    """True if a turn of the session is open."""
+    view = of_session(db, session)
+    return view is not None and view.is_open
 
 
 def trees(db: Database) -> Iterator[tuple[str, TreeId]]:

@@ -36,9 +36,9 @@ from mulligan.core.hook_kinds import (
 )
 from mulligan.core.times import nanoseconds
 from mulligan.errors import MulliganError, UsageError
-from mulligan.journal import append, entries, hook_events, sessions, views
-from mulligan.journal.entry_numbers import entry_number
+from mulligan.journal import append, entries, hook_events, sessions, tool_calls, views
 from mulligan.journal.sessions import SessionRow
+from mulligan.journal.tool_calls import ToolCall
 from mulligan.workspace.attribution import turns
 from mulligan.workspace.attribution.observe import include_paths, observe, on_disk_not_in_tree
 from mulligan.workspace.open_project import OpenProject
@@ -188,27 +188,21 @@ def _fork(project: OpenProject, session: SessionRow, told: HookEvent) -> bool:
 
 def _last_said(project: OpenProject, session: SessionRow) -> int | None:
     """Where the agent itself stands, wherever the user has gone in the session."""
-    last: int | None = project.journal.row(
-        "SELECT max(seq) FROM entries WHERE session = ? AND NOT off_path AND type NOT IN (?, ?)",
-        session.number, BRANCH_SUMMARY, UNREVERT_POINT,
-    )[0]  # fmt: skip
-    return last
+    moves = (BRANCH_SUMMARY, UNREVERT_POINT)
+    return entries.last_seq(project.journal, session.number, but=moves)
 
 
 def _was_just_said(project: OpenProject, session: SessionRow, text: str) -> bool:
     """Whether the session stands at this very prompt, and it is not long ago."""
-    found = project.journal.row(
-        "SELECT type, content, created_at FROM entries WHERE number = ?",
-        entry_number(session.number, session.leaf or 0),
-    )
-    if found is None or found[0] != USER_INPUT or found[1] != storable(text):
+    leaf = entries.by_seq(project.journal, session.number, session.leaf or 0)
+    if leaf is None or leaf.type != USER_INPUT or leaf.content != storable(text):
         return False
-    return now_ns() - nanoseconds(found[2]) < SAME_SECONDS * 1_000_000_000
+    return now_ns() - nanoseconds(leaf.created_at) < SAME_SECONDS * 1_000_000_000
 
 
 def _end_the_dead(project: OpenProject, session: SessionRow) -> None:
     """Ends the turns of agents that are gone, so that nobody else's work is taken for theirs."""
-    for number in turns.open_turns(project):
+    for number in views.open_turns(project.journal):
         other = sessions.by_number(project.journal, number)
         if other is None or number == session.number:
             continue
@@ -223,7 +217,7 @@ def _call_begins(project: OpenProject, session: SessionRow, told: HookEvent) -> 
     if hidden:
         # Out of scope, and about to be written: what it holds must be in a checkpoint first.
         include_paths(project, hidden)
-    elif len(turns.open_turns(project)) > 1:
+    elif len(views.open_turns(project.journal)) > 1:
         observe(project)
     if told.tool and not told.off_path:
         _note_call(project, session, told)
@@ -253,23 +247,11 @@ def _is_long(told: HookEvent) -> bool:
     return os.path.getsize(told.log) > SOON_READ
 
 
-def _call(project: OpenProject, session: SessionRow, told: HookEvent) -> tuple[str, str] | None:
+def _call(project: OpenProject, session: SessionRow, told: HookEvent) -> ToolCall | None:
     """The entry of a call and its time: by the agent's own id of it, else the oldest alike."""
     if told.call is not None:
-        found = project.journal.row(
-            "SELECT id, created_at FROM entries WHERE session = ? AND type = 'tool_call' "
-            "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1",
-            session.number, told.call,
-        )  # fmt: skip
-        return (found[0], found[1]) if found else None
-    for id, moment, data in project.journal.rows(
-        "SELECT e.id, e.created_at, e.data FROM tool_events t JOIN entries e ON e.number = t.entry "
-        "WHERE t.session = ? AND t.success IS NULL AND t.tool = ? ORDER BY e.number",
-        session.number, told.tool or "",
-    ):  # fmt: skip
-        if json.loads(data).get("input") == told.input:
-            return id, moment
-    return None
+        return tool_calls.by_call_id(project.journal, session.number, told.call)
+    return tool_calls.unfinished(project.journal, session.number, told.tool or "", told.input)
 
 
 def _call_ends(project: OpenProject, session: SessionRow, told: HookEvent) -> HookReply:
@@ -288,7 +270,7 @@ def _call_ends(project: OpenProject, session: SessionRow, told: HookEvent) -> Ho
             append.end_call(
                 db, session.number, entry, status=SUCCESS if told.ok else ERROR, duration=took
             )
-    if len(turns.open_turns(project)) > 1:
+    if len(views.open_turns(project.journal)) > 1:
         observe(project, acting=session.number)
     return NOTHING
 
@@ -310,21 +292,15 @@ def _session_ends(project: OpenProject, session: SessionRow, told: HookEvent) ->
     """
     if _is_open(project, session):
         _complete(project, told)
-        if not _has_open_call(project, session):
+        if not tool_calls.has_unfinished(project.journal, session.number):
             _turn_ends(project, session, told)
     with project.journal.writing() as db:
         sessions.update(db, session.number, {"status": "stopped", "process": None})
     return NOTHING
 
 
-def _has_open_call(project: OpenProject, session: SessionRow) -> bool:
-    sql = "SELECT 1 FROM tool_events WHERE session = ? AND success IS NULL LIMIT 1"
-    return project.journal.row(sql, session.number) is not None
-
-
 def _is_open(project: OpenProject, session: SessionRow) -> bool:
-    view = views.of_session(project.journal, session.number)
-    return view is not None and view.base is not None
+    return views.has_open_turn(project.journal, session.number)
 
 
 def _complete(project: OpenProject, told: HookEvent) -> bool:

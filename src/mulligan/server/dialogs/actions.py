@@ -6,7 +6,7 @@ import os
 from typing import TypedDict
 
 from mulligan.journal import sessions
-from mulligan.journal.checkpoints import IMPORTED, by_id, listed
+from mulligan.journal.checkpoints import IMPORTED, by_id, first_of_session, listed
 from mulligan.workspace.results.sessions import Session
 from mulligan.workspace.workspace import Workspace
 
@@ -238,13 +238,8 @@ def _shown(workspace: Workspace, session: Session) -> Dialog:
 
 
 def _initial(workspace: Workspace, session: str) -> str | None:
-    row = workspace.project.journal.row(
-        "SELECT id FROM checkpoints WHERE session = ? AND kind IN ('initial', ?) "
-        "ORDER BY seq LIMIT 1",
-        session,
-        IMPORTED,
-    )
-    return row[0] if row else None
+    row = first_of_session(workspace.project.journal, session, ("initial", IMPORTED))
+    return row.id if row is not None else None
 
 
 def _current(workspace: Workspace) -> str | None:

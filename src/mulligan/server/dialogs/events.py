@@ -19,7 +19,6 @@ from mulligan.core.entries import (
 )
 from mulligan.errors import UsageError
 from mulligan.journal import entries, operations, sessions
-from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.results.sessions import Entry
 from mulligan.workspace.sessions import edits
@@ -202,18 +201,9 @@ def _event(workspace: Workspace, entry: Entry, rounds: dict[str, str]) -> dict[s
 
 def _seqs(workspace: Workspace, session: SessionRow) -> list[int]:
     """Where the events of a history are, on the way from the root to the leaf."""
-    marks = ", ".join("?" * len(SHOWN))
-    sql = (
-        "SELECT seq FROM entries WHERE session = ? AND branch = ? AND number <= ? "
-        f"AND type IN ({marks}) ORDER BY number"
+    return entries.seqs_on_path(
+        workspace.project.journal, session.number, session.leaf, types=SHOWN
     )
-    return [
-        seq
-        for branch, last in entries.path(workspace.project.journal, session.number, session.leaf)
-        for (seq,) in workspace.project.journal.rows(
-            sql, session.number, branch, entry_number(session.number, last), *SHOWN
-        )
-    ]
 
 
 def _rounds(workspace: Workspace, session: SessionRow) -> dict[str, str]:

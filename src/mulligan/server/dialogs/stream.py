@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from mulligan.errors import MulliganError
-from mulligan.journal import entries, sessions, views
+from mulligan.journal import entries, operations, sessions, views
 from mulligan.server.dialogs.events import streamed
 from mulligan.server.events import SEND_SECONDS
 from mulligan.server.http.errors_json import as_error, encoded
@@ -220,17 +220,11 @@ def _news(workspace: Workspace, turn: Turn, position: int) -> _News:
 
 
 def _is_open(workspace: Workspace, turn: Turn) -> bool:
-    session = sessions.by_id(workspace.project.journal, turn.session)
-    view = (
-        views.of_session(workspace.project.journal, session.number) if session is not None else None
-    )
-    if view is None or view.base is None:
+    journal = workspace.project.journal
+    session = sessions.by_id(journal, turn.session)
+    if session is None or not views.has_open_turn(journal, session.number):
         return False
-    newest = workspace.project.journal.row(
-        "SELECT max(number) FROM operations WHERE session = ? AND kind = 'begin_turn'",
-        turn.session,
-    )
-    return bool(newest[0] == turn.operation)
+    return operations.last_begun_turn(journal, turn.session) == turn.operation
 
 
 def _end(workspace: Workspace, turn: Turn) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.websockets import WebSocket
@@ -11,7 +12,7 @@ from starlette.websockets import WebSocket
 from mulligan.core.coverage import decode_path
 from mulligan.core.entries import RUNNING
 from mulligan.errors import MulliganError, NotFound
-from mulligan.journal import entries, sessions
+from mulligan.journal import checkpoints, entries, sessions
 from mulligan.server.http.peer import client_process
 from mulligan.server.projects import lookup
 from mulligan.server.projects.registry import Registry, open_project
@@ -135,17 +136,10 @@ def points(workspace: Workspace, id: str) -> list[dict[str, Any]]:
     ]
 
 
-def points_of(workspace: Workspace, session: str) -> list[tuple[str, str | None]]:
+def points_of(workspace: Workspace, session: str) -> Sequence[tuple[str, str | None]]:
     """The checkpoints of a session, newest first: its own, and those that its entries name."""
     row = sessions.resolve(workspace.project.journal, session)
-    sql = (
-        "SELECT c.id, (SELECT id FROM entries e WHERE e.checkpoint = c.id AND e.session = ?1 "
-        "ORDER BY e.number LIMIT 1) AS linked FROM checkpoints c WHERE c.session = ?2 "
-        "OR linked IS NOT NULL ORDER BY c.seq DESC"
-    )
-    return [
-        (name, entry) for name, entry in workspace.project.journal.rows(sql, row.number, row.id)
-    ]
+    return checkpoints.with_entries(workspace.project.journal, row.id, row.number)
 
 
 def point(workspace: Workspace, id: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from mulligan.clock import now_ns
 from mulligan.core.coverage import encode_path
 from mulligan.core.entries import SYSTEM_MESSAGE, NewEntry
 from mulligan.core.times import nanoseconds
+from mulligan.journal import operations
 from mulligan.server.websocket.actions import point
 from mulligan.server.websocket.payloads import CreatePoint, InvalidPayload, RestoreBody
 from mulligan.workspace.results.files import RestoreResult, TreeEntry
@@ -120,8 +121,7 @@ def _outcome(done: RestoreResult, held: Iterable[TreeEntry], unknown: list[str])
 
 
 def _has_turns(workspace: Workspace, session: str) -> bool:
-    sql = "SELECT 1 FROM operations WHERE session = ? AND kind = 'begin_turn' LIMIT 1"
-    return workspace.project.journal.row(sql, session) is not None
+    return operations.last_begun_turn(workspace.project.journal, session) is not None
 
 
 def _files(workspace: Workspace, given: tuple[Any, ...]) -> list[GivenFile]:

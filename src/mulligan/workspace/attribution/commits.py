@@ -56,7 +56,7 @@ def _kept_by_commit(
     for number, view in known.items():
         found[number] = view
         # What an agent commits in its own turn is still its proposal.
-        if view.approved is None or view.base is not None:
+        if view.approved is None or view.is_open:
             continue
         pending = [
             change

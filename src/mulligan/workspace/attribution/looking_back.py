@@ -7,13 +7,12 @@ is what it was, where the disk holds again what it held then.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from mulligan.core.coverage import decode_path
 from mulligan.core.tree import Entry
-from mulligan.journal import checkpoints, operations, sessions, views
+from mulligan.journal import checkpoints, operations, sessions, view_history, views
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.carrying import carried_on, renamed, same
 from mulligan.workspace.attribution.view import quiet
@@ -72,7 +71,7 @@ def _for_owner(
 ) -> View:
     """What others had changed within its work is still theirs."""
     into: dict[bytes, Entry | None] = {}
-    for written, tree in _mixed(project, session):
+    for written, tree in view_history.written_not_on_disk(project.journal, session, LOOKED_AT):
         for path, mine, held in trees.differences(written, tree):
             if path not in into and came.get(path) is not None and same(held, came[path]):
                 into[path] = mine
@@ -164,31 +163,14 @@ def taken_back(
     return known | {owner.number: quiet(view, present)}
 
 
-def _mixed(project: OpenProject, session: int) -> list[tuple[Id, Id]]:
-    """What a session had written, and what the disk held, where those differed; newest first."""
-    sql = (
-        "SELECT v.written, c.tree FROM views v JOIN operations o ON o.number = v.operation "
-        "JOIN checkpoints c ON c.id = o.after WHERE v.session = ? AND v.written <> c.tree "
-        "ORDER BY v.operation DESC LIMIT ?"
-    )
-    return [(written, tree) for written, tree in project.journal.rows(sql, session, LOOKED_AT)]
-
-
 def _pasts(project: OpenProject, owner: int | None, until: int | None) -> Iterator[_Past]:
     """Where the other sessions stood, newest first."""
-    sql = (
-        "SELECT v.session, v.round, v.approved, v.written, v.base, c.tree, o.kind, o.summary, "
-        "o.session IS s.id FROM views v JOIN operations o ON o.number = v.operation "
-        "JOIN checkpoints c ON c.id = o.after JOIN sessions s ON s.number = v.session "
-        "WHERE v.session IS NOT ? AND v.operation < ? ORDER BY v.operation DESC LIMIT ?"
-    )
-    limit = (1 << 62) if until is None else until
-    for row in project.journal.rows(sql, owner, limit, LOOKED_THROUGH):
-        session, *view, tree, kind, summary, is_its_own = row
-        decided: Collection[str] | None = json.loads(summary).get("committed", ())
-        if is_its_own and kind in ("keep", "approve"):
-            decided = json.loads(summary).get("paths") if kind == "keep" else None
-        yield _Past(session, View(*view), tree, decided)
+    journal = project.journal
+    for past in view_history.of_other_sessions(journal, owner, until, LOOKED_THROUGH):
+        decided: Collection[str] | None = past.summary.get("committed", ())
+        if past.is_own and past.kind in ("keep", "approve"):
+            decided = past.summary.get("paths") if past.kind == "keep" else None
+        yield _Past(past.session, past.view, past.tree, decided)
 
 
 def _sides(view: View, present: Id) -> tuple[Id, Id]:

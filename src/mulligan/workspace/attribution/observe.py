@@ -6,12 +6,11 @@ import os
 from collections.abc import Collection, Iterable
 
 from mulligan.core.tree import find
-from mulligan.journal import checkpoints, views
+from mulligan.journal import always_included, checkpoints, views
 from mulligan.workspace.attribution.observation import observing
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.snapshot.checkpoints import always_include
 from mulligan.workspace.snapshot.holding import last_seen
-from mulligan.workspace.snapshot.take import always_included
 
 
 def observe(project: OpenProject, *, acting: int | None = None) -> None:
@@ -27,7 +26,7 @@ def include_paths(project: OpenProject, paths: Collection[bytes]) -> None:
     What one holds that was out of scope until now is nobody's new work.
     """
     with project.locked():
-        forced = set(always_included(project))
+        forced = set(always_included.paths(project.journal))
         new = [path for path in paths if path and path not in forced]
         live = bool(views.live(project.journal))
         there = _out_of_view(project, paths, new, last_seen(project))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from mulligan.journal import operations, views
+from mulligan.journal import ledger, operations, sessions, views
 from mulligan.journal.views import View
 from mulligan.workspace.attribution.view import Author
 from mulligan.workspace.open_project import OpenProject
@@ -69,27 +69,12 @@ def authors(project: OpenProject, known: Mapping[int, View], acting: int | None 
     one that is just ending something, else the one with a running tool call, else the one that
     said something last.
     """
-    working = [number for number, view in known.items() if view.base is not None]
+    working = [number for number, view in known.items() if view.is_open]
     if len(working) <= 1:
         only = working[0] if working else None
         return lambda path: only
-    marks = ", ".join("?" * len(working))
     last = operations.last_applied(project.journal)
-    wrote = {
-        path: number
-        for number, path in project.journal.rows(
-            f"SELECT session, path FROM ledger WHERE session IN ({marks}) "
-            "AND (is_open OR created_at >= ?) ORDER BY is_open, created_at",
-            *working,
-            last.created_at if last is not None else "",
-        )
-    }
-    busiest: int | None = project.journal.row(
-        f"SELECT s.number FROM sessions s WHERE s.number IN ({marks}) ORDER BY EXISTS (SELECT 1 "
-        "FROM tool_events t WHERE t.session = s.number AND t.success IS NULL) DESC, "
-        "s.updated_at DESC LIMIT 1",
-        *working,
-    )[0]
-    if acting in working:
-        busiest = acting
+    since = last.created_at if last is not None else ""
+    wrote = ledger.last_writers(project.journal, working, since)
+    busiest = acting if acting in working else sessions.most_active(project.journal, working)
     return lambda path: wrote.get(path, busiest)

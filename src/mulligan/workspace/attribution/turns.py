@@ -18,7 +18,6 @@ from mulligan.core.tree import EMPTY_ID, Change
 from mulligan.errors import UsageError
 from mulligan.journal import append, checkpoints, entries, operations, sessions, views
 from mulligan.journal.checkpoints import CheckpointRow
-from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.appending import appending
@@ -59,7 +58,7 @@ def begin(
         entry = storable(id) if id else new_id()
         with observing(project) as now:
             view = now.view(session.number)
-            left = open_turn_work(now, view) if view.base is not None else None
+            left = open_turn_work(now, view) if view.is_open else None
             present = now.seen.tree
             opened = view._replace(
                 approved=view.approved or present, written=view.written or present, base=present
@@ -115,7 +114,7 @@ def end(
         session = sessions.resolve(project.journal, name)
         with observing(project, acting=session.number) as now:
             view = now.view(session.number)
-            if view.base is None:
+            if not view.is_open:
                 raise UsageError(f"Session {session.id} has no turn that could end.")
             work = open_turn_work(now, view)
             now.commit()
@@ -133,9 +132,9 @@ def record_open_turns(project: OpenProject) -> None:
     Before any decision: what was done before it is then taken back after it, in that order.
     """
     with project.locked():
-        for number, known in views.live(project.journal).items():
+        for number in views.open_turns(project.journal):
             session = sessions.by_number(project.journal, number)
-            if known.base is None or session is None:
+            if session is None:
                 continue
             with observing(project) as now:
                 view = now.view(number)
@@ -147,11 +146,6 @@ def record_open_turns(project: OpenProject) -> None:
                     _close(now, db, session, view, work, goes_on=True)
 
 
-def open_turns(project: OpenProject) -> list[int]:
-    """The sessions that have a turn going on, by number."""
-    return [number for number, view in views.live(project.journal).items() if view.base is not None]
-
-
 def round_name(view: View) -> str:
     """A round as it is called on the wire."""
     return f"session_{view.round}"
@@ -159,14 +153,7 @@ def round_name(view: View) -> str:
 
 def turn_index(project: OpenProject, session: SessionNumber, seq: int) -> int:
     """Which turn an entry belongs to, counting messages on the way to it from 0."""
-    found = 0
-    for branch, last in entries.path(project.journal, session, seq):
-        found += project.journal.row(
-            "SELECT count(*) FROM entries WHERE session = ? AND branch = ? AND number <= ? "
-            "AND type = 'user_input'",
-            session, branch, entry_number(session, last),
-        )[0]  # fmt: skip
-    return max(0, found - 1)
+    return max(0, entries.count_prompts(project.journal, session, seq) - 1)
 
 
 def shortened(message: str) -> str:

@@ -11,6 +11,6 @@ Author = Callable[[bytes], int | None]
 
 def quiet(view: View, present: bytes) -> View:
     """The view, which names no trees once nothing is pending, nor can be again."""
-    if view.base is None and view.approved == present and view.written in (None, present):
+    if not view.is_open and view.approved == present and view.written in (None, present):
         return view._replace(approved=None, written=None)
     return view

@@ -91,8 +91,7 @@ def _roots(project: OpenProject) -> Iterator[Root]:
 
 
 def _journal_problems(project: OpenProject) -> list[str]:
-    found = [row[0] for row in project.journal.rows("PRAGMA integrity_check")]
-    problems = [] if found == ["ok"] else found
+    problems = project.journal.integrity_problems()
     rows = checkpoints.newest_first(project.journal)
     # Of an imported one another program's clock said when it was.
     times = [row.created_at for row in rows if row.kind not in checkpoints.PARTIAL]

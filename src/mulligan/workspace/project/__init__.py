@@ -1,1 +1,1 @@
-"""Where projects and their data are, and the lock on one."""
+"""Locate projects and their data, and lock one."""

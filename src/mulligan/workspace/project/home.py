@@ -1,4 +1,4 @@
-"""Where the home is. By itself, because hooks ask for it before they import anything else."""
+"""Find Mulligan's home directory. Hooks import this module before anything else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def home_directory(given: str | None = None) -> str:
-    """`MULLIGAN_HOME`, else the platform's directory for a user's data."""
+    """Return `MULLIGAN_HOME`, else the platform's directory for user data."""
     if given:
         return os.path.abspath(given)
     chosen = os.environ.get("MULLIGAN_HOME")

@@ -1,15 +1,15 @@
-"""Where Mulligan keeps its data, and which project a directory belongs to.
+"""Locate the data of projects, and the project of a directory.
 
     home/
       config.toml               the user's settings, if any
       projects/<id>/
-        project.json            which directory this is about
-        lock                    held by whoever is changing something
-        journal.sqlite          checkpoints and operations
+        project.json            the path of the project
+        lock                    held while a process writes
+        journal.sqlite          checkpoints, operations, sessions
         objects/                contents
         index                   the stat cache
 
-The id of a project comes from its path. A project that was moved is recognised by its inode.
+A project's id is derived from its path. A moved project is recognised by its inode.
 """
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
@@ -33,7 +33,7 @@ GET_GENERATION = 0x80087601
 
 
 class ProjectLocation(NamedTuple):
-    """A directory under protection, and where its history is kept."""
+    """A project's directory, its id, and the directory of its data."""
 
     id: str
     root: bytes
@@ -46,12 +46,13 @@ class ProjectLocation(NamedTuple):
 def find_project(
     start: str | bytes, home: str, *, allow_any_root: bool = False, automatic: bool = False
 ) -> ProjectLocation:
-    """The project that a directory belongs to.
+    """Find the project that a directory belongs to.
 
-    The nearest directory above that is known already; else the nearest with a `.mulligan.toml`;
-    else the top of the git work tree; else the directory itself. `/` and home directories are
-    passed over on the way up, and refused at the end, unless the caller allows them. `automatic`:
-    a hook names the directory and not the user, so what `refuse_as_project` names is refused too.
+    In this order: the nearest known project at or above it; the nearest directory with a
+    `.mulligan.toml`; the top of the git work tree; the directory itself. `/` and home directories
+    are skipped on the way up and refused as a result, unless the caller allows them.
+
+    `automatic`: a hook names the directory, not the user, so `refuse_as_project` applies too.
     """
     try:
         here = os.path.realpath(os.fsencode(start))
@@ -69,7 +70,7 @@ def find_project(
     above = list(_upwards(here))
     for known in above:
         project = _project(known, home)
-        # One that only logs have told of is no project yet: the folder itself decides.
+        # A directory known only from imported logs is not a project yet.
         if os.path.exists(project.path("project.json")) and not is_imported(project):
             return project
 
@@ -100,8 +101,7 @@ def _has_settings(directory: bytes) -> bool:
 
 
 def _is_work_tree(directory: bytes) -> bool:
-    """Whether a `.git` is here; an empty one is nobody's, and may be there for a moment only:
-    sandboxes of agents put such in the way of what runs in them."""
+    """True if `.git` is here and not empty: agents' sandboxes mount empty ones."""
     found = os.path.join(directory, b".git")
     if os.path.islink(found) or not os.path.isdir(found):
         return os.path.lexists(found)
@@ -112,10 +112,10 @@ def _is_work_tree(directory: bytes) -> bool:
 
 
 def project_of_log(directory: str, home: str) -> ProjectLocation:
-    """Find the project that an imported log is about, or name one after its directory.
+    """Find the project that an imported log is about, or register its directory.
 
-    What is named so holds sessions, and is no project of its own: the directory may be gone, or
-    one of those that `refuse_as_project` names. Raises `UsageError` if it cannot be a path.
+    A directory registered this way holds sessions but is not a project: it may be gone, or
+    `refuse_as_project` may refuse it. Raises `UsageError` if it cannot be a path.
     """
     path = os.path.realpath(os.fsencode(usable(directory)))
     if os.path.isdir(path):
@@ -131,7 +131,7 @@ def project_of_log(directory: str, home: str) -> ProjectLocation:
 
 
 def holder_of_log(path: str, home: str) -> bytes | None:
-    """Find the project folder that a log lies in: known, with settings, or a git work tree."""
+    """Return the directory of the project or git work tree that contains a log."""
     for above in _upwards(os.path.realpath(os.fsencode(os.path.dirname(path)))):
         if is_too_wide(above):
             return None
@@ -143,9 +143,9 @@ def holder_of_log(path: str, home: str) -> bytes | None:
 
 
 def register(project: ProjectLocation, *, imported: bool = False) -> None:
-    """Writes down which directory a project's data is about.
+    """Record which directory a project's data belongs to.
 
-    `imported`: only logs have told of it, until its user opens it to work there.
+    `imported`: only logs have named it so far, and the user has not opened it.
     """
     path = project.path("project.json")
     if os.path.exists(path) and (imported or not is_imported(project)):
@@ -167,13 +167,13 @@ def register(project: ProjectLocation, *, imported: bool = False) -> None:
 
 
 def is_imported(project: ProjectLocation) -> bool:
-    """Whether only foreign logs have told of a project so far."""
+    """True if only imported logs have named the project so far."""
     content = _read(project.path("project.json"))
     return content is not None and bool(content.get("imported"))
 
 
 def known_projects(home: str) -> list[ProjectLocation]:
-    """Every project that has data here, whether its directory is still there or not."""
+    """Return every project with data in this home, even if its directory is gone."""
     found = []
     base = os.path.join(home, "projects")
     for id in sorted(os.listdir(base)) if os.path.isdir(base) else ():
@@ -189,7 +189,7 @@ def _project(root: bytes, home: str) -> ProjectLocation:
 
 
 def _moved_project(root: bytes, home: str) -> ProjectLocation | None:
-    """A project whose directory is gone from its old path and has this one's inode."""
+    """Return the project that was moved here, recognised by the directory's inode."""
     identity = _identity(root)
     if identity is None:
         return None
@@ -206,7 +206,7 @@ def _moved_project(root: bytes, home: str) -> ProjectLocation | None:
             try:
                 os.rename(project.directory, moved.directory)
             except OSError:
-                # It can be read where it is.
+                # The old record still works for reading.
                 return project._replace(root=root)
             os.unlink(moved.path("project.json"))
             register(moved, imported=bool(content.get("imported")))
@@ -215,10 +215,10 @@ def _moved_project(root: bytes, home: str) -> ProjectLocation | None:
 
 
 def _identity(root: bytes) -> list[int] | None:
-    """What stays with a directory when it moves, and does not go to another one when it is gone.
+    """Return an identity of a directory that survives a move and is never reused.
 
-    An inode's number is used again; its generation, or the time of its birth, is not. Where
-    neither is to be had there is no telling, and a moved project counts as a new one.
+    Inode numbers are reused; an inode's generation or birth time is not. Without either of them the
+    result is None, and a moved project counts as a new one.
     """
     try:
         status = os.stat(root)

@@ -1,4 +1,4 @@
-"""One writer a project at a time: short waits, and a clear word when it takes too long."""
+"""Lock a project: one writer at a time, with a bounded wait."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ WAIT_SECONDS = 60.0
 def locked(
     path: str, *, wait: float = WAIT_SECONDS, waiting: Callable[[str], None] = lambda holder: None
 ) -> Iterator[None]:
-    """Holds the lock; raises `Busy` if another holds it for longer than `wait` seconds.
+    """Hold the lock; raise `Busy` if another process holds it longer than `wait` seconds.
 
-    The lock goes with the process: one that was killed leaves nothing behind. `waiting` is told
-    now and then who has it.
+    The kernel releases the lock when the process dies. `waiting` is called now and then with the
+    holder's name.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -28,15 +28,15 @@ def locked(
         raise write_failed(path, problem.errno, problem) from problem
     try:
         _acquire(fd, wait, waiting)
-        # Who holds it, for the others' messages; written only when it is another than last time.
+        # Other processes show the holder's name; it is written only if it changed.
         mine = b"%-20d" % os.getpid()
         if os.pread(fd, 20, 0) != mine:
-            # On a full disk nobody learns who it is.
+            # On a full disk the name is missing from messages.
             with suppress(OSError):
                 os.pwrite(fd, mine, 0)
         yield
     finally:
-        # A child that somebody forked meanwhile has it open, too: to close it would not do.
+        # Unlock explicitly: a child forked meanwhile shares the open descriptor.
         fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)
 

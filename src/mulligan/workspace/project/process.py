@@ -1,4 +1,4 @@
-"""Which process somebody is, and whether it is still there."""
+"""Identify processes, and test whether they still run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CLIENT_SILENT_SECONDS = 300
 
 
 def identity(pid: int | None = None) -> str | None:
-    """A process by its number and the time of its start, which no later process shares."""
+    """Return a process's pid and start time, which no later process shares."""
     pid = os.getpid() if pid is None else pid
     started = _started(pid)
     return None if started is None else f"{pid} {started}"
 
 
 def client_identity(pid: int) -> str | None:
-    """The identity of a process that asks over HTTP, and may be one of several for one session."""
+    """Return the identity of an HTTP client, which may use several processes per session."""
     found = identity(pid)
     return None if found is None else f"{found} {CLIENT}"
 
@@ -36,7 +36,7 @@ def is_client(identity: str) -> bool:
 
 
 def is_gone(identity: str) -> bool:
-    """Whether a process has ended; one that cannot be judged is not gone."""
+    """True if a process has ended; False if that is unknown."""
     number, _space, started = identity.removesuffix(f" {CLIENT}").partition(" ")
     if not number.isascii() or not number.isdigit():
         return False
@@ -45,9 +45,9 @@ def is_gone(identity: str) -> bool:
 
 
 def runs(process: str | int | None) -> dict[str, str | None]:
-    """The columns that say who runs a session: an identity, a pid, None for this process.
+    """Return the columns that name a session's process.
 
-    0 leaves the columns as they are.
+    `process` is an identity, a pid, or None for this process. 0 changes nothing.
     """
     if process == 0:
         return {}
@@ -57,7 +57,7 @@ def runs(process: str | int | None) -> dict[str, str | None]:
 def is_dead(row: SessionRow) -> bool:
     """True if the process that runs a session is gone.
 
-    A script may ask over HTTP by one process a request: its session is dead when it was silent too.
+    An HTTP client may use one process per request, so its session must also have been silent.
     """
     if row.process is None or row.status == STATUSES[-1] or not is_gone(row.process):
         return False
@@ -66,19 +66,19 @@ def is_dead(row: SessionRow) -> bool:
 
 
 def current_status(row: SessionRow) -> str:
-    """The status of a session; stopped if the process that runs it is gone."""
+    """Return a session's status; `stopped` if its process is gone."""
     return STATUSES[-1] if is_dead(row) else row.status
 
 
 def _started(pid: int) -> str | None:
-    """When a process began, as the system counts it; empty if there is none, `None` if unknown."""
+    """Return a process's start time; empty if it has ended, None if unknown."""
     if not sys.platform.startswith("linux"):
         return _started_elsewhere(pid)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
         if fields[0] in (b"Z", b"X"):
-            # Dead, and only waiting for somebody to take notice.
+            # A zombie: ended, but not reaped by its parent.
             return ""
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return f"{file.read(8).decode()}-{int(fields[19])}"
@@ -89,9 +89,9 @@ def _started(pid: int) -> str | None:
 
 
 def _started_elsewhere(pid: int) -> str | None:
-    """Without a start time, a number is all there is: good enough to see that it is gone."""
+    """Without `/proc`, test the pid alone."""
     if os.name == "nt":
-        # There, asking with a signal would be acting.
+        # On Windows, signal 0 would end the process.
         return None
     try:
         os.kill(pid, 0)

@@ -1,12 +1,12 @@
-"""Decide which folders may become projects.
+"""Decide which directories may become projects.
 
-Two questions, by who names the folder:
+- `is_too_wide`: a user names the directory. Only `/` and home directories are refused, and `--any-
+  root` allows even these.
+- `refuse_as_project`: a hook or an imported log names the directory. System directories,
+  directories shared by all users, and directories of keys are refused too.
 
-- `is_too_wide`: a user names it. Only `/` and home directories are refused, and `--any-root`
-  allows even these.
-- `refuse_as_project`: a hook or an imported log names it. System folders, folders that all users
-  share, and folders of keys are refused too. A user who means one makes it a project first, with
-  `mulligan -C DIR checkpoint`; hooks then find a project that is known.
+A user can still make any directory a project with `mulligan -C DIR checkpoint`; hooks then find a
+known project.
 """
 
 # Annotations are not postponed here, as in `home`: hooks import this module at every start.
@@ -27,7 +27,7 @@ SYSTEM_TREES = (
     *(b"/Applications", b"/Library", b"/System", b"/cores", b"/private/etc"),
     *(b"/private/var/db", b"/private/var/log", b"/private/var/run"),
 )
-"""Refused with all that lies below, but for the places of `WORK_DEPTHS`."""
+"""Refused with everything below, except for `WORK_DEPTHS`."""
 
 WORK_DEPTHS = {
     b"/dev/shm": 1,
@@ -37,23 +37,23 @@ WORK_DEPTHS = {
     b"/usr/src": 1,
     b"/var/lib": 2,
 }
-"""Places within system trees where people work, and how many folders below that begins."""
+"""Directories within system trees that hold users' work, and the depth at which it begins."""
 
 SHARED = (
     *(b"/media", b"/mnt", b"/opt", b"/private", b"/srv", b"/tmp", b"/var", b"/var/folders"),
     *(b"/var/opt", b"/var/tmp", b"/var/www", b"/Volumes"),
     *(b"/private/tmp", b"/private/var", b"/private/var/folders", b"/private/var/tmp"),
 )
-"""Refused themselves; folders below are not."""
+"""Refused themselves; directories below are allowed."""
 
 KEY_FOLDERS = (b".ssh", b".gnupg", b".aws", b".kube")
-"""Folders of a home directory that hold keys: refused with all that lies below."""
+"""Directories of a home that hold keys: refused with everything below."""
 
 
 def refuse_as_project(path: str | bytes) -> str | None:
-    """Say why a hook or an import must not make a project of a folder; None if it may.
+    """Return why a hook or import must not make a directory a project; None if it may.
 
-    The path is absolute. It need not exist, and links on it are followed.
+    The path is absolute. It need not exist, and its links are followed.
     """
     try:
         given = os.fsencode(path)
@@ -78,7 +78,7 @@ def refuse_as_project(path: str | bytes) -> str | None:
 def is_too_wide(root: bytes) -> bool:
     """True for `/`, home directories, and the usual parents of home directories.
 
-    The path is absolute, and without links.
+    The path is absolute and has no links.
     """
     above = os.path.dirname(root)
     if root == above or root == _home() or root in HOMES or root in HOME_PARENTS:
@@ -87,7 +87,7 @@ def is_too_wide(root: bytes) -> bool:
 
 
 def _is_work(root: bytes) -> bool:
-    """True where people work, and below the user's own folder for temporary files."""
+    """True for directories of users' work, and below the user's own temporary directory."""
     depths = dict(WORK_DEPTHS)
     temporary = os.path.realpath(os.environb.get(b"TMPDIR") or b"/")
     if not is_too_wide(temporary):

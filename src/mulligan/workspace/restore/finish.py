@@ -208,7 +208,4 @@ def _standing_after(
 def _move_leaf(db: apsw.Connection, operation: OperationRow) -> None:
     """Move the session's leaf along with its files, if the operation says so."""
     if "leaf" in operation.intent:
-        db.execute(
-            "UPDATE sessions SET leaf = ? WHERE id = ?",
-            (operation.intent["leaf"], operation.session),
-        )
+        sessions.set_leaf(db, operation.session, operation.intent["leaf"])

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from mulligan.core import tree
 from mulligan.core.coverage import Coverage
 from mulligan.core.tree import Entry, Tree
-from mulligan.journal import checkpoints
+from mulligan.journal import always_included, checkpoints
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.snapshot.checkpoints import coverage
@@ -45,9 +45,7 @@ class ScopeAtCheckpoint:
     @cached_property
     def _forced(self) -> list[tuple[bytes, int | None]]:
         """The paths that are asked for by name today, and since which position."""
-        sql = "SELECT path, since FROM forced ORDER BY since"
-        rows: list[tuple[bytes, int | None]] = self._project.journal.rows(sql)
-        return rows
+        return always_included.with_since(self._project.journal)
 
     @cached_property
     def _later(self) -> list[tuple[bytes, int]]:

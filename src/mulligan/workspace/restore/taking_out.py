@@ -105,7 +105,7 @@ def without_the_users(project: OpenProject, seen: Snapshot, wish: RestoreTarget)
 
     Where nobody can tell the user's bytes from an agent's, it stays as it is.
     """
-    if any(view.base is not None for view in views.live(project.journal).values()):
+    if views.open_turns(project.journal):
         return wish
     # What they deleted is not there to be overwritten: to bring it back loses nothing.
     theirs = {

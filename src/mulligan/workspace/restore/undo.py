@@ -89,14 +89,14 @@ def _check_no_open_work(project: OpenProject, expect: int) -> None:
 
 def _open_work(project: OpenProject) -> list[tuple[int, View]]:
     """The sessions whose open turn has changed files, with their views."""
-    if not any(view.base for view in views.live(project.journal).values()):
+    if not views.open_turns(project.journal):
         return []
     with observing(project) as now:
         now.commit()
         return [
             (number, view)
             for number, view in now.standing.views.items()
-            if view.base is not None and open_turn_work(now, view)
+            if view.is_open and open_turn_work(now, view)
         ]
 
 

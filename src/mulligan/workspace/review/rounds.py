@@ -41,7 +41,7 @@ def approve(project: OpenProject, name: str, message: str = "") -> Approved:
                         db, kind="turn", message=message or "Before approving", session=session.id
                     )
                     count += 1
-                open_now = now.seen.tree if view.base is not None else None
+                open_now = now.seen.tree if view.is_open else None
                 after = View(view.round + 1, open_now, open_now, open_now)
                 number = now.record(
                     db, kind="approve", after=row, before=row.id, session=session.id,

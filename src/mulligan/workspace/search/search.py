@@ -6,7 +6,6 @@ beside the journal, and catches up with it before each search.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -30,6 +29,7 @@ from mulligan.journal.search.entry_filters import (
     session_times,
     times_of,
 )
+from mulligan.journal.search.entry_rows import candidate_rows, hit_rows
 from mulligan.journal.search.index import MAX_RANKED_ENTRIES, Index
 from mulligan.journal.search.query import Pieces, Reader, all_of, marked, of_types
 from mulligan.journal.search.texts import columns_of, paths_of
@@ -295,25 +295,21 @@ class _Search:
         self, project: ProjectLocation, journal: Database, chosen: Sequence[RankedHit]
     ) -> dict[int, Hit]:
         """The entries with all that is to be said of them, by number, in the order given."""
-        sql = (
-            "SELECT e.number, s.id, s.title, s.agent, e.id, e.seq, e.type, e.created_at, e.branch, "
-            "e.content, e.data FROM json_each(?) j JOIN entries e ON e.number = j.value "
-            "JOIN sessions s ON s.number = e.session"
-        )
-        numbers = json.dumps([each.number for each in chosen])
-        rows = {row[0]: row for row in journal.rows(sql, numbers)}
-        texts = [columns_of(row[6], row[9], _data(row[10])) for row in rows.values()]
+        rows = hit_rows(journal, [each.number for each in chosen])
+        texts = [columns_of(row.type, row.content, row.data) for row in rows.values()]
         pieces = dict(zip(rows, self._reader.mark(texts, self._query), strict=True))
         nearest = NearestCheckpoints(journal, set(map(session_of, rows)))
-        found = {}
+        hits = {}
         for score, _, number in chosen:
             if number in rows:
-                _, id, title, agent, entry, seq, type, created_at, branch, _, _ = rows[number]
-                found[number] = Hit(
-                    shown_path(project.root), id, title, agent, entry, seq, type, created_at,
-                    nearest.find(session_of(number), branch, seq), score, pieces[number],
+                row = rows[number]
+                hits[number] = Hit(
+                    shown_path(project.root), row.session, row.title, row.agent, row.entry,
+                    row.seq, row.type, row.created_at,
+                    nearest.find(session_of(number), row.branch, row.seq), score,
+                    pieces[number],
                 )  # fmt: skip
-        return found
+        return hits
 
     def _ranges(self, journal: Database, session: int | None) -> Ranges | None:
         """The numbers to look among: times only ever increase within a session."""
@@ -361,24 +357,18 @@ class _Search:
         scores: dict[int, float],
     ) -> Iterator[RankedHit]:
         literal = self._query.literal
-        needed = "e.content, e.data" if literal or path is not None else "'', NULL"
-        sql = (
-            f"SELECT e.number, e.created_at, e.is_compacted, e.type, {needed} "
-            "FROM json_each(?) j JOIN entries e ON e.number = j.value"
-        )
-        for number, time, compacted, type, content, raw in journal.rows(
-            sql, json.dumps(list(scores))
-        ):
-            data = _data(raw)
+        with_text = bool(literal) or path is not None
+        for row in candidate_rows(journal, scores, with_text=with_text):
             if (
-                (self._compacted or not compacted)
-                and (not self._types or type in self._types)
-                and (path is None or _is_about(project, path, data))
+                (self._compacted or not row.is_compacted)
+                and (not self._types or row.type in self._types)
+                and (path is None or _is_about(project, path, row.data))
                 and (
-                    not literal or any(literal in each for each in columns_of(type, content, data))
+                    not literal
+                    or any(literal in each for each in columns_of(row.type, row.content, row.data))
                 )
             ):
-                yield RankedHit(scores[number], time, number)
+                yield RankedHit(scores[row.number], row.created_at, row.number)
 
 
 @contextmanager
@@ -465,11 +455,6 @@ def _is_about(project: ProjectLocation, wanted: str, data: dict[str, Any] | None
         if any(mark in wanted for mark in "*?[") and fnmatchcase(path, wanted):
             return True
     return False
-
-
-def _data(raw: str | None) -> dict[str, Any] | None:
-    found = json.loads(raw) if raw else None
-    return found if isinstance(found, dict) else None
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:

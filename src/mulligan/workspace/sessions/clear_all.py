@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from mulligan.errors import MulliganError, WouldLoseWork
 from mulligan.journal import sessions
+from mulligan.journal.entries import count_all
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import plain
 from mulligan.workspace.search.search import rebuild
@@ -37,7 +38,7 @@ def clear(project: OpenProject, confirm: str | None) -> Cleared:
     with project.locked():
         ids = sorted(row.id for row in sessions.newest_first(project.journal))
         word = sha256("\n".join(ids).encode()).hexdigest()[:CONFIRM_LENGTH]
-        entries = int(project.journal.row("SELECT count(*) FROM entries")[0])
+        entries = count_all(project.journal)
         if confirm is None:
             return Cleared(False, len(ids), entries, word)
         if confirm != word:

@@ -15,7 +15,7 @@ from mulligan.core.ids import ObjectId
 from mulligan.core.times import rfc3339
 from mulligan.core.tree import FILE, Entry, file_entry, find, link_entry, parents
 from mulligan.errors import UsageError
-from mulligan.journal import sessions
+from mulligan.journal import ledger, sessions, views
 from mulligan.journal.sessions import SessionRow
 from mulligan.store.writer import Writer
 from mulligan.workspace.appending import appending
@@ -25,7 +25,6 @@ from mulligan.workspace.attribution.observe import (
     on_disk_not_in_tree,
     take_safety_checkpoint,
 )
-from mulligan.workspace.attribution.turns import open_turns
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.restore.run import RestoreRequest, perform
 from mulligan.workspace.restore.target import RestoreTarget
@@ -46,7 +45,7 @@ def start(project: OpenProject, name: str, paths: tuple[bytes, ...]) -> Edit:
     if not all(paths):
         raise UsageError("An edit is of files; the project itself is none.")
     with project.locked():
-        if len(open_turns(project)) > 1:
+        if len(views.open_turns(project.journal)) > 1:
             # Another agent is at work too: what it did up to now is not this one's.
             observe(project)
         unseen = on_disk_not_in_tree(project, paths, last_seen(project))
@@ -82,7 +81,7 @@ def finalize(project: OpenProject, edit: Edit) -> list[Record]:
                 appender.append(record)
             appender.finish()
         _note(project, session, paths, now)
-        if len(open_turns(project)) > 1:
+        if len(views.open_turns(project.journal)) > 1:
             observe(project, acting=session.number)
     if not records:
         return []
@@ -147,15 +146,13 @@ def _enter(
     *,
     is_open: bool,
 ) -> None:
+    contents = [entry.id if entry else None for entry in now]
     moment = rfc3339(now_ns())
     with project.journal.writing() as db:
-        db.executemany(
-            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?, ?)",
-            [
-                (session.number, path, entry.id if entry else None, moment, is_open)
-                for path, entry in zip(paths, now, strict=True)
-            ],
-        )
+        ledger.record(
+            db, session.number, zip(paths, contents, strict=True), created_at=moment,
+            is_open=is_open,
+        )  # fmt: skip
 
 
 def _record(

@@ -11,31 +11,18 @@ from collections.abc import Iterator
 from mulligan.core import tree
 from mulligan.core.coverage import decode_lossy, decode_path
 from mulligan.core.diff import compare, is_binary
-from mulligan.core.entries import (
-    FILE_EDIT,
-    STEP_SNAPSHOT,
-    TOOL_CALL,
-    TOOL_RESULT,
-    UNREVERT_POINT,
-    USER_INPUT,
-)
+from mulligan.core.entries import STEP_SNAPSHOT, UNREVERT_POINT, USER_INPUT
 from mulligan.core.tree import Entry as TreeEntry
 from mulligan.errors import NotFound
-from mulligan.journal import checkpoints, entries, sessions
+from mulligan.journal import checkpoints, entries, entry_trees, sessions
 from mulligan.journal.checkpoints import CheckpointRow
-from mulligan.journal.entry_numbers import entry_number
+from mulligan.journal.entry_trees import EntryTree
 from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.attribution.turns import named
 from mulligan.workspace.open_project import OpenProject
 from mulligan.workspace.results.files import Checkpoint
 from mulligan.workspace.results.sessions import FileDifference, ModifiedFile
 from mulligan.workspace.snapshot.checkpoints import result
-
-STATE = (
-    "seq, checkpoint, coalesce(data ->> 'snapshotTreeHash', data ->> 'preRollbackTreeHash', "
-    "data ->> 'tree')"
-)
-WORKING = (TOOL_CALL, TOOL_RESULT, FILE_EDIT, USER_INPUT)
 
 
 def modified_files(
@@ -124,24 +111,17 @@ def _by_tree(project: OpenProject, hexadecimal: str) -> CheckpointRow | None:
         return None
 
 
-def _boundaries(
-    project: OpenProject, session: SessionRow, seq: int | None
-) -> Iterator[tuple[int, str | None, str | None]]:
+def _boundaries(project: OpenProject, session: SessionRow, seq: int | None) -> Iterator[EntryTree]:
     """The entries before one on its path that say how the files were, nearest first.
 
     Of another program's session any entry may, for its checkpoints have places of their own.
     """
     for branch, last in reversed(entries.path(project.journal, session.number, seq)):
-        row = project.journal.row(
-            f"SELECT {STATE} FROM entries WHERE session = ? AND branch = ? AND number <= ? AND "
-            "(checkpoint IS NOT NULL OR data ->> 'tree' IS NOT NULL OR data ->> "
-            "'snapshotTreeHash' IS NOT NULL OR data ->> 'preRollbackTreeHash' IS NOT NULL) AND "
-            "(? OR type IN ('user_input', 'step_snapshot', 'unrevert_point')) "
-            "ORDER BY number DESC LIMIT 1",
-            session.number, branch, entry_number(session.number, last), session.source is not None,
-        )  # fmt: skip
-        if row is not None:
-            yield tuple(row)
+        state = entry_trees.last_on_branch(
+            project.journal, session.number, branch, last, any_type=session.source is not None
+        )
+        if state is not None:
+            yield state
 
 
 def _between(
@@ -161,32 +141,17 @@ def _between(
 
 def beginning(project: OpenProject, session: SessionRow) -> CheckpointRow | None:
     """How the files were when the session began, or when the first that is known of it did."""
-    row = project.journal.row(
-        "SELECT id FROM checkpoints WHERE session = ? AND kind = 'initial' ORDER BY seq LIMIT 1",
-        session.id,
-    ) or project.journal.row(
-        "SELECT checkpoint FROM entries WHERE session = ? AND type = 'user_input' AND checkpoint "
-        "IS NOT NULL ORDER BY number LIMIT 1",
-        session.number,
-    )
-    return checkpoints.by_id(project.journal, row[0]) if row else None
+    journal = project.journal
+    initial = checkpoints.first_of_session(journal, session.id, ("initial",))
+    return initial or checkpoints.of_first_prompt(journal, session.number)
 
 
-def _end_of_turn(
-    project: OpenProject, session: SessionRow, seq: int
-) -> tuple[int, str | None, str | None] | None:
+def _end_of_turn(project: OpenProject, session: SessionRow, seq: int) -> EntryTree | None:
     """What a turn arrived at, if nothing but words came after an entry of it."""
     here = entries.by_seq(project.journal, session.number, seq)
     if here is None or here.type in (USER_INPUT, STEP_SNAPSHOT, UNREVERT_POINT):
         return None
-    row = project.journal.row(
-        f"SELECT {STATE}, type FROM entries WHERE session = ? AND branch = ? AND number > ? AND "
-        f"type IN ({', '.join('?' * (len(WORKING) + 1))}) ORDER BY number LIMIT 1",
-        session.number, here.branch, entry_number(session.number, seq), *WORKING, STEP_SNAPSHOT,
-    )  # fmt: skip
-    if row is None or row[3] != STEP_SNAPSHOT:
-        return None
-    return row[0], row[1], row[2]
+    return entry_trees.end_of_turn(project.journal, session.number, here.branch, seq)
 
 
 def _file(project: OpenProject, row: CheckpointRow | None, path: bytes) -> TreeEntry | None:

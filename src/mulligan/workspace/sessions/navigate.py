@@ -24,7 +24,6 @@ from mulligan.errors import NotFound
 from mulligan.journal import append, entries, operations, sessions
 from mulligan.journal.checkpoints import IMPORTED
 from mulligan.journal.entries import EntryRow
-from mulligan.journal.entry_numbers import entry_number
 from mulligan.journal.sessions import SessionRow
 from mulligan.journal.views import View
 from mulligan.workspace.appending import appending
@@ -216,11 +215,9 @@ def _summarized(
         data["skipFiles"] = True
     appender = appending(db, owner.number)
     appender.move_leaf(new.id if new else None)
-    place = appender.append(NewEntry(BRANCH_SUMMARY, words, data))
-    row: Any = db.execute(
-        "SELECT id FROM entries WHERE number = ?", (entry_number(owner.number, place.seq),)
-    ).fetchone()
-    return place.seq, row[0]
+    summary = new_id()
+    place = appender.append(NewEntry(BRANCH_SUMMARY, words, data, id=summary))
+    return place.seq, summary
 
 
 def _summary(project: OpenProject, owner: SessionRow, new: EntryRow | None) -> str | None:

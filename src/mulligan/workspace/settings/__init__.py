@@ -1,1 +1,1 @@
-"""Settings: read, change, and accept those that a repository brings."""
+"""Read and change settings, and accept those of a repository."""

@@ -1,7 +1,7 @@
-"""Which contents of the project's rule files the user has accepted.
+"""Record which contents of a project's rule files the user has accepted.
 
-Kept in the home, in the project's directory, where nothing in the repository can reach it. Every
-content that was accepted stays so until it is revoked: an undo may bring an earlier one back.
+The record is in Mulligan's home, out of the repository's reach. An accepted content stays accepted
+until it is revoked, because an undo may bring it back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE = "accepted.json"
 
 
 def read_accepted(directory: str | None) -> Accepted:
-    """What was accepted; a file that is missing or damaged accepts nothing."""
+    """Return the accepted contents; none if the file is missing or damaged."""
     if directory is None:
         return frozenset()
     try:
@@ -35,7 +35,7 @@ def read_accepted(directory: str | None) -> Accepted:
 
 
 def accept(directory: str, files: Mapping[bytes, bytes]) -> None:
-    """Accepts the present contents of rule files, by their paths in the project."""
+    """Accept the present contents of rule files, given by path in the project."""
     new = {(path, sha256(content).digest()) for path, content in files.items()}
     known = read_accepted(directory)
     if not new <= known:
@@ -43,7 +43,7 @@ def accept(directory: str, files: Mapping[bytes, bytes]) -> None:
 
 
 def revoke(directory: str) -> None:
-    """Accepts nothing any more."""
+    """Revoke everything that was accepted."""
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(directory, FILE))
 

@@ -1,9 +1,12 @@
-"""The user's settings: `config.toml` in the home, then what was set for the project through
-Mulligan, then `.mulligan.toml` in the project itself. The later wins.
+"""Read settings from three files; later ones win.
 
-The last is not the user's own: agents and strangers write it. Until the user accepts its content
-(`trust`), only those of its values count that protect at least as much as the user's own; a broken
-one is passed over. A mistake in the user's own files raises `UsageError`.
+1. `config.toml` in Mulligan's home.
+2. What was set for the project through Mulligan, in the project's data.
+3. `.mulligan.toml` in the project itself.
+
+Agents and strangers can write the third. Until the user accepts its content (`trust`), only those
+of its values count that protect at least as much as the user's own; a broken file is ignored. A
+mistake in the user's own files raises `UsageError`.
 
 [checkpoints]
 max_file_size = "100 MB"      # larger files are named in coverage, not kept
@@ -12,16 +15,16 @@ guard_file_size = "5 MB"
 guard_total_size = "200 MB"
 
 [review]
-keep_on_commit = true         # what is committed with git counts as kept
+keep_on_commit = true         # work committed with git counts as kept
 
 [agents]
-tell_rejections = false       # tell an agent at its next prompt what of its work was undone
-strict = false                # stop an agent when what it does cannot be recorded
+tell_rejections = false       # tell an agent at its next prompt what the user undid
+strict = false                # stop an agent whose work cannot be recorded
 
-[retention]                   # what to forget when somebody asks for it; 0 is no rule
-keep_last = 0                 # all but the last so many checkpoints
-keep_days = 0                 # those that are older
-keep_size = 0                 # the oldest, until the rest fits
+[retention]                   # what `mulligan forget` deletes; 0 is no rule
+keep_last = 0                 # all but the last N checkpoints
+keep_days = 0                 # checkpoints older than N days
+keep_size = 0                 # the oldest, until the store fits
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from mulligan.worktree.scan.classify import Limits
 from mulligan.worktree.scan.rule_files import Accepted, RuleFile, is_accepted, read_rule_file
 
 UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-MAX_SAFE_JSON_INTEGER = 1 << 53  # what every reader of JSON can tell from its neighbours
+MAX_SAFE_JSON_INTEGER = 1 << 53  # JSON readers lose precision above 2**53.
 MAX_FILE_BYTES = 256 << 10
 SET = "settings.toml"
 PROJECT_FILE = b".mulligan.toml"
@@ -56,7 +59,7 @@ LIMITS = {
 
 
 class Retention(NamedTuple):
-    """What is to be forgotten when somebody asks for it; 0 is no rule."""
+    """What `forget` deletes by rule; 0 is no rule."""
 
     keep_last: int = 0
     keep_days: int = 0
@@ -64,7 +67,7 @@ class Retention(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What is in force for a project."""
+    """The settings in effect for a project."""
 
     limits: Limits = Limits()
     keep_on_commit: bool = True
@@ -73,7 +76,7 @@ class Settings(NamedTuple):
     retention: Retention = Retention()
 
     def as_json(self) -> dict[str, int | bool]:
-        """Every setting by its name."""
+        """Return every setting by name."""
         limits = self.limits._asdict()
         found = {name: limits[field] for name, field in LIMITS.items()} | self._asdict()
         del found["limits"], found["retention"]
@@ -81,7 +84,7 @@ class Settings(NamedTuple):
 
 
 class Effective(NamedTuple):
-    """The settings in effect, where each comes from, and what of the project's file is not."""
+    """The settings in effect, the origin of each, and what of the project's file is ignored."""
 
     settings: Settings
     origins: dict[str, str]
@@ -90,7 +93,7 @@ class Effective(NamedTuple):
 
 
 class InForce:
-    """The settings of a project that is open for long: those that its files have at the moment."""
+    """The settings of an open project, read again when a file changes."""
 
     def __init__(self, home: str, root: bytes, directory: str) -> None:
         self._where = (home, root, directory)
@@ -102,20 +105,20 @@ class InForce:
 
 
 def read_settings(home: str, root: bytes, directory: str | None = None) -> Settings:
-    """The settings of a project; raises `UsageError` for one of the user's that makes no sense.
+    """Read a project's settings; raise `UsageError` for a mistake in the user's files.
 
-    `directory` is where the project's data is, and what was set through Mulligan.
+    `directory` holds the project's data, with the settings that were set through Mulligan.
     """
     return effective(home, root, directory).settings
 
 
 def origins(home: str, root: bytes, directory: str) -> dict[str, str]:
-    """Where each setting that is not the default comes from: `home`, `set` or `project`."""
+    """Return the origin of each changed setting: `home`, `set` or `project`."""
     return effective(home, root, directory).origins
 
 
 def effective(home: str, root: bytes, directory: str | None = None) -> Effective:
-    """Reads the user's settings, then as much of the project's as the user's let in."""
+    """Read the user's settings, then what the project's file may add to them."""
     values, places = _own(home, directory)
     accepted = read_accepted(directory)
     content, problem = read_project_file(root)
@@ -138,7 +141,7 @@ def effective(home: str, root: bytes, directory: str | None = None) -> Effective
 
 
 def read_project_file(root: bytes) -> RuleFile:
-    """The project's own settings file, as far as it can be read without risk."""
+    """Read the project's own settings file, as far as that is safe."""
     depends_on(os.path.join(root, PROJECT_FILE))
     try:
         with open_root(root) as fd:
@@ -148,7 +151,7 @@ def read_project_file(root: bytes) -> RuleFile:
 
 
 def weakened_by(home: str, directory: str, content: bytes) -> list[str]:
-    """The settings that a project's file would weaken; raises `UsageError` if it is broken."""
+    """Return the settings that a project's file weakens; raise `UsageError` if it is broken."""
     own, _places = _own(home, directory)
     return _weakened(_checked(_parsed(content), decode_path(PROJECT_FILE)), _made(own))
 
@@ -159,7 +162,7 @@ def _weakened(said: Mapping[str, int], own: Settings) -> list[str]:
 
 
 def _own(home: str, directory: str | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """The values of the user's own files, and the place of each."""
+    """Return the values of the user's own files, and the origin of each."""
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
     for place, path in _own_places(home, directory):
@@ -176,7 +179,7 @@ def _shortened(problem: str) -> str:
 
 
 def change_settings(directory: str, values: Mapping[str, Mapping[str, Any]]) -> None:
-    """Sets some settings for a project, by section and name; `None` takes one back."""
+    """Set settings of a project, by section and name; `None` resets one."""
     unknown = set(values) - set(SECTIONS)
     if unknown:
         raise UsageError(f"There is no section {', '.join(sorted(unknown))} of settings.")
@@ -201,7 +204,7 @@ def change_settings(directory: str, values: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def section_of(name: str) -> str:
-    """The section that a setting stands in; raises `UsageError` if there is no such setting."""
+    """Return the section of a setting; raise `UsageError` if it is unknown."""
     for section, inside in SECTIONS.items():
         if name in inside:
             return section
@@ -209,7 +212,7 @@ def section_of(name: str) -> str:
 
 
 def parse_size(value: object, where: str) -> int:
-    """A number of bytes, from a number or from text such as `100 MB`."""
+    """Parse a number of bytes: a number, or text such as `100 MB`."""
     if (
         isinstance(value, int)
         and not isinstance(value, bool)
@@ -259,7 +262,7 @@ SECTIONS: dict[str, dict[str, Reading]] = {
     "agents": {"tell_rejections": _switch, "strict": _switch},
     "retention": {"keep_last": _number, "keep_days": _number, "keep_size": parse_size},
 }
-"""Every setting, and how what somebody wrote for it is read."""
+"""Every setting, with the parser of its value."""
 
 
 def _no_less(value: int, own: int) -> bool:
@@ -267,7 +270,7 @@ def _no_less(value: int, own: int) -> bool:
 
 
 def _no_sooner(value: int, own: int) -> bool:
-    """Of a rule by which to forget, where 0 is none."""
+    """True if a retention rule deletes no sooner; 0 is no rule."""
     return value == 0 or 0 < own <= value
 
 
@@ -276,16 +279,16 @@ PROTECTS: dict[str, Callable[[int, int], bool]] = {
     "guard": _no_less,
     "guard_file_size": _no_less,
     "guard_total_size": _no_less,
-    # What counts as kept is no longer asked about.
+    # Work that counts as kept is no longer shown for review.
     "keep_on_commit": lambda value, own: value <= own,
-    # How the user's agents are treated is for the user to say, in either direction.
+    # Only the user decides how agents are treated.
     "tell_rejections": operator.eq,
     "strict": operator.eq,
     "keep_last": _no_sooner,
     "keep_days": _no_sooner,
     "keep_size": _no_sooner,
 }
-"""Whether a value of the project's protects at least as much as the user's own."""
+"""For each setting: does the project's value protect at least as much as the user's?"""
 
 
 def _own_places(home: str, directory: str | None) -> Iterator[tuple[str, str]]:
@@ -295,7 +298,7 @@ def _own_places(home: str, directory: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _checked(content: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The values in a file, by name. Sections of which nobody knows here are somebody else's."""
+    """Return a file's values by setting; unknown sections belong to other programs."""
     found: dict[str, Any] = {}
     for section, known in SECTIONS.items():
         inside = content.get(section, {})
@@ -328,7 +331,7 @@ def _toml(value: Any) -> str:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """One of the user's own files."""
+    """Read one of the user's own files."""
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -348,7 +351,7 @@ def _read(path: str) -> dict[str, Any]:
 def _parsed(content: bytes) -> dict[str, Any]:
     import tomllib
 
-    # tomllib takes quadratic time for a key of many parts, and a key lies within one line.
+    # tomllib is quadratic in the number of parts of a key, and a key is within one line.
     for line in content.splitlines():
         if line.count(b".") > LINE_MAX_DOTS and not line.lstrip().startswith(b"#"):
             raise UsageError(f"has a line with more than {LINE_MAX_DOTS} dots")

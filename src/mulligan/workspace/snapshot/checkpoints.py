@@ -1,4 +1,4 @@
-"""Taking checkpoints, and reading what is in them."""
+"""Add checkpoints, and read what they hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mulligan.core.ids import CheckpointId, ObjectId, TreeId
 from mulligan.core.times import stamp_after
 from mulligan.core.tree import Change
 from mulligan.errors import NotFound
-from mulligan.journal import checkpoints, operations
+from mulligan.journal import always_included, checkpoints, operations
 from mulligan.journal.checkpoints import CheckpointRow
 from mulligan.journal.operations import OperationRow
 from mulligan.workspace.imported import check_files_allowed
@@ -40,7 +40,7 @@ def add(
     session: str | None = None,
     entry: str | None = None,
 ) -> CheckpointRow:
-    """Adds a checkpoint of a look, inside the caller's transaction."""
+    """Add a checkpoint of a snapshot, inside the caller's transaction."""
     row = CheckpointRow(
         id=CheckpointId(new_id()),
         tree=TreeId(ObjectId(seen.tree)),
@@ -63,15 +63,14 @@ def add(
 def always_include(
     project: OpenProject, include: Iterable[bytes], since: int | None = None
 ) -> None:
-    """From now on these paths are kept even where an ignore rule leaves them out.
+    """Include these paths from now on, even if an ignore rule excludes them.
 
-    `since` is the position of the last checkpoint that knows nothing of them, if they may have
-    been there before.
+    `since` is the `seq` of the last checkpoint that may lack them although they existed.
     """
-    new = [(path, since) for path in include if path]
-    if new:
+    paths = [path for path in include if path]
+    if paths:
         with project.journal.writing() as db:
-            db.executemany("INSERT OR IGNORE INTO forced (path, since) VALUES (?, ?)", new)
+            always_included.add(db, paths, since)
 
 
 def log(
@@ -87,7 +86,7 @@ def find(project: OpenProject, name: str) -> Checkpoint:
 
 
 def read(project: OpenProject, name: str, path: bytes) -> bytes:
-    """The bytes of a file in a checkpoint, guarded ones included."""
+    """Return the bytes of a file in a checkpoint, guarded files included."""
     row = checkpoints.resolve(project.journal, name)
     for root in (row.tree, row.guarded):
         entry = tree.find(root, path, project.load) if path else None
@@ -106,7 +105,7 @@ def read(project: OpenProject, name: str, path: bytes) -> bytes:
 
 
 def entries(project: OpenProject, name: str) -> list[TreeEntry]:
-    """Every path of a checkpoint."""
+    """Return every path of a checkpoint."""
     row = checkpoints.resolve(project.journal, name)
     return [
         _shown(path, entry, guarded)
@@ -117,7 +116,7 @@ def entries(project: OpenProject, name: str) -> list[TreeEntry]:
 
 
 def entry(project: OpenProject, name: str, path: bytes) -> TreeEntry:
-    """One path of a checkpoint."""
+    """Return one path of a checkpoint."""
     row = checkpoints.resolve(project.journal, name)
     for root, guarded in ((row.tree, False), (row.guarded, True)):
         found = tree.find(root, path, project.load) if path else None
@@ -127,7 +126,7 @@ def entry(project: OpenProject, name: str, path: bytes) -> TreeEntry:
 
 
 def read_disk(project: OpenProject, path: bytes) -> bytes:
-    """The bytes of an ordinary file as it is on the disk now, reached without following links."""
+    """Return the bytes of a regular file on disk, without following links."""
     check_files_allowed(project)
     directory, _slash, name = path.rpartition(b"/")
     with Directories(project.location.root) as directories:
@@ -174,7 +173,7 @@ def result(
     changes: Changes | None = None,
     covered: Coverage | None = None,
 ) -> Checkpoint:
-    """A checkpoint as it is given out; `covered` is its coverage, if the caller knows it."""
+    """Convert a checkpoint's row to a result; `covered` saves reading its coverage."""
     from mulligan.workspace.results.files import Checkpoint
 
     return Checkpoint(
@@ -197,7 +196,7 @@ def coverage(project: OpenProject, row: CheckpointRow) -> Coverage:
 
 
 def count(changes: Iterable[Change]) -> Changes:
-    """How many files were added, modified and deleted; folders do not count."""
+    """Count added, modified and deleted files; folders do not count."""
     from mulligan.workspace.results.files import Changes
 
     added = modified = deleted = 0

@@ -1,4 +1,4 @@
-"""What differs: between two checkpoints, or between one and the disk."""
+"""Compare checkpoints with each other, or with the disk."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from mulligan.worktree.fs.safe_paths import Directories, is_file
 
 TOO_LARGE = 1 << 20
 WRITTEN_UP_TO = 16 << 20
-"""What is larger is left out even of a patch that is to hold whole contents."""
+"""Larger files are omitted even from a patch with whole contents."""
 Read = Callable[[bytes], bytes]
 
 
 def status(project: OpenProject) -> Status:
-    """Every change since the last checkpoint, those made by commands included."""
+    """Return every change since the last checkpoint."""
     row = baseline(project)
     seen, load, read = _present(project)
     changes = tree.differences(row.tree, seen.tree, load)
@@ -41,7 +41,7 @@ def status(project: OpenProject) -> Status:
 
 
 def guarded_changes(before: CheckpointRow, seen: Snapshot, load: Load) -> tuple[str, ...]:
-    """The guarded files of a checkpoint that are gone, or hold something else now."""
+    """Return the guarded files of a checkpoint that were deleted or modified since."""
     return tuple(
         decode_path(path)
         for path, was, now in tree.differences(before.guarded, seen.guarded, load)
@@ -53,7 +53,7 @@ def guarded_changes(before: CheckpointRow, seen: Snapshot, load: Load) -> tuple[
 
 
 def described(project: OpenProject, before: bytes, seen: Snapshot) -> tuple[FileChange, ...]:
-    """Every file that differs between a tree and what was just seen, as `status` gives it."""
+    """Describe the files that differ between a tree and a snapshot, as `status` does."""
     found = _files(project.differences(before, seen.tree), seen.coverage, project)
     return tuple(_describe(change, project.store.get) for change in found)
 
@@ -66,9 +66,9 @@ def compare(
     *,
     binary: bool = False,
 ) -> Differences:
-    """Differences with full patches; renamed files are shown as one.
+    """Return differences with full patches; a rename is one row.
 
-    With `binary`, the patch of a file that is no text, or a large one, holds its content too.
+    With `binary`, patches of binary and large files hold their contents.
     """
     if before is not None:
         old = checkpoints.resolve(project.journal, before)
@@ -102,8 +102,10 @@ def compare(
 
 
 def baseline(project: OpenProject) -> CheckpointRow:
-    """What the project is compared with: the last checkpoint that was taken, or the one that all
-    of it was restored to since."""
+    """Return the checkpoint to compare the project with.
+
+    It is the last one taken, or the one that the whole project was restored to since.
+    """
     latest = checkpoints.latest(project.journal)
     if latest is not None and latest.kind == "restored":
         operation = operations.newest_first(project.journal, 1)[0]
@@ -115,14 +117,14 @@ def baseline(project: OpenProject) -> CheckpointRow:
 
 
 def is_partial(project: OpenProject, row: CheckpointRow) -> bool:
-    """Whether a checkpoint holds some files, and says nothing about all others."""
+    """True if a checkpoint holds some files only."""
     return not row.complete and coverage(project, row).is_partial
 
 
 def is_held(entry: Entry | None, other: Entry | None) -> bool:
-    """Whether a partial checkpoint has something to say where it holds `entry`, if anything.
+    """True if a partial checkpoint knows the state of this entry.
 
-    Of a folder it knows that it was there, and not its mode.
+    Of a folder it knows that it existed, but not its mode.
     """
     if entry is None:
         return False
@@ -130,12 +132,12 @@ def is_held(entry: Entry | None, other: Entry | None) -> bool:
 
 
 def within(path: bytes, folder: bytes) -> bool:
-    """Whether a path is this one or lies below it."""
+    """True if a path is `folder` or below it."""
     return not folder or path == folder or path.startswith(folder + b"/")
 
 
 def _present(project: OpenProject) -> tuple[Snapshot, Load, Read]:
-    """A look at the disk. It stores what is new, if it can: the next checkpoint needs it anyway."""
+    """Scan the disk; store new contents if possible, as the next checkpoint needs them."""
     try:
         with project.locked(wait=0.2):
             with Writer(project.store) as writer:
@@ -158,7 +160,7 @@ def _present(project: OpenProject) -> tuple[Snapshot, Load, Read]:
 def _told(
     project: OpenProject, old: CheckpointRow, new: CheckpointRow | None, changes: list[Change]
 ) -> list[Change]:
-    """The changes where both sides have something to say; two partial ones are taken as they are.
+    """Return the changes that both sides know about; two partial ones are compared as they are.
 
     Without `new` the other side is the disk.
     """
@@ -171,7 +173,7 @@ def _told(
 
 
 def _check_named(project: OpenProject, path: bytes, roots: tuple[bytes, ...], load: Load) -> None:
-    """A name that is nowhere is a mistake, and silence would hide it."""
+    """Raise if a given path exists on neither side."""
     known = not path or any(tree.find(root, path, load) is not None for root in roots)
     if not known and not os.path.lexists(os.path.join(project.location.root, path)):
         raise NotFound(
@@ -182,9 +184,9 @@ def _check_named(project: OpenProject, path: bytes, roots: tuple[bytes, ...], lo
 def _files(
     changes: Iterable[Change], covered: Coverage, on_disk: OpenProject | None
 ) -> Iterator[Change]:
-    """Changes of files only.
+    """Return changes of files only.
 
-    What could not be looked at, and what is there and only ignored now, is not shown as deleted.
+    Unreadable files, and files that are only ignored now, are not shown as deleted.
     """
     with ExitStack() as stack:
         disk = None
@@ -205,7 +207,7 @@ def _files(
 def _folders(
     changes: Iterable[Change], covered: Coverage, on_disk: OpenProject | None
 ) -> Iterator[FolderChange]:
-    """Changes of folders that no file in them speaks for."""
+    """Return changes of folders that contain no changed file."""
     for path, before, after in changes:
         was = before if before is not None and before.is_directory else None
         now = after if after is not None and after.is_directory else None
@@ -244,7 +246,7 @@ def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[
         taken |= {old_path for old_path, _new, _score in similar}
 
     def read_once(id: bytes) -> bytes:
-        # What was read for the renames is shown next.
+        # The patch below needs the same contents as the rename detection.
         known = texts.pop(id, None)
         return read(id) if known is None else known
 
@@ -262,7 +264,7 @@ def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[
 
 
 def _apart(changes: Iterable[Change]) -> Iterator[Change]:
-    """A file that turned into a link, or back, is one thing gone and another come."""
+    """Split a change of type (file to link or back) into a deletion and an addition."""
     for change in changes:
         path, before, after = change
         if before is not None and after is not None and before.kind != after.kind:
@@ -284,7 +286,7 @@ def _candidate(path: bytes, entry: Entry | None) -> Candidate:
 def _describe(
     change: Change, read: Read, *, old_path: bytes | None = None, whole: bool = False
 ) -> FileChange:
-    """One row. `whole` gives the difference of added and deleted files too, and a patch."""
+    """Describe one change. `whole` adds a patch, also for added and deleted files."""
     path, before, after = change
     state = "modified"
     if old_path is not None:
@@ -335,7 +337,7 @@ def _mode(entry: Entry | None) -> str | None:
 
 
 def _whole_patch(change: Change, old_path: bytes | None, read: Read) -> bytes:
-    """The patch of a file that is not compared line by line."""
+    """Return the patch of a file that is not compared line by line."""
     _path, before, after = change
     if not patches.content_differs(change):
         return patches.patch(change, old_path, None)

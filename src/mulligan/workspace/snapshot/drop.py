@@ -13,7 +13,7 @@ from mulligan.workspace.open_project import OpenProject
 
 
 def drop(project: OpenProject, db: apsw.Connection, ids: Sequence[str]) -> None:
-    """Delete checkpoints inside the caller's transaction; keep the trees that undo needs."""
+    """Delete checkpoints, but keep trees that undo needs. Needs a transaction."""
     kept = needed(project).intersection(ids)
     for id in ids:
         if id in kept:
@@ -23,7 +23,7 @@ def drop(project: OpenProject, db: apsw.Connection, ids: Sequence[str]) -> None:
 
 
 def needed(project: OpenProject) -> set[str | None]:
-    """The checkpoints that must stay: the latest ones, and what the next undo and redo need."""
+    """Return the checkpoints to keep: the latest, and those of the next undo and redo."""
     last = (checkpoints.latest(project.journal), checkpoints.last_taken(project.journal))
     keep: set[str | None] = {row.id for row in last if row is not None}
     seen = operations.last_applied(project.journal)

@@ -1,15 +1,15 @@
-"""Many hands: processes that read, hash and compress files, for when there is much to read.
+"""Read, hash and compress files in worker processes.
 
-Python runs one thread at a time, and a first look at a large project would leave most of the
-machine idle. Each of these processes is given names, and gives back what the cache keeps of each
-file, and their contents as records of a pack. They write nothing and decide nothing: what one of
-them cannot read, or leaves unread because it died or could not be started, is left to whoever
-asked.
+Python runs one thread at a time, so a first scan of a large project would use one core only. Each
+worker receives file names, and returns the stat cache's data of each file and the contents as
+records of a pack. Workers write nothing and decide nothing: the scanner reads every file itself
+that a worker could not read, or that was queued at a worker that died or did not start.
 
-They are forked where that can be done, before there is anything to copy; else they are new ones,
-begun when there is work for them. Each has some batches before it, so that it never waits for
-whoever asks, who never waits for it unless it wants to. A message is its length and that of the
-records behind it, what is marshalled (both ends are the same interpreter), and the records.
+Workers are forked early, while there is little memory to copy; where fork is not available, they
+are started when there is work. Each worker queues six batches, and `submit` never blocks.
+
+A message is its length, the length of the records, marshalled data (both ends run the same
+interpreter), and the records.
 """
 
 from __future__ import annotations
@@ -42,51 +42,51 @@ BEGIN = (
     "import sys; sys.path[:] = {path!r}; "
     "from mulligan.workspace.snapshot.hash_workers import worker_main; worker_main()"
 )
-QUEUE_DEPTH = 6  # batches that one of them has before it
-MIN_REPLY_BYTES = 2 << 20  # bytes of records from which on it does not wait for the end of a batch
+QUEUE_DEPTH = 6  # batches per worker
+MIN_REPLY_BYTES = 2 << 20  # a worker sends its records at this size, in the middle of a batch, too
 PIPE_BYTES = 1 << 20
-REPLY_TIMEOUT_MS = 10_000  # milliseconds without a word
+REPLY_TIMEOUT_MS = 10_000  # milliseconds without a message
 
 
 class Worker:
-    """One of the processes: what it has before it, and what it has not been told yet."""
+    """A worker process, its queue, and the bytes that its pipe has not taken yet."""
 
     def __init__(self, pid: int, ask: int, answer: int) -> None:
         self.pid = pid
         self.batches: deque[Sequence[ReadJob]] = deque()
         self.ask = ask
         self.answer = answer
-        self._unsaid = b""
+        self._unsent = b""
         os.set_blocking(ask, False)
-        _widen(answer)
+        _enlarge_pipe(answer)
 
     @property
-    def has_more_to_hear(self) -> bool:
-        return bool(self._unsaid)
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
 
-    def say(self, message: Any) -> None:
-        """As much of it as it takes now; `go_on` says the rest."""
-        self._unsaid += _framed(message)
-        self.go_on()
+    def send(self, message: Any) -> None:
+        """Write as much as the pipe takes now; `flush` writes the rest."""
+        self._unsent += _framed(message)
+        self.flush()
 
-    def go_on(self) -> None:
+    def flush(self) -> None:
         with suppress(BlockingIOError):
-            self._unsaid = self._unsaid[os.write(self.ask, self._unsaid) :]
+            self._unsent = self._unsent[os.write(self.ask, self._unsent) :]
 
 
 class HashWorkers:
-    """The processes that work for one look. For one thread."""
+    """The worker processes of one scan. Not thread-safe."""
 
     def __init__(self, writer: Writer, root: bytes, *, limit: int) -> None:
         self._writer = writer
         self._task = (root, limit)
-        self._hands: list[Worker] = []
-        self._left: list[ReadResult] = []
-        self._ends = ExitStack()
+        self._workers: list[Worker] = []
+        self._results: list[ReadResult] = []
+        self._cleanup = ExitStack()
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._left) or any(hand.batches for hand in self._hands)
+        return bool(self._results) or any(worker.batches for worker in self._workers)
 
     def fork(self, count: int) -> None:
         self._have(count, self._fork_one)
@@ -95,102 +95,107 @@ class HashWorkers:
         self._have(count, self._begin_one)
 
     def submit(self, batch: Sequence[ReadJob]) -> bool:
-        hand = min(self._hands, key=_load, default=None)
-        if hand is None or _load(hand) >= QUEUE_DEPTH:
+        worker = min(self._workers, key=_load, default=None)
+        if worker is None or _load(worker) >= QUEUE_DEPTH:
             return False
-        hand.batches.append(batch)
-        hand.say([(job.directory, job.name) for job in batch])
+        worker.batches.append(batch)
+        worker.send([(job.directory, job.name) for job in batch])
         return True
 
     def poll(self, *, wait: bool) -> list[ReadResult]:
-        busy = {hand.answer: hand for hand in self._hands if hand.batches}
-        deaf = {hand.ask: hand for hand in busy.values() if hand.has_more_to_hear}
-        if busy and not self._left:
+        busy = {worker.answer: worker for worker in self._workers if worker.batches}
+        unsent = {worker.ask: worker for worker in busy.values() if worker.has_unsent}
+        if busy and not self._results:
             poll = select.poll()
             for fd in busy:
                 poll.register(fd, select.POLLIN)
-            for fd in deaf:
+            for fd in unsent:
                 poll.register(fd, select.POLLOUT)
             for fd, _event in poll.poll(REPLY_TIMEOUT_MS if wait else 0):
-                if fd in deaf:
-                    deaf[fd].go_on()
+                if fd in unsent:
+                    unsent[fd].flush()
                 else:
                     self._take_from(busy[fd])
-            if not self._left:
-                # Where somebody else has got hold of its pipe, that does not tell of its death.
-                for hand in [hand for hand in busy.values() if wait and has_ended(hand.pid)]:
-                    self._lose(hand)
-        found, self._left = self._left, []
-        return found
+            if not self._results:
+                # A process that inherited the pipe hides the worker's death from `poll`.
+                for worker in [
+                    worker for worker in busy.values() if wait and has_ended(worker.pid)
+                ]:
+                    self._drop_dead(worker)
+        results, self._results = self._results, []
+        return results
 
     def close(self) -> None:
-        """They end when there is nothing more to read."""
-        self._hands.clear()
-        self._ends.close()
+        """Close the pipes; workers exit at end of file."""
+        self._workers.clear()
+        self._cleanup.close()
 
     def _have(self, count: int, make: Callable[[], Worker | None]) -> None:
         try:
             for _ in range(count):
-                hand = make()
-                if hand is not None:
-                    self._hands.append(hand)
-                    hand.say(self._task)
+                worker = make()
+                if worker is not None:
+                    self._workers.append(worker)
+                    worker.send(self._task)
         except OSError:
-            # What there is of descriptors is needed for looking.
+            # The scanner needs the remaining file descriptors.
             self.close()
 
-    def _take_from(self, hand: Worker) -> None:
+    def _take_from(self, worker: Worker) -> None:
         try:
-            (seen, listed), records = _receive(hand.answer)
+            (seen, listed), records = _receive(worker.answer)
         except (OSError, EOFError, ValueError):
-            self._lose(hand)
+            self._drop_dead(worker)
             return
         self._writer.put_framed(listed, records)
-        batch = hand.batches.popleft()
+        batch = worker.batches.popleft()
         if len(seen) < len(batch):
-            hand.batches.appendleft(batch[len(seen) :])
-        self._left += map(ReadResult, batch, seen, repeat(None))
+            worker.batches.appendleft(batch[len(seen) :])
+        self._results += map(ReadResult, batch, seen, repeat(None))
 
-    def _lose(self, hand: Worker) -> None:
-        """It is no more; what it had before it is still to be read."""
-        self._hands.remove(hand)
-        self._left += [ReadResult(job, None, None) for batch in hand.batches for job in batch]
+    def _drop_dead(self, worker: Worker) -> None:
+        """Forget a dead worker; its queued files must be read again."""
+        self._workers.remove(worker)
+        self._results += [ReadResult(job, None, None) for batch in worker.batches for job in batch]
 
     def _fork_one(self) -> Worker | None:
-        with self._line() as line:
-            question, ask, answer, reply = line
+        with self._pipes() as pipes:
+            question, ask, answer, reply = pipes
             work = partial(worker_main, question, reply)
-            pid = self._ends.enter_context(child(work, {question, reply}))
+            pid = self._cleanup.enter_context(child(work, {question, reply}))
         return Worker(pid, ask, answer) if pid is not None else None
 
     def _begin_one(self) -> Worker:
         import subprocess
 
         if not os.path.basename(sys.executable or "").startswith("python"):
-            raise OSError("This program has Python inside of it, and cannot be started as Python.")
-        with self._line() as line:
-            question, ask, answer, reply = line
+            raise OSError("Python is embedded in this program, so workers cannot be started.")
+        with self._pipes() as pipes:
+            question, ask, answer, reply = pipes
             process = subprocess.Popen(
-                # Without a site of its own: it starts faster, and finds what we found.
+                # With `-S`, Python starts faster, and the parent's path is passed on.
                 [sys.executable, "-S", "-E", "-c", BEGIN.format(path=sys.path)],
                 stdin=question,
                 stdout=reply,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            self._ends.callback(process.wait)
-            self._ends.callback(process.kill)
+            self._cleanup.callback(process.wait)
+            self._cleanup.callback(process.kill)
         return Worker(process.pid, ask, answer)
 
     @contextmanager
-    def _line(self) -> Iterator[tuple[int, int, int, int]]:
-        """Two pipes, as four descriptors. Ours are closed in the end, and so is the one at which
-        a question is read: to speak to nobody might end a program that would rather not know."""
+    def _pipes(self) -> Iterator[tuple[int, int, int, int]]:
+        """Return two pipes as four descriptors.
+
+        The read end of the requests stays open here, so that writing to a dead worker raises no
+        SIGPIPE.
+        """
         question, ask = os.pipe()
-        self._ends.callback(os.close, question)
-        self._ends.callback(os.close, ask)
+        self._cleanup.callback(os.close, question)
+        self._cleanup.callback(os.close, ask)
         answer, reply = os.pipe()
-        self._ends.callback(os.close, answer)
+        self._cleanup.callback(os.close, answer)
         try:
             yield question, ask, answer, reply
         finally:
@@ -198,7 +203,7 @@ class HashWorkers:
 
 
 def worker_main(question: int = 0, reply: int = 1) -> None:
-    """The other end: reads what it is told to, until nobody is there any more."""
+    """Read the requested files until the parent closes the pipe."""
     try:
         (root, limit), _nothing = _receive(question)
         while True:
@@ -209,8 +214,8 @@ def worker_main(question: int = 0, reply: int = 1) -> None:
 
 
 def _read(root: bytes, limit: int, asked: Iterable[tuple[bytes, bytes]], reply: int) -> None:
-    """Reads files, and says what they are: of many bytes in several parts."""
-    sink = _Packed()
+    """Read files and send the results; large results in several parts."""
+    sink = _PackSink()
     node = Node()
     seen: list[FileStat | None] = []
     jobs = [ReadJob(directory, name, node, UNKNOWN, None, False) for directory, name in asked]
@@ -225,8 +230,8 @@ def _read(root: bytes, limit: int, asked: Iterable[tuple[bytes, bytes]], reply: 
         _send(reply, (seen, sink.listed), sink.records)
 
 
-class _Packed:
-    """Keeps what is put into it as a pack would hold it."""
+class _PackSink:
+    """A sink that keeps contents as records of a pack."""
 
     packer = Packer()
 
@@ -251,12 +256,12 @@ class _Packed:
         raise OSError("It is large: it is to be cut up by whoever asked.")
 
 
-def _load(hand: Worker) -> int:
-    return len(hand.batches)
+def _load(worker: Worker) -> int:
+    return len(worker.batches)
 
 
-def _widen(pipe: int) -> None:
-    """So that an answer of many bytes does not have to be taken in many turns."""
+def _enlarge_pipe(pipe: int) -> None:
+    """Enlarge the pipe, so that a large result needs few reads."""
     import fcntl
 
     with suppress(OSError, AttributeError):
@@ -288,7 +293,7 @@ def _exactly(source: int, length: int) -> bytes:
     while missing:
         piece = os.read(source, missing)
         if not piece:
-            # It died while it spoke: nothing of that counts.
+            # The worker died while it was writing: drop the incomplete message.
             raise EOFError
         pieces.append(piece)
         missing -= len(piece)

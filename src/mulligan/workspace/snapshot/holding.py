@@ -1,10 +1,10 @@
-"""Hold in scope what a scan covered before, whatever the rules say now.
+"""Keep paths in scope that a scan covered before, whatever the rules say now.
 
-While a session has an open turn or undecided work, a path that was covered stays covered: an agent
-that writes an ignore file in its turn must not take files out of the undo of that turn. The paths
-come from trees that the journal names: the last one seen, and those that views start from.
+While a session has an open turn or pending work, a covered path stays covered: an agent that writes
+an ignore file in its turn must not exclude files from the undo of that turn. The paths come from
+the last observed tree and the trees of the views.
 
-An open turn holds against every rule, and keeps the size limit that it began with. Between turns a
+An open turn overrides every rule, and keeps the size limit that it began with. Between turns a
 `.mulliganignore` that the user has accepted wins.
 """
 
@@ -36,9 +36,9 @@ class Held(NamedTuple):
 
 
 def what_to_hold(project: OpenProject, cache: StatCache) -> Held:
-    """What must stay in scope; the cache forgets held paths when other reasons hold than before."""
+    """Return what must stay in scope; clear the cache's held paths if the reasons changed."""
     live = views.live(project.journal)
-    open_turns = [number for number, view in live.items() if view.base is not None]
+    open_turns = [number for number, view in live.items() if view.is_open]
     trees: tuple[Id | None, ...] = ()
     if live:
         trees = (
@@ -59,17 +59,17 @@ def what_to_hold(project: OpenProject, cache: StatCache) -> Held:
 def hold_more(
     project: OpenProject, cache: StatCache, writer: Writer, held: Held, seen: Snapshot
 ) -> bool:
-    """Adds to the held paths what the rules left out of a scan; `True` if there is more now."""
+    """Hold paths that the rules excluded from a scan; return True if any are new."""
     missing: set[bytes] = set()
     for tree in held.trees:
         if tree == seen.tree:
             continue
-        # What the scan made can be read from now on.
+        # Make the scanner's new trees readable.
         writer.commit()
         try:
             changes = project.differences(tree, seen.tree)
         except Corrupt:
-            # A damaged tree holds nothing; whatever needs it says so.
+            # A damaged tree holds nothing; the operation that needs it reports it.
             continue
         missing |= {
             path
@@ -88,14 +88,14 @@ def hold_more(
 
 
 def last_seen(project: OpenProject) -> Id | None:
-    """The tree that the disk held when it was last looked at for good."""
+    """Return the tree on disk as of the last operation."""
     last = operations.last_applied(project.journal)
     row = checkpoints.by_id(project.journal, last.after) if last and last.after else None
     return row.tree if row is not None else None
 
 
 def _on_disk(root: bytes, paths: Iterable[bytes]) -> set[bytes]:
-    """Those of the paths at which a file or link is."""
+    """Return the paths that are a file or link on disk."""
     wanted = sorted(paths)
     if not wanted:
         return set()
@@ -104,7 +104,7 @@ def _on_disk(root: bytes, paths: Iterable[bytes]) -> set[bytes]:
 
 
 def _reason(root: Node, path: bytes) -> int:
-    """Why the rules leave out a path, as the last scan noted it."""
+    """Return why the rules exclude a path, as the last scan recorded."""
     node: Node | None = root
     for name in path.split(b"/"):
         if node is None:

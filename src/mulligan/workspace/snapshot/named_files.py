@@ -1,6 +1,6 @@
-"""Checkpoints of some files only: by name, with the contents that the caller gives or the disk has.
+"""Take checkpoints of named files, from given contents or from disk.
 
-They are partial: restoring one writes the files that it holds and deletes nothing.
+They are partial: restoring one writes its files and deletes nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOT_NAMED = "was not named"
 
 
 class GivenFile(NamedTuple):
-    """A file to keep; without `content`, as it is on the disk now."""
+    """A file to keep; without `content`, as it is on disk."""
 
     path: bytes
     content: bytes | None = None
@@ -42,7 +42,7 @@ class GivenFile(NamedTuple):
 def take(
     project: OpenProject, message: str, files: Sequence[GivenFile], *, session: str | None
 ) -> Checkpoint:
-    """Take a checkpoint of some files. Files that are to be read and are not there are left out."""
+    """Take a checkpoint of named files; files missing on disk are left out."""
     _check(project, files)
     with project.locked():
         owner = sessions.resolve(project.journal, session).id if session is not None else None
@@ -64,7 +64,7 @@ def record(
     *,
     session: str | None = None,
 ) -> CheckpointRow:
-    """Commit the objects, then add a checkpoint of these entries. The caller holds the lock."""
+    """Commit the objects, then add a checkpoint of the entries. The caller holds the lock."""
     trees = Trees(project, writer)
     root = trees.edit(EMPTY_ID, held) if held else writer.put(EMPTY)
     covered = coverage.make([(b"", NOT_NAMED)], (), 0)

@@ -1,9 +1,8 @@
-"""Looking ahead: with a watcher, what changed is read as soon as the files fall quiet.
+"""Read changed files ahead of the next operation, when a watcher reports them.
 
-So the next verb finds most of its look done. Only objects are written, and the stat cache in
-memory; no checkpoint, no operation: nothing counts until a verb says so, and what no verb asked
-for in the end is freed by the next garbage collection. That this stays little, a path is read
-ahead once between two looks of verbs, and much at a time is left to them.
+The next operation then finds most of its scan done. Only objects and the in-memory stat cache are
+written; no checkpoint, no operation. Objects that no operation uses are freed by gc. To limit the
+cost, a path is read ahead once between two operations, and large changes are left to the operation.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from mulligan.worktree.watch.inotify import Watcher
 
 QUIET_SECONDS = 0.02  # seconds without events
-PAUSE_SECONDS = 1.0  # seconds after one that was of no use
+PAUSE_SECONDS = 1.0  # seconds after a useless prefetch
 MAX_PREFETCHED_FILES = 512
 MAX_PREFETCHED_BYTES = 8 << 20
 
 
 class Prefetcher:
-    """A thread that looks ahead until it is closed. One for each project with a watcher."""
+    """A thread that prefetches until it is closed; one per project with a watcher."""
 
     def __init__(self, project: OpenProject, watcher: Watcher) -> None:
         self._project = project
@@ -41,18 +40,18 @@ class Prefetcher:
         self._thread.start()
 
     def restart(self) -> None:
-        """A verb has looked: what was read ahead until now was of use."""
+        """Allow every path to be read ahead again, after an operation has scanned."""
         self._done.clear()
 
     def close(self) -> None:
-        """Ends the thread; not to be called by somebody who holds what it may wait for."""
+        """Stop the thread. The caller must not hold a lock that the thread waits for."""
         os.eventfd_write(self._stop, 1)
         self._thread.join()
         os.close(self._stop)
 
     def _run(self) -> None:
         while self._events_wait():
-            # As long as more come within a moment, somebody is just writing.
+            # While events keep coming, a program is still writing.
             waiting = -1
             while waiting != (waiting := self._watcher.queued()):
                 if self._is_stopped(QUIET_SECONDS):
@@ -60,7 +59,7 @@ class Prefetcher:
             try:
                 useful = waiting == 0 or self._look()
             except (MulliganError, OSError, apsw.Error):
-                # Whatever is wrong, the next verb meets it too, and says it to somebody.
+                # The next operation meets the same error, and reports it.
                 useful = False
             if not useful and self._is_stopped(PAUSE_SECONDS):
                 return
@@ -74,7 +73,7 @@ class Prefetcher:
                 return False
             done = self._done | seen.paths
             with Writer(project.store) as writer:
-                take_snapshot(project, writer, ahead=True)
+                take_snapshot(project, writer, prefetch=True)
                 writer.commit()
             self._done = done
             return True
@@ -91,14 +90,14 @@ class Prefetcher:
         return size <= MAX_PREFETCHED_BYTES
 
     def _events_wait(self) -> bool:
-        """Waits for events; `False` when it is to end."""
+        """Wait for events; return False if the thread must stop."""
         poll = select.poll()
         poll.register(self._stop, select.POLLIN)
         poll.register(self._watcher.fileno(), select.POLLIN)
         return all(fd != self._stop for fd, _event in poll.poll())
 
     def _is_stopped(self, seconds: float) -> bool:
-        """Waits for so long, unless it is to end."""
+        """Sleep; return True if the thread must stop."""
         poll = select.poll()
         poll.register(self._stop, select.POLLIN)
         return bool(poll.poll(seconds * 1000))

@@ -1,4 +1,4 @@
-"""The result of a scan: a tree of the project, and what it covers."""
+"""Hold the result of a scan: the project's tree and its coverage."""
 
 # Annotations are not postponed here: a NamedTuple would compile each of them, at every start.
 

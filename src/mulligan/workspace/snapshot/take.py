@@ -1,4 +1,4 @@
-"""One look at the working tree: what is there now, as a tree."""
+"""Scan the working tree and build its tree object."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mulligan.clock import now_s
 from mulligan.core.coverage import Coverage
 from mulligan.core.ids import ObjectId
 from mulligan.core.tree import Entry, Tree
-from mulligan.journal import checkpoints
+from mulligan.journal import always_included, checkpoints
 from mulligan.store.writer import Writer
 from mulligan.workspace.imported import check_files_allowed
 from mulligan.workspace.open_project import OpenProject
@@ -39,40 +39,40 @@ Id = bytes
 
 
 def take_snapshot(
-    project: OpenProject, writer: Writer, also: Iterable[bytes] = (), *, ahead: bool = False
+    project: OpenProject, writer: Writer, also: Iterable[bytes] = (), *, prefetch: bool = False
 ) -> Snapshot:
-    """Looks, and stores every content that is new. The caller holds the lock and commits.
+    """Scan, and store new contents. The caller holds the lock and commits.
 
-    `also` are paths to take in this once, wherever they lie. `ahead` of any verb, it takes no
-    news from those who wait for some.
+    `also` are paths to include this once, even if they are excluded. `prefetch=True` peeks at
+    watcher events without consuming them.
     """
     prefetcher = project.prefetcher
-    if not ahead and prefetcher is not None:
+    if not prefetch and prefetcher is not None:
         prefetcher.restart()
-    # Until it is committed, the cache names contents that may never be stored.
+    # Until the commit, the cache names contents that may never be stored.
     writer.on_rollback(project.drop_cache)
     try:
         cache = project.cache()
         _check_generation(project, cache)
         held = what_to_hold(project, cache)
         with project.watching() as watcher:
-            seen = _scan(project, cache, writer, watcher, held, also, ahead=ahead)
-            if not ahead and hold_more(project, cache, writer, held, seen):
+            seen = _scan(project, cache, writer, watcher, held, also, prefetch=prefetch)
+            if not prefetch and hold_more(project, cache, writer, held, seen):
                 seen = _scan(project, cache, writer, watcher, held, also)
             if watcher is not None and watcher.broken:
-                # A folder may have been listed without being watched: nothing follows from this.
+                # A folder may have been listed before it was watched, so the event tells nothing.
                 cache.token = None
         return seen
     except BaseException:
-        # The cache may now name contents that were never stored.
+        # The cache may name contents that were never stored.
         project.drop_cache()
         raise
 
 
 def take_unstored(project: OpenProject) -> tuple[Snapshot, dict[bytes, bytes]]:
-    """Looks without storing anything, for when another process holds the project.
+    """Scan without storing anything, while another process holds the lock.
 
-    Gives also the trees and small contents that were seen and may not be in the store.
+    Returns also the trees and small contents that may not be in the store.
     """
     cache = stat_cache.load(project.location.path("index"), project.location.root)
     sink = _Memory()
@@ -82,9 +82,9 @@ def take_unstored(project: OpenProject) -> tuple[Snapshot, dict[bytes, bytes]]:
 def with_large_files(
     project: OpenProject, writer: Writer, seen: Snapshot, paths: Iterable[bytes]
 ) -> Snapshot:
-    """The look, with those of the paths that only today's size limit leaves out.
+    """Add files to a snapshot that only today's size limit excludes.
 
-    Up to the largest limit that a checkpoint was taken with.
+    The limit is the largest one that any checkpoint was taken with.
     """
     most = checkpoints.largest_size_limit(project.journal)
     skipped = [path for path in paths if seen.coverage.reason_for(path) is not None]
@@ -103,10 +103,6 @@ def with_large_files(
     return Snapshot(tree, seen.guarded, covered, files, size, writer.put(covered.encode()), most)
 
 
-def always_included(project: OpenProject) -> list[bytes]:
-    return [row[0] for row in project.journal.rows("SELECT path FROM forced ORDER BY path")]
-
-
 def _scan(
     project: OpenProject,
     cache: StatCache,
@@ -115,14 +111,14 @@ def _scan(
     held: Held,
     also: Iterable[bytes] = (),
     *,
-    ahead: bool = False,
+    prefetch: bool = False,
 ) -> Snapshot:
     check_files_allowed(project)
     settings, _origins, accepted, passed_over = project.rule_files
     limits = settings.limits
     limits = limits._replace(file_bytes=max(limits.file_bytes, held.max_file_size))
     if cache.limits != tuple(limits):
-        # What is kept depends on the settings: with other settings, nothing seen still holds.
+        # Other settings include other files, so nothing in the cache holds.
         cache.root = None
         cache.limits = tuple(limits)
     scan = Scanner(
@@ -131,19 +127,19 @@ def _scan(
         sink,
         limits=limits,
         accepted=accepted,
-        always_included=(*always_included(project), *cache.held, *also),
+        always_included=(*always_included.paths(project.journal), *cache.held, *also),
         hidden=_hidden(project),
         watch=watcher,
         progress=lambda files, size: project.progress("reading", files, None),
         workers=_hands(project, sink, limits) if isinstance(sink, Writer) else None,
     )
     asked = watcher.since if watcher is not None else None
-    if ahead and project.watcher is not None:
+    if prefetch and project.watcher is not None:
         asked = project.watcher.peek
     if not _scan_changes(scan, cache, asked):
         token = asked(None).token if asked is not None else None
         if watcher is not None and cache.root is not None:
-            # In one go: asking another process for each folder would take a round trip each.
+            # In one query: the watcher's process would need a round trip per folder.
             watcher.add_many([path for path, _node in cache.root.walk()])
         scan.scan_all()
         cache.token = token
@@ -153,10 +149,10 @@ def _scan(
 
     def save(data: bytes, old: bytes | None, made: Tree) -> ObjectId:
         if old is not None:
-            # It will be written as a difference from the old one, which is mostly at hand.
+            # The new tree is stored as a delta of the old one.
             project.seed_base(old)
         id = sink.put(data, base=old)
-        # It is about to be compared with the one that it replaces, and will be replaced itself.
+        # The next comparison reads this tree.
         project.cache_tree(id, made)
         project.store.cache_content(id, data)
         return id
@@ -186,7 +182,7 @@ def _tells_of_settings(coverage: Coverage) -> bool:
 
 
 def _hands(project: OpenProject, writer: Writer, limits: Limits) -> Callable[[], HashWorkers]:
-    """Whom to call when there is much to read."""
+    """Return the worker pool for large reads."""
 
     def call() -> HashWorkers:
         from mulligan.workspace.snapshot.hash_workers import HashWorkers
@@ -199,10 +195,10 @@ def _hands(project: OpenProject, writer: Writer, limits: Limits) -> Callable[[],
 def _scan_changes(
     scan: Scanner, cache: StatCache, asked: Callable[[str | None], Changes] | None
 ) -> bool:
-    """Looks only where the watcher saw something, if that can be trusted to be all."""
+    """Scan only the paths that the watcher reported, if its report is complete."""
     if asked is None or cache.token is None:
         return False
-    # By the clock on the wall, for the last full look may have been another process's.
+    # Wall clock: another process may have made the last full scan.
     if not 0 <= now_s() - cache.full_at <= FULL_EVERY_SECONDS:
         return False
     seen = asked(cache.token)
@@ -213,7 +209,7 @@ def _scan_changes(
 
 
 def _check_generation(project: OpenProject, cache: StatCache) -> None:
-    """After a garbage collection the cache may name objects that are gone: it forgets those."""
+    """After a gc, drop objects from the cache that may have been deleted."""
     generation = project.store.index.summary().generation
     if cache.generation == generation:
         return
@@ -232,16 +228,16 @@ def _check_generation(project: OpenProject, cache: StatCache) -> None:
 
 
 def _hidden(project: OpenProject) -> tuple[bytes, ...]:
-    """Mulligan's own data, should it lie inside the project; and what a sandbox puts there."""
+    """Return Mulligan's own data inside the project, and mount points of sandboxes."""
     return (*_own(project), *_mount_points(project.location.root))
 
 
 def _mount_points(root: bytes) -> Iterator[bytes]:
-    """Codex's sandbox has empty folders in the project while a command runs: nobody's work."""
+    """Return the empty folders that Codex's sandbox mounts while a command runs."""
     for name in MOUNT_POINTS:
         path = os.path.join(root, name)
         try:
-            # Mostly it is not there, and that is told the quickest without an exception.
+            # The file is mostly missing, and `exists` is faster than an exception.
             if os.access(path, os.F_OK) and not os.listdir(path):
                 yield name
         except OSError:
@@ -257,7 +253,7 @@ def _own(project: OpenProject) -> tuple[bytes, ...]:
 
 
 class _Memory:
-    """A sink that keeps trees and small contents in memory, and of large ones only the hash."""
+    """A sink that keeps trees and small contents in memory, and hashes of large ones."""
 
     def __init__(self) -> None:
         self.kept: dict[bytes, bytes] = {}

@@ -1,4 +1,4 @@
-"""Trees and contents, read and made: what is made can be read before it is committed."""
+"""Read and make trees and contents, before they are committed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Id = bytes
 
 
 class Trees:
-    """What the store holds, and what a writer is about to add to it."""
+    """The objects of the store, and those that a writer is about to add."""
 
     def __init__(self, project: OpenProject, writer: Writer) -> None:
         self._project = project
@@ -23,7 +23,7 @@ class Trees:
         self._contents: dict[Id, bytes] = {}
 
     def commit(self) -> None:
-        """Whatever was put into the store so far can be read from now on."""
+        """Make all objects written so far readable from the store."""
         self._writer.commit()
 
     def load(self, id: Id) -> Tree:
@@ -38,7 +38,7 @@ class Trees:
         return found if found is not None else self._project.store.get(entry.id)
 
     def with_content(self, entry: Entry, content: bytes) -> Entry:
-        """The entry of a file with another content, which is put into the store."""
+        """Store a new content, and return the file's entry with it."""
         id = self._writer.put(content, base=entry.id)
         self._contents[id] = content
         return entry._replace(id=id, size=len(content))

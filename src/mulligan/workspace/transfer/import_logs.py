@@ -25,6 +25,7 @@ from mulligan.importers.records import (
     Snapshot,
     Source,
 )
+from mulligan.journal import imported_logs
 from mulligan.journal.db import Database
 from mulligan.journal.migrations import JOURNAL
 from mulligan.workspace.open_project import OpenProject
@@ -50,17 +51,6 @@ IMPORTERS = {
 OWN_FOLDERS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR")
 BATCH_RECORDS = 2000
 NO_SESSION = "an entry came before any session"
-SEEN = (
-    """
-    CREATE TABLE sources (
-      agent TEXT NOT NULL,
-      path TEXT NOT NULL,
-      part TEXT NOT NULL,
-      looks TEXT NOT NULL,
-      PRIMARY KEY (agent, path, part)
-    ) WITHOUT ROWID;
-    """,
-)
 
 
 class ImportResult(NamedTuple):
@@ -109,7 +99,7 @@ def import_logs(
     reader = importer(agent)
     sources = list(_sources(reader, paths, user_home, environment))
     os.makedirs(home, mode=0o700, exist_ok=True)
-    seen = Database(os.path.join(home, "imports.sqlite"), SEEN)
+    seen = Database(os.path.join(home, "imports.sqlite"), imported_logs.MIGRATIONS)
     claims = Claims(home, reader, user_home=user_home, environment=environment, named=bool(paths))
     work = _Work(reader, claims)
     unchanged = 0
@@ -125,11 +115,7 @@ def import_logs(
             if not whole:
                 # It was held, or there was no space: next time it may go better.
                 continue
-            with seen.writing() as db:
-                db.execute(
-                    "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?)",
-                    (agent, clean(source.path), clean(source.part), looks or ""),
-                )
+            imported_logs.record(seen, agent, clean(source.path), clean(source.part), looks or "")
     finally:
         work.close()
         seen.close()
@@ -341,11 +327,7 @@ def _open(project: ProjectLocation) -> Database:
 
 def _known(seen: Database, agent: str, source: Source) -> str | None:
     """How a log looked when this agent's importer last read it."""
-    row = seen.row(
-        "SELECT looks FROM sources WHERE agent = ? AND path = ? AND part = ?",
-        agent, clean(source.path), clean(source.part),
-    )  # fmt: skip
-    return row[0] if row else None
+    return imported_logs.fingerprint(seen, agent, clean(source.path), clean(source.part))
 
 
 def _looks(source: Source) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -12,10 +11,8 @@ from mulligan.clock import now_ns
 from mulligan.core.coverage import decode_path
 from mulligan.core.entries import (
     ASSISTANT_OUTPUT,
-    ENDED,
     FILE_EDIT,
     LEAF,
-    SUCCESS,
     TOOL_CALL,
     USER_INPUT,
     NewEntry,
@@ -35,7 +32,7 @@ from mulligan.importers.records import (
     Snapshot,
     Source,
 )
-from mulligan.journal import append, checkpoints, sessions
+from mulligan.journal import append, checkpoints, entries, sessions, tool_calls
 from mulligan.journal.append import Appender
 from mulligan.journal.db import Database
 from mulligan.journal.sessions import SessionRow
@@ -105,7 +102,8 @@ class Target:
                 duration=record.duration,
             )  # fmt: skip
             if not changed and self._row.source is None:
-                self._settle(db, record)
+                # The log knows better than the hooks how a call ended.
+                tool_calls.correct_outcome(db, number, record.call, record.status, record.duration)
         elif isinstance(record, Compacted):
             place = appender.find(record.before)
             if place is not None:
@@ -146,12 +144,7 @@ class Target:
         """The messages that were recorded as they came, by their text."""
         if self._said is None:
             self._said = {}
-            rows: Any = db.execute(
-                "SELECT content, id FROM entries WHERE session = ? AND type = 'user_input' "
-                "AND checkpoint IS NOT NULL ORDER BY number",
-                (self._row.number,),
-            ).fetchall()
-            for content, id in rows:
+            for content, id in entries.recorded_prompts(self._journal, self._row.number):
                 self._said.setdefault(content.strip(), []).append(id)
         return self._said
 
@@ -167,15 +160,11 @@ class Target:
     def _call(self, db: apsw.Connection, data: dict[str, Any]) -> str | None:
         """The entry of a call that was recorded as it came."""
         if self._called is None:
-            rows: Any = db.execute(
-                "SELECT id, data FROM entries WHERE session = ? AND type = 'tool_call' "
-                "ORDER BY number",
-                (self._row.number,),
-            ).fetchall()
-            self._called = {}
-            for id, content in rows:
-                known = json.loads(content or "{}")
-                self._called[id] = known if "call" not in known else {"call": known["call"]}
+            calls = tool_calls.data_of_calls(self._journal, self._row.number)
+            self._called = {
+                id: data if "call" not in data else {"call": data["call"]}
+                for id, data in calls.items()
+            }
         for id, known in self._called.items():
             if "call" in known:
                 if known["call"] == data.get("call"):
@@ -183,11 +172,7 @@ class Target:
             elif (known.get("name"), known.get("input")) == (data.get("name"), data.get("input")):
                 # Its agent's hooks do not say which call it is; the log does.
                 self._called[id] = {"call": data.get("call")}
-                db.execute(
-                    "UPDATE entries SET data = json_set(data, '$.call', ?) "
-                    "WHERE session = ? AND id = ?",
-                    (data.get("call"), self._row.number, id),
-                )
+                tool_calls.set_call_id(db, self._row.number, id, data.get("call"))
                 return id
         return None
 
@@ -223,37 +208,8 @@ class Target:
         since = [USER_INPUT]
         if entry.type == USER_INPUT:
             since += [ASSISTANT_OUTPUT, TOOL_CALL]
-        marks = ", ".join("?" * len(since))
-        went_on = db.execute(
-            "SELECT 1 FROM entries WHERE session = ? AND seq > ? AND NOT off_path "
-            f"AND type IN ({marks}) LIMIT 1",
-            (self._row.number, place.seq, *since),
-        ).fetchone()
+        went_on = entries.any_after(self._journal, self._row.number, place.seq, since)
         return entry if went_on else entry._replace(parent=LEAF)
-
-    def _settle(self, db: apsw.Connection, record: CallEnded) -> None:
-        """What the log says of the end of a call counts more than what was seen of it."""
-        row = db.execute(
-            "SELECT number, data FROM entries WHERE session = ? AND type = 'tool_call' "
-            "AND data ->> 'call' = ? ORDER BY number DESC LIMIT 1",
-            (self._row.number, record.call),
-        ).fetchone()
-        if row is None or record.status not in ENDED:
-            return
-        number, known = row[0], json.loads(str(row[1]))
-        took = known.get("duration", record.duration)
-        if (known.get("status"), known.get("duration")) == (record.status, took):
-            return
-        db.execute(
-            "UPDATE entries SET data = json_set(data, '$.status', ?, '$.duration', ?) "
-            "WHERE number = ?",
-            (record.status, took, number),
-        )
-        failed = record.status != SUCCESS
-        db.execute(
-            "UPDATE tool_events SET success = ?, duration = ?, error_type = ? WHERE entry = ?",
-            (not failed, took, "tool_error" if failed else None, number),
-        )
 
     def _catch_up(self, db: apsw.Connection, record: NewEntry) -> None:
         """A call that was running when its log was last read may have ended since."""
@@ -302,12 +258,8 @@ class Target:
 
     def _is_made_up(self, row: SessionRow) -> bool:
         """Whether a session is called by its first message, for want of a title."""
-        first = self._journal.row(
-            "SELECT content FROM entries WHERE session = ? AND type = 'user_input' "
-            "ORDER BY number LIMIT 1",
-            row.number,
-        )
-        return bool(first) and row.title in (_title_of(first[0]), shortened(first[0]))
+        first = entries.first_prompt(self._journal, row.number)
+        return first is not None and row.title in (_title_of(first), shortened(first))
 
     def _past(self, moment: str) -> str:
         """The time, or when the log was last written if it is still to come."""
