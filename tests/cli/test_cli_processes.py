@@ -275,7 +275,7 @@ def test_closed_standard_streams_are_never_taken_for_files_of_the_store(
     ]
     assert mull("verify", "--json", cwd=project).json["problems"] == []
     script = (
-        "import os, sys; from mulligan.cli import main; main._have_three(); "
+        "import os, sys; from mulligan.cli import main; main._open_standard_descriptors(); "
         "fd = os.open('held', os.O_CREAT | os.O_WRONLY); print('words', file=sys.stderr); "
         "sys.exit(fd < 3)"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.cli.output import said, shown, tame
+from mulligan.cli.output import escape_prose, escape_terminal, escape_text
 from mulligan.cli.review.text import safe
 from mulligan.core.invisible import HIDDEN, as_typescript
 
@@ -39,7 +39,7 @@ UNSEEN = {
 def test_a_terminal_shows_each_character_that_draws_nothing(character: str) -> None:
     text = f"if a{character}b:"
     escaped = "".join(f"\\x{byte:02x}" for byte in character.encode())
-    for show in (shown, said, tame, safe):
+    for show in (escape_text, escape_prose, escape_terminal, safe):
         assert show(text) == f"if a{escaped}b:"
 
 
@@ -56,10 +56,10 @@ def test_every_control_and_format_character_is_in_the_table() -> None:
 def test_prose_keeps_its_emoji_and_blanks_and_nothing_else() -> None:
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     text = f"\u2764\ufe0f {family} 1\ufe0f\u20e3 \U0001f44b\U0001f3fd Qu'est-ce\u00a0? \u3000"
-    assert said(text) == text
-    assert "\ufe0f" not in shown(text)
+    assert escape_prose(text) == text
+    assert "\ufe0f" not in escape_text(text)
     assert (
-        said("pass\u200dword \u200d\U0001f469")
+        escape_prose("pass\u200dword \u200d\U0001f469")
         == "pass\\xe2\\x80\\x8dword \\xe2\\x80\\x8d\U0001f469"
     )
 

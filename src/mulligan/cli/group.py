@@ -1,4 +1,4 @@
-"""The command group: which commands there are, and what all of them share."""
+"""The command group: the list of commands, and what all commands share."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ COMMANDS = {name: words for section in SECTIONS.values() for name, words in sect
 
 EXTRAS = {"anyio": "server", "starlette": "server", "uvicorn": "server", "websockets": "server"}
 EXTRAS |= {"mcp": "mcp"}
-"""Packages that the core does without, and the extra that brings each."""
+"""Optional packages, and the extra of pyproject.toml that installs each."""
 FOLDERS = {
     "agents": ("hook", "install", "mcp", "rpc", "run", "uninstall"),
     "demo": ("demo",),
@@ -105,7 +105,7 @@ MODULE_OF = {"import": ("import_logs", "import_command"), "mcp": ("mcp_command",
 
 
 class Group(click.Group):
-    """Loads a command's module when the command is asked for."""
+    """Import a command's module when the command runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -115,9 +115,9 @@ class Group(click.Group):
             return None
         module, name = MODULE_OF.get(cmd_name, (cmd_name, cmd_name))
         folder = FOLDER_OF.get(cmd_name, "")
-        found = getattr(import_module(f"mulligan.cli.{folder}{module}"), name)
-        assert isinstance(found, click.Command)
-        return found
+        command = getattr(import_module(f"mulligan.cli.{folder}{module}"), name)
+        assert isinstance(command, click.Command)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in SECTIONS.items():
@@ -138,7 +138,7 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
-        """Runs a command; the one place where errors become exit codes."""
+        """Run a command; the one place where errors become exit codes."""
         given = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in given
         try:
@@ -163,7 +163,7 @@ class Group(click.Group):
             click.echo("Interrupted.", err=True)
             sys.exit(130)
         except BrokenPipeError:
-            # Whoever was reading has seen enough.
+            # The reader closed the pipe.
             sys.stderr.close()
             sys.exit(141)
         except ModuleNotFoundError as problem:
@@ -221,7 +221,7 @@ class CommandGroup(click.Group):
 def command(
     name: str, *, examples: str, kind: type[click.Command] = Command
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Makes a command that takes what all commands take, and shows examples in its help."""
+    """Create a command with the common options, and examples in its help."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         def run(
@@ -246,7 +246,7 @@ def command(
 
 
 def _write_examples(examples: str, formatter: click.HelpFormatter) -> None:
-    """Lines that can be pasted into a shell; what one does stands behind it, or above."""
+    """Write example lines for a shell, each with its comment beside or above it."""
     rows = [re.split(r"\s{2,}", line, maxsplit=1) for line in examples.strip().splitlines()]
     column = max((len(row[0]) for row in rows if len(row) > 1), default=0)
     with formatter.section("Examples"):

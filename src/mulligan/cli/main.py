@@ -1,7 +1,7 @@
-"""The entrance: finds the command, runs it, and turns errors into words and exit codes.
+"""The entry point: find the command and run it.
 
-A command's module is imported only when that command runs: starting is a cost that hooks pay at
-every tool call.
+A command's module is imported only when that command runs: hooks pay for the start at every tool
+call.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ GC_THRESHOLD_OBJECTS = 100_000
 
 
 def main() -> None:
-    """The `mulligan` command."""
-    _have_three()
+    """Run the `mulligan` command."""
+    _open_standard_descriptors()
     if sys.argv[1:] in (["--version"], ["-V"]):
-        # Before anything else is imported: people and scripts ask for this often.
+        # Before anything else is imported: scripts ask for the version often.
         from mulligan.version import __version__
 
         print(f"mulligan {__version__}")
         return
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
-        # At every step of an agent: not even the command line's own package is needed.
+        # An agent waits for each hook: not even click is imported.
         from mulligan.protocols.hooks.run import process
 
         process(sys.argv[2:])
@@ -43,11 +43,10 @@ def _tune_interpreter() -> None:
     gc.set_threshold(GC_THRESHOLD_OBJECTS)
 
 
-def _have_three() -> None:
-    """Has descriptors 0 to 2 open, which `2>&-` or some supervisors leave closed.
+def _open_standard_descriptors() -> None:
+    """Open descriptors 0 to 2, which `2>&-` or some supervisors leave closed.
 
-    The next file opened would be given such a number, and that could be one of the store's: words
-    that are meant for a terminal must never end up there.
+    Otherwise a file of the store could get such a number, and messages would be written into it.
     """
     if None not in (sys.stdin, sys.stdout, sys.stderr):
         return

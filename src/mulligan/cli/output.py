@@ -1,4 +1,4 @@
-"""What commands say: data to stdout, words and progress to stderr."""
+"""Output of the commands: data to stdout, messages and progress to stderr."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ def exit_status(code: str) -> int:
 
 
 def colours() -> bool | None:
-    """`False` where the user wants none; else it depends on where they would go."""
+    """Return False if the user wants no colours; None lets click decide by the terminal."""
     unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return False if unwanted else None
 
 
 def error(code: str, message: str, *, as_json: bool) -> None:
-    """An error, in words for people and as data for programs."""
-    words = click.style("mulligan: ", fg="red") + shown(message)
-    click.echo(words, err=True, color=colours())
+    """Print an error for people, and with --json as data for programs."""
+    text = click.style("mulligan: ", fg="red") + escape_text(message)
+    click.echo(text, err=True, color=colours())
     if as_json:
         try:
             click.echo(json.dumps({"error": {"code": code, "message": message}}))
         except OSError:
-            # Whoever asked for data cannot take it; the words and the exit code have said it.
+            # The reader of stdout is gone; stderr and the exit code report the error.
             return
 
 
 @dataclass
 class Output:
-    """The options that every command has, and ways to answer."""
+    """The options that every command has, and the ways to print."""
 
     directory: str | None = None
     as_json: bool = False
@@ -82,7 +82,7 @@ class Output:
 
     @contextmanager
     def workspace(self, *, create: bool = False, watch: bool = False) -> Iterator[Workspace]:
-        """The project, with progress on a terminal; says so if it had to finish something first."""
+        """Open the project with a progress line; report recovered operations."""
         from mulligan.workspace.workspace import open_workspace
 
         progress = self.progress = Progress()
@@ -101,12 +101,15 @@ class Output:
             finally:
                 progress.clear()
                 for operation in workspace.project.recovered:
-                    self._say_what_became_of(operation)
+                    self._report_recovered(operation)
                 for path, reason in workspace.project.broken_rule_files():
-                    self.say(f"Passed over: {shown(path)} {shown(reason)}. Nothing in it counts.")
+                    self.say(
+                        f"Passed over: {escape_text(path)} {escape_text(reason)}. "
+                        "Nothing in it counts."
+                    )
 
-    def _say_what_became_of(self, operation: Operation) -> None:
-        """Of an operation that was interrupted, and that this command has ended first."""
+    def _report_recovered(self, operation: Operation) -> None:
+        """Report an interrupted operation that this command has finished or abandoned."""
         if operation.state != "applied":
             reason = operation.summary.get("reason", "")
             self.say(
@@ -116,17 +119,17 @@ class Output:
             return
         self.say(f"Finished the {operation.kind} that was interrupted before.")
         for path in operation.summary.get("rescued", ()):
-            self.say(f"Rescued what was caught in between: {shown(path)}")
+            self.say(f"Rescued what was caught in between: {escape_text(path)}")
         for each in operation.summary.get("skipped", ()):
-            self.say(f"Left alone: {shown(each['path'])}: {each['reason']}")
+            self.say(f"Left alone: {escape_text(each['path'])}: {each['reason']}")
 
     def clear_progress(self) -> None:
-        """Takes the progress line away, before something else is said."""
+        """Erase the progress line before other output."""
         if self.progress is not None:
             self.progress.clear()
 
     def paths(self, given: tuple[str, ...]) -> tuple[str, ...]:
-        """Paths from the command line, which are relative to where the user is."""
+        """Resolve paths from the command line against the base directory."""
         return tuple(os.path.join(self.base, each) if each else "" for each in given)
 
     def data(self, content: dict[str, Any]) -> None:
@@ -135,16 +138,16 @@ class Output:
     def line(self, text: str | bytes = "", *, nl: bool = True) -> None:
         self.clear_progress()
         try:
-            click.echo(text if isinstance(text, bytes) else without_controls(text), nl=nl)
+            click.echo(text if isinstance(text, bytes) else escape_controls(text), nl=nl)
         except BrokenPipeError:
-            # Whoever was reading has seen enough; what the command does, it does all the same.
+            # The reader closed the pipe; the command itself goes on.
             quiet = os.open(os.devnull, os.O_WRONLY)
             os.dup2(quiet, sys.stdout.fileno())
             os.close(quiet)
 
     def paged(self, lines: Iterable[str]) -> None:
-        """Lines of data; through the user's pager where a terminal cannot show them all at once."""
-        text = without_controls("\n".join(lines))
+        """Print lines of data, through the pager if they do not fit on the terminal."""
+        text = escape_controls("\n".join(lines))
         if not text:
             return
         # A terminal that does not know how many lines it has says 0.
@@ -155,11 +158,11 @@ class Output:
 
     def say(self, text: str) -> None:
         self.clear_progress()
-        click.echo(without_controls(text), err=True)
+        click.echo(escape_controls(text), err=True)
 
 
 class Progress:
-    """One line on the terminal that follows long work; nothing anywhere else."""
+    """A progress line on the terminal; silent if stderr is no terminal."""
 
     def __init__(self) -> None:
         self._on = sys.stderr.isatty()
@@ -184,7 +187,7 @@ class Progress:
             text = f"{stage} {bar} {done:,} of {total:,}"
         else:
             text = f"{stage} … {done:,}" if done else f"{stage} …"
-        # A line that went on in the next one could not be taken away again.
+        # A line that wraps could not be erased.
         width = shutil.get_terminal_size().columns - 1
         sys.stderr.write(f"\r\x1b[2K{text[:width]}")
         sys.stderr.flush()
@@ -197,7 +200,7 @@ class Progress:
 
 
 def ago(moment: str) -> str:
-    """A time as people say it."""
+    """Format a time as its age, such as "5 min ago"."""
     seconds = max(0.0, (now_ns() - nanoseconds(moment)) / 1e9)
     for limit, size, unit in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
         if seconds < limit:
@@ -218,9 +221,9 @@ def plural(number: int, word: str) -> str:
 
 
 def uncovered(coverage: Coverage, limit: int | None = None) -> list[str]:
-    """A line for each path that is not covered."""
+    """Return a line for each path that the checkpoint does not cover."""
     lines = [
-        f"  not covered: {shown(decode_path(path)) or 'everything else'} {reason}"
+        f"  not covered: {escape_text(decode_path(path)) or 'everything else'} {reason}"
         for path, reason in coverage.skipped[:limit]
     ]
     rest = len(coverage.skipped) - len(lines)
@@ -230,36 +233,38 @@ def uncovered(coverage: Coverage, limit: int | None = None) -> list[str]:
 
 
 def _not_in_effect(coverage: Coverage, limit: int | None) -> list[str]:
-    """A line for each rule file of the project that has less effect than it says.
+    """Return a line for each rule file that is not fully in effect.
 
-    Of the broken ones at the top every command warns.
+    Broken ones at the root are left out: every command warns of them.
     """
-    told = [each for each in coverage.passed_over if b"/" in each.path or not each.broken]
+    listed = [each for each in coverage.passed_over if b"/" in each.path or not each.broken]
     lines = []
-    for path, reason, broken in told[:limit]:
+    for path, reason, broken in listed[:limit]:
         way = "" if broken else "; `mulligan trust` shows it, and accepts it"
-        lines.append(f"  not in effect: {shown(decode_path(path))} {shown(reason)}{way}")
-    rest = len(told) - len(lines)
+        lines.append(
+            f"  not in effect: {escape_text(decode_path(path))} {escape_text(reason)}{way}"
+        )
+    rest = len(listed) - len(lines)
     return [*lines, f"  … and {rest:,} more; see `mulligan trust`."] if rest else lines
 
 
 def guarded(paths: Sequence[str], checkpoint: str) -> str:
-    """Which ignored files hold something else now, and how they come back."""
-    names = ", ".join(shown(path) for path in paths[:3])
+    """Say which guarded files have changed, and how to restore them."""
+    names = ", ".join(escape_text(path) for path in paths[:3])
     if len(paths) > 3:
         names += f" and {len(paths) - 3:,} more"
     way = f"`mulligan restore {checkpoint[:8]} PATH` brings one back"
     return f"Guarded, and changed since: {names}; {way}."
 
 
-def brief(id: str, length: int = 8) -> str:
-    """The beginning of an id, enough to name it by; what parts several of one line stays."""
+def short_id(id: str, length: int = 8) -> str:
+    """Return the beginning of an id; a suffix after a colon stays whole."""
     begin, colon, part = id.partition(":")
-    return shown(begin[:length] + colon + part)
+    return escape_text(begin[:length] + colon + part)
 
 
-def telling(ids: Iterable[str], least: int = 8) -> int:
-    """How much of these ids is needed to tell them apart."""
+def unique_prefix_len(ids: Iterable[str], least: int = 8) -> int:
+    """Return the shortest prefix length, at least `least`, that keeps ids distinct."""
     known = sorted(set(ids))
     needed = least
     for one, other in pairwise(known):
@@ -268,27 +273,27 @@ def telling(ids: Iterable[str], least: int = 8) -> int:
     return needed
 
 
-def shown(path: str) -> str:
+def escape_text(path: str) -> str:
     """Escape what a terminal would act on, or a reader would not see."""
     return escape_invisible(path, _escaped)
 
 
-def said(prose: str) -> str:
+def escape_prose(prose: str) -> str:
     """Escape a title or a message for a terminal; emoji and blanks stay."""
     return escape_invisible(prose, _escaped, prose=True)
 
 
-def without_controls(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Escape every control character but newlines, tabs and the colours of `click.style`.
 
     Fields are escaped by `shown` where they are put into a line; this is for one that was not.
     """
-    return _CONTROLS.sub(lambda found: found[1] or _escaped(found[0]), text)
+    return _CONTROLS.sub(lambda match: match[1] or _escaped(match[0]), text)
 
 
-def tame(line: str) -> str:
-    """A line of a file that cannot disturb a terminal; tabs stay."""
-    return "\t".join(shown(part) for part in line.split("\t"))
+def escape_terminal(line: str) -> str:
+    """Escape a line of a file for a terminal; tabs stay."""
+    return "\t".join(escape_text(part) for part in line.split("\t"))
 
 
 def _escaped(character: str) -> str:
@@ -305,7 +310,7 @@ def change_line(state: str, path: str, additions: int, deletions: int, note: str
     if additions or deletions:
         plus = click.style(f"+{additions}", fg="green")
         counts = f"  {plus} {click.style(f'−{deletions}', fg='red')}"
-    return f"{letter}  {shown(path)}{counts}{note}"
+    return f"{letter}  {escape_text(path)}{counts}{note}"
 
 
 def folder_line(change: FolderChange) -> str:

@@ -7,7 +7,7 @@ import sys
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, shown, tame
+from mulligan.cli.output import Output, escape_terminal, escape_text, plural
 from mulligan.errors import UsageError
 from mulligan.workspace.trust import ProjectRuleFile, accept, revoke, rule_files
 
@@ -63,20 +63,22 @@ def _say_what_was_done(
     elif not done:
         out.say("Nothing was accepted. `mulligan trust --yes` accepts what is shown above.")
     else:
-        out.say(f"Accepted {', '.join(map(shown, done))}.")
+        out.say(f"Accepted {', '.join(map(escape_text, done))}.")
         for path in sorted({each.path for each in asked} - set(done)):
-            out.say(f"{shown(path)} was changed meanwhile, and is not accepted; look at it again.")
+            out.say(
+                f"{escape_text(path)} was changed meanwhile, and is not accepted; look at it again."
+            )
 
 
 def _show(out: Output, found: list[ProjectRuleFile]) -> None:
     for each in found:
         state = "accepted" if each.accepted else "not accepted"
-        state = f"broken: {shown(each.problem)}" if each.problem else state
-        out.line(f"{click.style(shown(each.path), bold=True)}  {state}")
+        state = f"broken: {escape_text(each.problem)}" if each.problem else state
+        out.line(f"{click.style(escape_text(each.path), bold=True)}  {state}")
         if each.weakens:
             is_settings = each.path.endswith(".toml")
             word = "weakens" if is_settings else "leaves out"
-            out.line(f"  {word}: {', '.join(map(shown, each.weakens))}")
+            out.line(f"  {word}: {', '.join(map(escape_text, each.weakens))}")
         if not each.problem:
             for line in each.content.splitlines():
-                out.line(f"  | {tame(line)}")
+                out.line(f"  | {escape_terminal(line)}")

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, shown
+from mulligan.cli.output import Output, escape_text
 from mulligan.errors import MulliganError, UsageError
 from mulligan.protocols.agents import AGENTS, agent
 from mulligan.protocols.agents.installing import Change, Outcome
 from mulligan.protocols.agents.shape import Agent, HookCommand, InstallScope
 
 Work = Callable[[Agent, bool], Outcome]
-"""What is done for an agent; with `True` it is only said what would be."""
+"""Install or uninstall one agent; with True, only preview it."""
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 names = click.Choice((*AGENTS, "all"))
 
@@ -64,36 +64,36 @@ def install(
 
 
 def place(out: Output, *, for_project: bool, for_user: bool) -> InstallScope:
-    """Whom a command is for."""
+    """Return the scope to install for."""
     if for_project and for_user:
-        raise UsageError("For the user or for this project; one of them.")
+        raise UsageError("--user and --project are mutually exclusive.")
     project = None
     if for_project:
         from mulligan.workspace.project.location import find_project, home_directory
 
-        found = find_project(out.base, home_directory(), allow_any_root=out.any_root)
-        project = os.fsdecode(found.root)
+        location = find_project(out.base, home_directory(), allow_any_root=out.any_root)
+        project = os.fsdecode(location.root)
     return InstallScope(os.path.expanduser("~"), os.environ, project)
 
 
 def chosen(name: str, where: InstallScope) -> list[Agent]:
-    """The agent that is named, or all that are here."""
+    """Return the named agent, or for `all` those that are present."""
     from mulligan.protocols.agents.finding import is_found
 
     if name != "all":
         return [agent(name)]
-    found = [one for one in map(agent, AGENTS) if is_found(one, where)]
-    if not found:
+    present = [one for one in map(agent, AGENTS) if is_found(one, where)]
+    if not present:
         raise UsageError(f"None of {', '.join(AGENTS)} is found here; name one to install anyway.")
-    return found
+    return present
 
 
 def each(
     out: Output, agents: list[Agent], work: Work, done: str, already: str, *, preview: bool
 ) -> int:
-    """Does something for each agent, and shows it first; one that cannot be helped stops no other.
+    """Show and make the changes for each agent; a failure for one does not stop the others.
 
-    What turns out only on the way, Codex's own change of its configuration, is shown after it.
+    Changes that an agent makes itself while it is installed are shown afterwards.
     """
     results, problems = [], []
     for one in agents:
@@ -110,7 +110,7 @@ def each(
             if len(agents) == 1:
                 raise
             problems.append({"agent": one.name, "problem": str(problem)})
-            out.say(f"{one.title}: {shown(str(problem))}")
+            out.say(f"{one.title}: {escape_text(str(problem))}")
     if out.as_json:
         out.data(
             {
@@ -138,7 +138,7 @@ def _words(one: Agent, outcome: Outcome, done: str, already: str, *, preview: bo
     else:
         text = f"{one.title}: {done}."
     if outcome.needs:
-        text += f"\n{click.style('Still to do:', fg='yellow')} {shown(outcome.needs)}."
+        text += f"\n{click.style('Still to do:', fg='yellow')} {escape_text(outcome.needs)}."
     return text
 
 
@@ -154,7 +154,7 @@ def _difference(change: Change, around: int = 1) -> Iterator[str]:
     )
     for line in lines:
         colour = COLOURS.get(line[:1]) if sys.stdout.isatty() else None
-        yield click.style(shown(line.rstrip("\n").expandtabs(4)), fg=colour)
+        yield click.style(escape_text(line.rstrip("\n").expandtabs(4)), fg=colour)
 
 
 def _as_json(outcome: Outcome) -> dict[str, object]:

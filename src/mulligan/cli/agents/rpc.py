@@ -36,8 +36,8 @@ def rpc(out: Output, session: str | None) -> None:
 
         return open_workspace(out.base, allow_any_root=out.any_root)
 
-    desk = RpcSession(opening, session)
+    connection = RpcSession(opening, session)
     try:
-        serve(desk, sys.stdin.buffer, sys.stdout.buffer)
+        serve(connection, sys.stdin.buffer, sys.stdout.buffer)
     finally:
-        desk.close()
+        connection.close()

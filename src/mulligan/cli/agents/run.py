@@ -9,7 +9,7 @@ import shutil
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, change_line, plural, shown
+from mulligan.cli.output import Output, change_line, escape_text, plural
 from mulligan.workspace.results.files import plain
 from mulligan.workspace.results.turns import Step
 
@@ -47,9 +47,11 @@ def run(out: Output, program: tuple[str, ...]) -> int:
         # A shell that does not find a command ends like this, too.
         name = os.path.join(out.base, program[0]) if "/" in program[0] else program[0]
         if shutil.which(name) is None:
-            out.say(f"mulligan: there is no program {shown(program[0])}; the code is {done.code}.")
+            out.say(
+                f"mulligan: there is no program {escape_text(program[0])}; the code is {done.code}."
+            )
     if done.problem is not None:
-        out.say(f"mulligan: what it changed could not be recorded: {shown(done.problem)}")
+        out.say(f"mulligan: what it changed could not be recorded: {escape_text(done.problem)}")
     elif done.step is not None:
         _summary(out, done.step)
     return done.code

@@ -7,7 +7,7 @@ import os
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, shown, size, uncovered
+from mulligan.cli.output import Output, escape_text, plural, size, uncovered
 
 
 @command(
@@ -36,7 +36,7 @@ def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
     out.line(taken.id)
     for path in include:
         if not os.path.lexists(os.path.join(out.base, path)):
-            out.say(f"  {shown(path)} is not there yet; it will be kept once it is.")
+            out.say(f"  {escape_text(path)} is not there yet; it will be kept once it is.")
     parts = [
         f"{count:,} {word}"
         for word, count in (
@@ -48,7 +48,7 @@ def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
     ]
     summary = ", ".join(parts) or "nothing changed"
     # It may be one far above, which was known already.
-    where = "" if root == os.path.realpath(out.base) else f" of {shown(root)}"
+    where = "" if root == os.path.realpath(out.base) else f" of {escape_text(root)}"
     out.say(f"{plural(taken.files, 'file')}{where}, {size(taken.bytes)}: {summary}.")
     for line in uncovered(taken.coverage, 10):
         out.say(line)

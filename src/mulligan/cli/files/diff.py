@@ -9,7 +9,14 @@ import click
 
 from mulligan.cli.complete import checkpoint_names
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, change_line, folder_line, plural, shown, tame
+from mulligan.cli.output import (
+    Output,
+    change_line,
+    escape_terminal,
+    escape_text,
+    folder_line,
+    plural,
+)
 from mulligan.core.coverage import decode_path
 from mulligan.errors import Ambiguous, NotFound, UsageError
 from mulligan.workspace.new_id import ID_LENGTH
@@ -52,7 +59,7 @@ def diff(out: Output, names: tuple[str, ...], stat: bool) -> None:
         out.line(_coloured(each.patch) if colour else each.patch, nl=False)
     for each in found.files:
         if each.patch.startswith(b"#"):
-            out.say(f"Not in the patch, for it is too large: {shown(each.path)}")
+            out.say(f"Not in the patch, for it is too large: {escape_text(each.path)}")
     for folder in found.folders:
         # Git knows no folders: it passes over such a line.
         out.line(f"# {folder_line(folder)}")
@@ -60,7 +67,7 @@ def diff(out: Output, names: tuple[str, ...], stat: bool) -> None:
 
 def _print_stat(out: Output, found: Differences) -> None:
     for each in found.files:
-        note = f"  (from {shown(each.old_path)})" if each.old_path else ""
+        note = f"  (from {escape_text(each.old_path)})" if each.old_path else ""
         out.line(change_line(each.status, each.path, each.additions, each.deletions, note))
     for folder in found.folders:
         out.line(folder_line(folder))
@@ -102,7 +109,7 @@ def _coloured(patch: bytes) -> str:
     """A patch for a terminal: nothing in it can disturb one."""
     lines = []
     for raw in patch.split(b"\n")[:-1]:
-        line = tame(decode_path(raw))
+        line = escape_terminal(decode_path(raw))
         if line.startswith("@@"):
             line = click.style(line, fg="cyan")
         elif line.startswith(("diff ", "--- ", "+++ ")):

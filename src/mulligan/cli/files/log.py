@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, plural, said, size
+from mulligan.cli.output import Output, ago, escape_prose, plural, size
 from mulligan.journal.checkpoints import NOT_TAKEN
 
 
@@ -36,7 +36,7 @@ def log(out: Output, limit: int | None) -> None:
             position += 1
         details = f"{plural(each.files, 'file')}, {size(each.bytes)}"
         warning = "" if each.coverage.complete else click.style("  incomplete", fg="red")
-        message = said(each.message.splitlines()[0]) if each.message.strip() else ""
+        message = escape_prose(each.message.splitlines()[0]) if each.message.strip() else ""
         out.line(
             f"{name}  {where:4} {ago(each.created_at):>10}  {kind} {message or details}{warning}"
         )

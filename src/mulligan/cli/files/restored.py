@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mulligan.cli.output import Output, ago, change_line, exit_status, plural, shown
+from mulligan.cli.output import Output, ago, change_line, escape_text, exit_status, plural
 from mulligan.errors import MulliganError, WouldLoseWork
 from mulligan.workspace.restore.elsewhere import DIFFERS, RestoredElsewhere
 from mulligan.workspace.restore.taking_out import would_be_forced
@@ -32,12 +32,14 @@ def report(out: Output, done: RestoreResult) -> int:
         for path in done.deleted:
             out.line(change_line("deleted", path, 0, 0))
         for skip in done.skipped:
-            out.line(f"{click.style('S', fg='cyan', bold=True)}  {shown(skip.path)}: {skip.reason}")
+            out.line(
+                f"{click.style('S', fg='cyan', bold=True)}  {escape_text(skip.path)}: {skip.reason}"
+            )
         out.say(_summary(done, preview))
         if failed:
             out.say(NOT_ALL)
         for path in getattr(done, "rescued", ()):
-            out.say(f"Saved by somebody at the very moment, and put beside: {shown(path)}")
+            out.say(f"Saved by somebody at the very moment, and put beside: {escape_text(path)}")
         if done.dirty and not preview and (done.restored or done.deleted):
             out.say(
                 f"{plural(len(done.dirty), 'file')} had content that was in no checkpoint yet; "
@@ -52,7 +54,8 @@ def report_elsewhere(out: Output, done: RestoredElsewhere) -> int:
     """Prints what was written into another directory; gives the exit code."""
     refused = any(each.reason == DIFFERS for each in done.skipped) and not done.restored
     what = f"{len(done.written):,} written, {len(done.skipped):,} left alone"
-    words = f"{'Would restore' if done.preview else 'Restored'} to {shown(done.directory)}: {what}."
+    verb = "Would restore" if done.preview else "Restored"
+    words = f"{verb} to {escape_text(done.directory)}: {what}."
     if any(each.reason == DIFFERS for each in done.skipped):
         words += " `--force` overwrites what differs, and keeps a copy."
     if out.as_json:
@@ -66,10 +69,12 @@ def report_elsewhere(out: Output, done: RestoredElsewhere) -> int:
         for path in done.written:
             out.line(change_line("restored", path, 0, 0))
         for skip in done.skipped:
-            out.line(f"{click.style('S', fg='cyan', bold=True)}  {shown(skip.path)}: {skip.reason}")
+            out.line(
+                f"{click.style('S', fg='cyan', bold=True)}  {escape_text(skip.path)}: {skip.reason}"
+            )
         out.say(words if done.verified else f"{words} {NOT_ALL}")
         if done.backup is not None:
-            way = f"mulligan restore {done.backup[:8]} --force --to {shown(done.directory)}"
+            way = f"mulligan restore {done.backup[:8]} --force --to {escape_text(done.directory)}"
             out.say(f"What was overwritten is kept: `{way}` brings it back.")
     if refused:
         return exit_status(WouldLoseWork.code)
@@ -90,7 +95,7 @@ def _summary(done: RestoreResult, preview: bool) -> str:
         what += f", {len(done.skipped):,} left alone"
     if preview:
         dirty = f"; {len(done.dirty):,} of them in no checkpoint yet" if done.dirty else ""
-        place = f" in {shown(done.root)}" if done.root is not None else ""
+        place = f" in {escape_text(done.root)}" if done.root is not None else ""
         return f"Would {_to_do(done)}{place}: {what}{dirty}. Nothing was changed."
     assert isinstance(done, RestoreResult)
     if not (done.restored or done.deleted):

@@ -9,7 +9,16 @@ import click
 
 from mulligan.cli.complete import checkpoint_names
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, plural, said, shown, size, tame, uncovered
+from mulligan.cli.output import (
+    Output,
+    ago,
+    escape_prose,
+    escape_terminal,
+    escape_text,
+    plural,
+    size,
+    uncovered,
+)
 from mulligan.core.coverage import decode_path
 
 
@@ -42,7 +51,8 @@ def show(out: Output, name: str) -> None:
                 )
             elif sys.stdout.isatty():
                 out.paged(
-                    tame(line) for line in decode_path(content).removesuffix("\n").split("\n")
+                    escape_terminal(line)
+                    for line in decode_path(content).removesuffix("\n").split("\n")
                 )
             else:
                 sys.stdout.buffer.write(content)
@@ -55,17 +65,17 @@ def show(out: Output, name: str) -> None:
         return
     out.say(f"checkpoint {found.id}  {found.kind}  {found.created_at} ({ago(found.created_at)})")
     if found.message:
-        out.say(f"  {said(found.message)}")
+        out.say(f"  {escape_prose(found.message)}")
     out.say(f"  tree {found.tree}")
     out.say(f"  {plural(found.files, 'file')}, {size(found.bytes)}")
     for line in uncovered(found.coverage):
         out.say(line)
     for excluded in found.coverage.excluded:
-        where = shown(excluded.path.decode(errors="surrogateescape"))
+        where = escape_text(excluded.path.decode(errors="surrogateescape"))
         out.say(f"  left out: {where}  {plural(excluded.files, 'file')} {excluded.reason}")
     if found.coverage.guarded:
         out.say(f"  guarded, so kept all the same: {plural(found.coverage.guarded, 'file')}")
     for each in entries:
         mark = "  (guarded)" if each.guarded else ""
         end = "/" if each.kind == "directory" else ""
-        out.line(f"{each.mode}  {each.size:>12,}  {shown(each.path)}{end}{mark}")
+        out.line(f"{each.mode}  {each.size:>12,}  {escape_text(each.path)}{end}{mark}")

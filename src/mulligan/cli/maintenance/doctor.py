@@ -7,7 +7,7 @@ import os
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, shown
+from mulligan.cli.output import Output, escape_text
 from mulligan.errors import NotFound
 from mulligan.workspace.project.location import home_directory
 from mulligan.workspace.results.files import Finding
@@ -42,7 +42,7 @@ def doctor(out: Output) -> int:
     else:
         for each in findings:
             mark, colour = MARKS[each.level]
-            out.line(f"{click.style(mark, fg=colour)} {each.subject}: {shown(each.message)}")
+            out.line(f"{click.style(mark, fg=colour)} {each.subject}: {escape_text(each.message)}")
             if each.fix:
-                out.line(f"    {shown(each.fix)}")
+                out.line(f"    {escape_text(each.fix)}")
     return 1 if problems else 0

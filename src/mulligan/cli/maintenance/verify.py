@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, shown, size
+from mulligan.cli.output import Output, escape_text, plural, size
 
 
 @command(
@@ -25,7 +25,7 @@ def verify(out: Output, repair: bool) -> int:
         out.data(found.as_json())
     else:
         for problem in found.problems:
-            out.line(shown(problem))
+            out.line(escape_text(problem))
         looked = f"{plural(found.objects, 'object')} ({size(found.bytes)})"
         if found.clean:
             out.say(f"All is well: {looked} in {plural(found.checkpoints, 'checkpoint')}.")

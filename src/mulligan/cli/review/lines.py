@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mulligan.cli.output import Output, change_line, plural, shown, tame
+from mulligan.cli.output import Output, change_line, escape_terminal, escape_text, plural
 
 if TYPE_CHECKING:
     from mulligan.workspace.results.files import RestoreResult
@@ -50,15 +50,15 @@ def print_moves(out: Output, results: Iterable[RestoreResult]) -> None:
         for path in result.deleted:
             out.line(change_line("deleted", path, 0, 0))
         for skip in result.skipped:
-            out.line(f"left alone: {shown(skip.path)}, because {skip.reason}")
+            out.line(f"left alone: {escape_text(skip.path)}, because {skip.reason}")
         for path in result.rescued:
-            out.say(f"Saved by somebody at the very moment, and put beside: {shown(path)}")
+            out.say(f"Saved by somebody at the very moment, and put beside: {escape_text(path)}")
 
 
 def whose(workspace: Workspace, session: str) -> str:
     """A session as people tell it from others: the agent, and the beginning of its id."""
     agent = workspace.sessions.get(session).agent
-    return f"{shown(agent)} {session[:4]}" if agent else session[:4]
+    return f"{escape_text(agent)} {session[:4]}" if agent else session[:4]
 
 
 def changed_by(workspace: Workspace, hunk: PendingHunk) -> str:
@@ -96,7 +96,7 @@ def changed_lines(hunk: PendingHunk) -> Iterator[str]:
     for mark, lines, colour in (("-", hunk.old_lines, "red"), ("+", hunk.new_lines, "green")):
         for line in lines:
             content = line.removesuffix("\n")
-            yield click.style(f"       {mark}{tame(content)}", fg=colour)
+            yield click.style(f"       {mark}{escape_terminal(content)}", fg=colour)
             if content == line:
                 yield "       \\ No newline at end of file"
 

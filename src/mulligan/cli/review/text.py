@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mulligan.cli.output import shown
+from mulligan.cli.output import escape_text
 from mulligan.core.invisible import all_visible
 
 TAB_COLUMNS = 4
@@ -35,7 +35,7 @@ def safe(text: str) -> str:
             filling = TAB_COLUMNS - column % TAB_COLUMNS
             parts.append(" " * filling)
             column += filling
-        part = shown(part)
+        part = escape_text(part)
         parts.append(part)
         column += width(part)
     return "".join(parts)

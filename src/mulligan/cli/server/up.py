@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, shown, uncovered
+from mulligan.cli.output import Output, escape_text, plural, uncovered
 from mulligan.errors import MulliganError, UsageError
 from mulligan.server.lifecycle.page_files import write_page_file
 from mulligan.server.lifecycle.server_file import Address, ask, running
@@ -65,7 +65,9 @@ def protect(out: Output) -> str:
             return project
         first = workspace.checkpoint("First checkpoint", kind="initial")
         out.clear_progress()
-        out.say(f"First checkpoint of {shown(workspace.root)}: {plural(first.files, 'file')}.")
+        out.say(
+            f"First checkpoint of {escape_text(workspace.root)}: {plural(first.files, 'file')}."
+        )
         for line in uncovered(first.coverage, 5):
             out.say(line)
     return project

@@ -10,7 +10,7 @@ from types import FrameType
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, shown
+from mulligan.cli.output import Output, escape_text, plural
 from mulligan.workspace.watch_server import Watching
 
 
@@ -49,14 +49,14 @@ def watch(out: Output, checkpoint_after: float | None) -> None:
             out.clear_progress()
             files = plural(watching.first.files, "file")
             out.say(f"First checkpoint {watching.first.id}: {files}.")
-        out.say(f"Watching {shown(workspace.root)}; Ctrl-C ends it.")
+        out.say(f"Watching {escape_text(workspace.root)}; Ctrl-C ends it.")
         if out.as_json:
             click.echo(json.dumps({"watching": workspace.root}))
         changed_at: float | None = None
         while not stop:
             for path in watching.changes(0.5):
                 changed_at = time.monotonic()
-                click.echo(json.dumps({"path": path}) if out.as_json else shown(path))
+                click.echo(json.dumps({"path": path}) if out.as_json else escape_text(path))
             quiet = (
                 changed_at is not None
                 and checkpoint_after is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from mulligan.cli.output import STATUS_COLOURS, ago, brief, plural, said, shown
+from mulligan.cli.output import STATUS_COLOURS, ago, escape_prose, escape_text, plural, short_id
 from mulligan.core.entries import ERROR, SUCCESS
 from mulligan.exporters.pieces import (
     Call,
@@ -29,11 +29,11 @@ MARKS = {SUCCESS: click.style("✓", fg="green"), ERROR: click.style("✗", fg="
 
 
 def headline(session: Session) -> Iterator[str]:
-    title = said(title_of(session.title, 200)) or "(no title)"
+    title = escape_prose(title_of(session.title, 200)) or "(no title)"
     yield click.style(title, bold=True)
     facts = [session.agent, session.model or "", session.status.replace("_", " ")]
-    words = " · ".join(shown(each) for each in facts if each)
-    id = click.style(shown(session.id), fg="yellow")
+    words = " · ".join(escape_text(each) for each in facts if each)
+    id = click.style(escape_text(session.id), fg="yellow")
     yield f"session {id} · {words} · {ago(session.updated_at)}"
 
 
@@ -54,7 +54,7 @@ def conversation(
             yield click.style(f"┈┈ {words} ┈┈", dim=True)
         if last is not None and _jumps(entry, last, told):
             yield ""
-            parent = shown((entry.parent or "the beginning")[:8])
+            parent = escape_text((entry.parent or "the beginning")[:8])
             kind = "beside it" if entry.off_path else f"from {parent}"
             yield click.style(f"── another branch, {kind} ──", fg="magenta")
         told.add(entry.id)
@@ -80,10 +80,13 @@ def _lines(piece: Piece, full: bool) -> Iterator[str]:
             yield f"{name}  {click.style(ago(entry.created_at), dim=True)}{mark}"
             yield from _text(text, None if full else MAX_SHOWN_LINES, dim=not aloud, prose=True)
         case Call(_, name, subject, state, took):
-            end = MARKS.get(state, click.style(shown(state) or "?", dim=True))
-            about = shown(subject if full else title_of(subject, 90))
+            end = MARKS.get(state, click.style(escape_text(state) or "?", dim=True))
+            about = escape_text(subject if full else title_of(subject, 90))
             time = click.style(took, dim=True)
-            yield f"  ▸ {click.style(shown(name), bold=True)} {about}  {end} {time}".rstrip() + mark
+            yield (
+                f"  ▸ {click.style(escape_text(name), bold=True)} {about}  {end} {time}".rstrip()
+                + mark
+            )
             if full:
                 yield from _text(piece.input, None, indent=6, dim=True)
                 yield from _text(piece.output, None, indent=6)
@@ -99,7 +102,7 @@ def _lines(piece: Piece, full: bool) -> Iterator[str]:
             if not full and len(changes) > MAX_SHOWN_LINES:
                 yield f"      … and {len(changes) - MAX_SHOWN_LINES:,} more"
         case Note(_, title, text):
-            yield click.style(f"  ┄ {said(title)}", fg="magenta") + mark
+            yield click.style(f"  ┄ {escape_prose(title)}", fg="magenta") + mark
             yield from _text(
                 text, None if full else MAX_SHOWN_LINES, indent=4, dim=True, prose=True
             )
@@ -108,9 +111,9 @@ def _lines(piece: Piece, full: bool) -> Iterator[str]:
 def _mark(piece: Piece) -> str:
     """The entry's name, to go there, and its label if it has one."""
     entry = piece.entry
-    found = "  " + click.style(brief(entry.id), fg="yellow", dim=True)
+    found = "  " + click.style(short_id(entry.id), fg="yellow", dim=True)
     if entry.label:
-        found += "  " + click.style(f"[{shown(entry.label)}]", fg="magenta", bold=True)
+        found += "  " + click.style(f"[{escape_text(entry.label)}]", fg="magenta", bold=True)
     if isinstance(piece, Message) and entry.checkpoint:
         found += click.style(f"  ◆ {entry.checkpoint[:8]}", dim=True)
     return found
@@ -122,14 +125,16 @@ def _change(change: FileChange) -> str:
     if change.additions or change.deletions:
         plus = click.style(f"+{change.additions}", fg="green")
         counts = f"  {plus} {click.style(f'−{change.deletions}', fg='red')}"
-    return f"{click.style(shown(change.status), fg=colour)} {shown(change.path)}{counts}"
+    return (
+        f"{click.style(escape_text(change.status), fg=colour)} {escape_text(change.path)}{counts}"
+    )
 
 
 def _text(
     text: str, limit: int | None, *, indent: int = 2, dim: bool = False, prose: bool = False
 ) -> Iterator[str]:
     lines = text.expandtabs(4).strip("\n").splitlines() if text.strip() else []
-    for line in map(said if prose else shown, lines[:limit]):
+    for line in map(escape_prose if prose else escape_text, lines[:limit]):
         yield " " * indent + (click.style(line, dim=True) if dim else line)
     if limit is not None and len(lines) > limit:
         rest = plural(len(lines) - limit, "more line")
@@ -139,4 +144,4 @@ def _text(
 def _diff(diff: str) -> Iterator[str]:
     for line in diff.expandtabs(4).removesuffix("\n").split("\n"):
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        yield "      " + click.style(shown(line), fg=colour)
+        yield "      " + click.style(escape_text(line), fg=colour)

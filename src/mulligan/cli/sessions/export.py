@@ -13,7 +13,7 @@ import click
 
 from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, shown
+from mulligan.cli.output import Output, escape_text, plural
 from mulligan.errors import UsageError
 from mulligan.workspace.transfer.export import FORMATS, GitExport
 
@@ -75,7 +75,7 @@ def export(
     if out.as_json:
         out.data({"session": found, "format": format, "path": path, "bytes": size})
         return
-    out.say(f"Wrote {shown(path)}.")
+    out.say(f"Wrote {escape_text(path)}.")
 
 
 def _to_git(
@@ -94,7 +94,7 @@ def _to_git(
 
 
 def _told(done: GitExport) -> Iterator[str]:
-    where = shown(shlex.quote(done.repository))
+    where = escape_text(shlex.quote(done.repository))
     yield f"{plural(done.commits, 'commit')} on {', '.join(done.branches)}"
     yield f"  what is not approved yet: git -C {where} log {done.branches[0]}..{done.branch}"
     if done.empty_folders:
@@ -105,7 +105,7 @@ def _told(done: GitExport) -> Iterator[str]:
 
 def _few(paths: tuple[str, ...]) -> str:
     rest = f" and {len(paths) - MAX_SHOWN_PATHS:,} more" if len(paths) > MAX_SHOWN_PATHS else ""
-    return ", ".join(map(shown, paths[:MAX_SHOWN_PATHS])) + rest
+    return ", ".join(map(escape_text, paths[:MAX_SHOWN_PATHS])) + rest
 
 
 def _save(path: str, pieces: Iterable[str]) -> int:

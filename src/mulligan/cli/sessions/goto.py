@@ -9,7 +9,7 @@ import click
 from mulligan.cli.complete import entry_names, session_names
 from mulligan.cli.files.restored import report
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, said, shown
+from mulligan.cli.output import Output, escape_prose, escape_text, plural
 from mulligan.exporters.pieces import title_of
 from mulligan.workspace.results.sessions import Navigation, Session
 
@@ -56,7 +56,9 @@ def goto(
         return report(out, done.files)
     else:
         for skip in done.files.skipped if done.files else ():
-            out.say(f"{click.style('S', fg='cyan', bold=True)}  {shown(skip.path)}: {skip.reason}")
+            out.say(
+                f"{click.style('S', fg='cyan', bold=True)}  {escape_text(skip.path)}: {skip.reason}"
+            )
         out.say(_words(done))
         if not preview:
             _say_how_to_continue(out, whose)
@@ -73,7 +75,7 @@ def _words(done: Navigation) -> str:
             "`--force` brings the files there too."
         )
     place = (done.new_leaf or "")[:8] or "its beginning"
-    before = f', before "{said(title_of(done.text, 50))}"' if done.text is not None else ""
+    before = f', before "{escape_prose(title_of(done.text, 50))}"' if done.text is not None else ""
     if done.preview:
         return f"Would move session {done.session[:8]} to {place}{before}. Nothing was changed."
     what = "the files stay as they are"
@@ -98,16 +100,15 @@ def _say_how_to_continue(out: Output, session: Session) -> None:
     if command is not None:
         out.say(f"To continue the conversation: `{command}`; {rewind_hint(session)}.")
     elif session.source is not None or session.agent in AGENTS:
-        out.say(
-            f"The conversation itself stays as it is: {shown(session.agent)} cannot be resumed."
-        )
+        agent = escape_text(session.agent)
+        out.say(f"The conversation itself stays as it is: {agent} cannot be resumed.")
 
 
 def _print(out: Output, message: str) -> None:
     """The message: exactly for a program, harmless for a terminal."""
     if sys.stdout.isatty():
         for line in message.expandtabs(4).splitlines():
-            out.line(said(line))
+            out.line(escape_prose(line))
     else:
         sys.stdout.buffer.write(message.encode() + b"\n")
         sys.stdout.buffer.flush()

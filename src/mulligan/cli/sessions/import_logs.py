@@ -87,7 +87,7 @@ def _tell(out: output.Output, done: ImportResult) -> None:
     )
     for problem in done.problems[:MAX_SHOWN_PROBLEMS]:
         place = f"{problem.path}:{problem.line}" if problem.line else problem.path
-        out.say(f"  not taken: {output.shown(place)}: {output.shown(problem.reason)}")
+        out.say(f"  not taken: {output.escape_text(place)}: {output.escape_text(problem.reason)}")
     rest = len(done.problems) - MAX_SHOWN_PROBLEMS
     if rest > 0:
         out.say(f"  … and {rest:,} more; --json names them all.")

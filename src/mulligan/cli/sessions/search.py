@@ -11,7 +11,7 @@ import click
 
 from mulligan.cli.group import command
 from mulligan.cli.maintenance.forget import UNITS
-from mulligan.cli.output import Output, Progress, ago, brief, plural, said, shown
+from mulligan.cli.output import Output, Progress, ago, escape_prose, escape_text, plural, short_id
 from mulligan.clock import now_ns
 from mulligan.core.entries import TYPES
 from mulligan.core.times import rfc3339
@@ -100,7 +100,7 @@ def search(
     else:
         out.say("The search index was made anew.")
     for problem in found.problems:
-        out.say(click.style("Not searched: ", fg="red") + shown(problem))
+        out.say(click.style("Not searched: ", fg="red") + escape_text(problem))
 
 
 def moment(text: str | None) -> str | None:
@@ -157,20 +157,22 @@ def _lines(found: SearchResult, everywhere: bool) -> Iterator[str]:
             yield ""
         yield _headline(hit)
         yield f"  {_snippet(hit)}"
-        entry = click.style(shown(hit.entry), fg="yellow")
+        entry = click.style(escape_text(hit.entry), fg="yellow")
         back = (
             f"  checkpoint {click.style(hit.checkpoint[:8], fg='yellow')}" if hit.checkpoint else ""
         )
-        yield f"  entry {entry}  session {shown(hit.session)}{back}"
+        yield f"  entry {entry}  session {escape_text(hit.session)}{back}"
         if everywhere:
-            where = shown(shlex.quote(hit.project))
-            yield f"  mulligan -C {where} session show {brief(hit.session)}"
+            where = escape_text(shlex.quote(hit.project))
+            yield f"  mulligan -C {where} session show {short_id(hit.session)}"
 
 
 def _headline(hit: Hit) -> str:
-    title = click.style(said(" ".join(hit.title.split())) or "untitled", bold=True)
+    title = click.style(escape_prose(" ".join(hit.title.split())) or "untitled", bold=True)
     facts = [hit.agent, WORDS.get(hit.type, hit.type), ago(hit.created_at)]
-    return f"{title}  " + click.style(" · ".join(shown(fact) for fact in facts if fact), dim=True)
+    return f"{title}  " + click.style(
+        " · ".join(escape_text(fact) for fact in facts if fact), dim=True
+    )
 
 
 def _snippet(hit: Hit) -> str:
@@ -180,7 +182,7 @@ def _snippet(hit: Hit) -> str:
         words = " ".join(text.split())
         start = " " if text[:1].isspace() else ""
         end = " " if words and text[-1:].isspace() else ""
-        line = shown(f"{start}{words}{end}")
+        line = escape_text(f"{start}{words}{end}")
         parts.append(click.style(line, fg="red", bold=True) if matched else line)
     return "".join(parts).strip()
 

@@ -8,7 +8,7 @@ import click
 
 from mulligan.cli.complete import entry_names, session_names
 from mulligan.cli.group import CommandGroup, command
-from mulligan.cli.output import Output, exit_status, plural, said, shown
+from mulligan.cli.output import Output, escape_prose, escape_text, exit_status, plural
 from mulligan.cli.sessions.conversation import conversation, headline
 from mulligan.cli.sessions.session_status import status
 from mulligan.errors import UsageError, WouldLoseWork
@@ -118,7 +118,7 @@ def title(out: Output, session: str, text: str) -> None:
     if out.as_json:
         out.data(changed.as_json())
         return
-    out.say(f"Session {changed.id[:8]} is titled: {said(changed.title)}")
+    out.say(f"Session {changed.id[:8]} is titled: {escape_prose(changed.title)}")
 
 
 @command(
@@ -152,7 +152,7 @@ def _ask(out: Output, workspace: Workspace, session: str, title: str) -> None:
         raise UsageError("This cannot be undone, and nobody can be asked here; say --yes.")
     count = plural(workspace.sessions.count_entries(session), "record")
     out.clear_progress()
-    question = f"Delete session {session[:8]} ({said(title) or 'no title'}) with {count}?"
+    question = f"Delete session {session[:8]} ({escape_prose(title) or 'no title'}) with {count}?"
     click.confirm(question, abort=True, err=True)
 
 
@@ -241,7 +241,7 @@ def label(out: Output, entry: str, text: str | None, session: str | None) -> Non
     if out.as_json:
         out.data(changed.as_json())
     elif text:
-        out.say(f"`mulligan goto {shown(text)}` goes to {changed.id[:8]}.")
+        out.say(f"`mulligan goto {escape_text(text)}` goes to {changed.id[:8]}.")
     else:
         out.say(f"Entry {changed.id[:8]} has no label now.")
 

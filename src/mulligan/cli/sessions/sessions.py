@@ -8,7 +8,15 @@ from collections.abc import Iterator
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, brief, plural, said, shown, telling
+from mulligan.cli.output import (
+    Output,
+    ago,
+    escape_prose,
+    escape_text,
+    plural,
+    short_id,
+    unique_prefix_len,
+)
 from mulligan.core.entries import STATUSES
 from mulligan.errors import Busy, MulliganError, NotWritable, OutOfSpace, UsageError
 from mulligan.exporters.pieces import title_of
@@ -86,8 +94,8 @@ def _of_all(
             with Workspace(open_location(project, home, wait=1)) as workspace:
                 page = workspace.sessions.list(limit=offset + limit + 1, status=status, agent=agent)
         except (MulliganError, OSError) as problem:
-            where = shown(os.fsdecode(project.root))
-            out.say(click.style(f"Not read: {where}: ", fg="red") + shown(str(problem)))
+            where = escape_text(os.fsdecode(project.root))
+            out.say(click.style(f"Not read: {where}: ", fg="red") + escape_text(str(problem)))
             continue
         found += page.sessions
     found.sort(key=lambda each: each.updated_at, reverse=True)
@@ -111,22 +119,22 @@ def _lines(page: SessionPage, pending: Pending, everywhere: bool) -> Iterator[st
     models = max((len(each.model or "") for each in rows), default=0)
     counts = {each.id: _counts(pending.get(each.id)) for each in rows}
     width = max(len(plain) for plain, _styled in counts.values()) if rows else 0
-    length = telling(each.id for each in rows)
+    length = unique_prefix_len(each.id for each in rows)
     for each in rows:
         plain, styled = counts[each.id]
         columns = [
-            click.style(f"{brief(each.id, length):{length}}", fg="yellow"),
+            click.style(f"{short_id(each.id, length):{length}}", fg="yellow"),
             f"{ago(each.updated_at):>10}",
             click.style(f"{each.status:13}", fg=STATUS_COLOURS.get(each.status)),
-            f"{shown(each.agent):{agents}}",
+            f"{escape_text(each.agent):{agents}}",
         ]
         if models:
-            columns.append(click.style(f"{shown(each.model or ''):{models}}", dim=True))
+            columns.append(click.style(f"{escape_text(each.model or ''):{models}}", dim=True))
         if width:
             columns.append(" " * (width - len(plain)) + styled)
-        columns.append(said(title_of(each.title)) or click.style("(no title)", dim=True))
+        columns.append(escape_prose(title_of(each.title)) or click.style("(no title)", dim=True))
         if everywhere:
-            columns.append(click.style(shown(each.project), dim=True))
+            columns.append(click.style(escape_text(each.project), dim=True))
         yield "  ".join(columns).rstrip()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import click
 
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, plural, shown
+from mulligan.cli.output import Output, escape_text, plural
 from mulligan.cli.sessions.search import moment
 from mulligan.errors import UsageError
 from mulligan.journal.analytics import KEYS
@@ -104,7 +104,7 @@ def stats(
         if not found.rows:
             out.say("No tool was called.")
     for problem in found.problems:
-        out.say(click.style("Not counted: ", fg="red") + shown(problem))
+        out.say(click.style("Not counted: ", fg="red") + escape_text(problem))
 
 
 def _found(
@@ -133,7 +133,7 @@ def _export(out: Output, path: str, found: Stats | Calls) -> None:
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{path} exists already; give another name.") from None
-    out.say(f"Wrote {shown(path)}.")
+    out.say(f"Wrote {escape_text(path)}.")
 
 
 def _delete(out: Output, everywhere: bool, yes: bool) -> None:
@@ -153,13 +153,13 @@ def _delete(out: Output, everywhere: bool, yes: bool) -> None:
     else:
         out.say(f"Forgot {plural(deleted, 'call')}.")
     for problem in problems:
-        out.say(click.style("Not deleted: ", fg="red") + shown(problem))
+        out.say(click.style("Not deleted: ", fg="red") + escape_text(problem))
 
 
 def _lines(found: Stats) -> Iterator[str]:
     if not found.rows:
         return
-    keys = [[shown(part) or "-" for part in row.key] for row in found.rows]
+    keys = [[escape_text(part) or "-" for part in row.key] for row in found.rows]
     widths = [max(map(len, parts)) for parts in zip(*keys, strict=True)]
     names = ["  ".join(map(str.ljust, key, widths)) for key in keys]
     width = max(len(names[0]), len(" and ".join(found.by)))

@@ -12,7 +12,7 @@ import click
 
 from mulligan.cli.complete import session_names
 from mulligan.cli.group import command
-from mulligan.cli.output import Output, ago, brief, plural, said, shown
+from mulligan.cli.output import Output, ago, escape_prose, escape_text, plural, short_id
 from mulligan.core.entries import (
     BRANCH_SUMMARY,
     COMPACT_MARKER,
@@ -191,11 +191,11 @@ def _between(counts: Counter[str], prefix: str) -> Iterator[Row]:
 def _row(shape: Shape, entry: Entry, prefix: str, width: int) -> Row:
     here = entry.id == shape.session.leaf
     symbol = click.style(SYMBOLS.get(entry.type, "○"), fg=COLOURS.get(entry.type), bold=here)
-    name = click.style(brief(entry.id), fg="yellow")
-    text = said(title_of(_about(entry), max(20, width - len(prefix) - 34)))
+    name = click.style(short_id(entry.id), fg="yellow")
+    text = escape_prose(title_of(_about(entry), max(20, width - len(prefix) - 34)))
     if entry.id not in shape.active:
         text = click.style(text, dim=True)
-    label = click.style(f"  [{shown(entry.label)}]", fg="magenta") if entry.label else ""
+    label = click.style(f"  [{escape_text(entry.label)}]", fg="magenta") if entry.label else ""
     mark = click.style("  ← here", fg="magenta", bold=True) if here else ""
     mark += click.style("  files skipped", fg="yellow") if shape.stayed(entry) else ""
     time = click.style(f"  {ago(entry.created_at)}", dim=True)

@@ -6,7 +6,7 @@ import click
 
 from mulligan.cli.complete import session_names
 from mulligan.cli.group import CommandGroup, command
-from mulligan.cli.output import Output, change_line, shown
+from mulligan.cli.output import Output, change_line, escape_text
 from mulligan.errors import UsageError
 
 
@@ -86,7 +86,8 @@ def end(out: Output, session: str, interrupted: bool) -> None:
         for path in getattr(step, state):
             out.line(change_line(state, path, 0, 0))
     if step.guarded:
-        out.say(f"Guarded, and changed in the meantime: {', '.join(map(shown, step.guarded[:5]))}.")
+        names = ", ".join(map(escape_text, step.guarded[:5]))
+        out.say(f"Guarded, and changed in the meantime: {names}.")
     if step.checkpoint is None:
         out.say(f"Turn {step.turn} has ended; it changed nothing.")
     else:
