@@ -127,6 +127,7 @@ async def _post(path: str, body: dict[str, Any], trace: Trace) -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
+    await registry.workspace(path.split("/")[4])  # a server has the project open already
     with trace.on():
         await app(scope, receive, send)
     await registry.close()

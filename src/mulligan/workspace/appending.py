@@ -11,5 +11,5 @@ from mulligan.workspace.new_id import new_id
 
 
 def appending(db: apsw.Connection, session: SessionNumber, *, lenient: bool = False) -> Appender:
-    """An appender with the clock and the ids that all of them use."""
+    """Return an appender with this process's clock and ids."""
     return Appender(db, session, new_id=new_id, now=now_ns, lenient=lenient)

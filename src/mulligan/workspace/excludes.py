@@ -1,7 +1,7 @@
-"""What is left out of checkpoints: the default excludes, and the project's `.mulliganignore`.
+"""Read and write what checkpoints exclude: default excludes and `.mulliganignore`.
 
-The file is the user's. To have Mulligan write it is an operation like a restore: what
-it held is in the store first, and one undo brings it back.
+The file is the user's. Writing it is an operation like a restore: its old content is stored first,
+and one undo brings it back.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ NOTES: dict[str, tuple[str, ...]] = {
         *(".svn/", ".hg/", ".jj/", ".agentsmithy/", "chroma_db/", ".pi/", ".yaai/"),
     ),
 }
-"""What the default excludes leave out, in words."""
+"""What each default exclude covers, in words."""
 
 
 class DefaultExclude(NamedTuple):
-    """`files` are those that it leaves out, as of the last look at the project."""
+    """A default exclude; `files` counts the files it excluded in the last scan."""
 
     pattern: str
     note: str
@@ -70,9 +70,9 @@ class DefaultExclude(NamedTuple):
 
 
 class Excludes(NamedTuple):
-    """`version` stands for the present content of `.mulliganignore`, and is null without one.
+    """The excludes of a project; `version` is a hash of `.mulliganignore`, null without one.
 
-    `single_files` are left out by some default exclude that cannot be told just now.
+    `single_files` are excluded by some default exclude that is not known at present.
     """
 
     text: str
@@ -85,7 +85,7 @@ class Excludes(NamedTuple):
 
 
 def excludes(project: OpenProject) -> Excludes:
-    """What is left out, and by which rule."""
+    """Return what is excluded, and by which rule."""
     content = _content(project)
     own = Rules.parse(content or b"")
     counted, single = _counted(project)
@@ -102,9 +102,9 @@ def excludes(project: OpenProject) -> Excludes:
 
 
 def write_excludes(project: OpenProject, wanted: str, version: str | None) -> RestoreResult:
-    """Writes `.mulliganignore`, and deletes it when there is nothing to say any more.
+    """Write `.mulliganignore`, or delete it if it would be empty.
 
-    Raises `WouldLoseWork` if it is no longer the `version` that the caller has read.
+    Raises `WouldLoseWork` if the file is not the `version` that the caller has read.
     """
     new = encode_path(wanted)
     with project.locked():
@@ -114,7 +114,7 @@ def write_excludes(project: OpenProject, wanted: str, version: str | None) -> Re
                 f"{decode_path(FILE)} was changed meanwhile, and was left as it is; "
                 "look at it again."
             )
-        # What the user has Mulligan write is accepted; before it is written, so that it counts.
+        # Accept the user's text before writing it, so that it takes effect at once.
         if not _carries_on(project, present or b"", new):
             accept(project.location.directory, {FILE: new})
         with Writer(project.store) as writer:
@@ -132,7 +132,7 @@ def write_excludes(project: OpenProject, wanted: str, version: str | None) -> Re
 
 
 def _carries_on(project: OpenProject, present: bytes, new: bytes) -> bool:
-    """Whether the new file keeps patterns that leave paths out and that nobody has accepted."""
+    """True if the new file keeps excluding patterns that the user has not accepted."""
     if is_accepted(FILE, present, project.rule_files.accepted):
         return False
     return not set(leaves_out(present)).isdisjoint(leaves_out(new))
@@ -154,15 +154,15 @@ def _version(content: bytes | None) -> str | None:
 
 
 def _verdict(rules: Rules, pattern: str) -> bool | None:
-    """What rules say of a name that a default exclude leaves out; a pattern matches itself."""
+    """Return what rules say of an excluded name; a pattern matches itself."""
     return rules.match(encode_path(pattern).rstrip(b"/"), pattern.endswith("/"))
 
 
 def _counted(project: OpenProject) -> tuple[Counter[str], int]:
-    """How many files each default exclude leaves out, and how many nobody can tell by which.
+    """Count the files of each default exclude, and those that cannot be assigned to one.
 
-    The stat cache knows each by name, as it was last saved. Without it there is the coverage of the
-    latest checkpoint, in which single files are only counted.
+    The saved stat cache knows each file. Without it, the latest checkpoint's coverage has only a
+    total of single files.
     """
     found: Counter[str] = Counter()
     rules = {pattern: Rules.parse(encode_path(pattern)) for pattern in DEFAULT_EXCLUDES}

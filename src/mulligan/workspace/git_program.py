@@ -71,7 +71,7 @@ HARMLESS_SETTINGS = (
     b"core.precomposeunicode", b"core.sparsecheckout", b"core.sparsecheckoutcone",
     b"core.symlinks", b"core.trustctime", b"extensions.objectformat",
 )  # fmt: skip
-"""What a `Reader` takes over from the configuration: how files are compared, nothing that runs."""
+"""Settings that a `Reader` copies: how files are compared, nothing that runs."""
 HARMLESS_VALUE = re.compile(rb"[A-Za-z0-9]{1,20}")
 COPIED_FILES = (b"shallow", b"info/attributes", b"info/sparse-checkout")
 
@@ -79,12 +79,12 @@ Word = str | bytes
 
 
 def command(git_dir: str | bytes, arguments: Sequence[Word]) -> list[Word]:
-    """The words that run git on one repository; raises `Unsupported` without git."""
+    """Return the command line of git for one repository; raise `Unsupported` without git."""
     return [_program(), *SAFE_OPTIONS, b"--git-dir=" + os.fsencode(git_dir), *arguments]
 
 
 def environment() -> dict[str, str]:
-    """The caller's environment without what would lead git elsewhere, or start a program."""
+    """Return the caller's environment without variables that redirect git or start programs."""
     kept = {name: value for name, value in os.environ.items() if not DROPPED.match(name)}
     return kept | SAFE_ENVIRONMENT
 
@@ -92,7 +92,7 @@ def environment() -> dict[str, str]:
 def run(
     git_dir: str | bytes, arguments: Sequence[Word], *, timeout: float = TIMEOUT_S
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git on one repository. Raises `Unsupported` without git, and as `subprocess.run` does."""
+    """Run git on one repository; raise `Unsupported` without git."""
     return subprocess.run(
         command(git_dir, arguments),
         cwd="/",
@@ -105,7 +105,7 @@ def run(
 
 
 def start(git_dir: str | bytes, arguments: Sequence[Word]) -> subprocess.Popen[bytes]:
-    """Start git on one repository, to be written to; what it prints is dropped, but for errors."""
+    """Start git with a pipe to write to; output is dropped, except for errors."""
     return subprocess.Popen(
         command(git_dir, arguments),
         cwd="/",
@@ -117,9 +117,9 @@ def start(git_dir: str | bytes, arguments: Sequence[Word]) -> subprocess.Popen[b
 
 
 def git_directory(folder: str) -> str | None:
-    """The git directory of a folder that the user named: of a work tree, or a bare repository.
+    """Return the git directory of a work tree or bare repository.
 
-    Folders above it are not searched.
+    Parent directories are not searched.
     """
     path = os.path.realpath(os.fsencode(folder))
     found = git_repo.repository_of(path)
@@ -132,17 +132,17 @@ def git_directory(folder: str) -> str | None:
 
 
 class Reader:
-    """Asks git about the commits and the work tree that hold a folder."""
+    """Queries git about the commits and the work tree that contain a folder."""
 
     def __init__(self, git_dir: bytes, work_tree: bytes, objects: bytes, prefix: bytes) -> None:
         self._git_dir = git_dir
         self._work_tree = work_tree
         self._objects = objects
         self.prefix = prefix
-        """Where the folder lies in the work tree: empty, or with a slash at the end."""
+        """The folder's path in the work tree: empty, or with a trailing slash."""
 
     def ask(self, arguments: Sequence[bytes], *, timeout: float) -> bytes | None:
-        """What git prints; None if it fails, takes too long, or is not there."""
+        """Return git's output; None if git fails, times out, or is missing."""
         words = [b"--work-tree=" + self._work_tree, *arguments]
         try:
             done = subprocess.run(
@@ -162,7 +162,7 @@ class Reader:
 
 @contextmanager
 def reader(root: bytes) -> Iterator[Reader | None]:
-    """Make a `Reader` of the work tree that a folder lies in; None where there is none."""
+    """Make a `Reader` for the work tree that contains a folder; None if there is none."""
     root = os.path.realpath(root)
     found = git_repo.work_tree(root)
     if found is None:
@@ -209,7 +209,7 @@ def _write(folder: bytes, name: bytes, content: bytes) -> None:
 
 
 def _copy(source: bytes, target: bytes) -> None:
-    """Copy a regular file with its times, by which git tells what it has to compare anew."""
+    """Copy a regular file with its times, because git's index compares them."""
     try:
         fd = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -224,7 +224,7 @@ def _copy(source: bytes, target: bytes) -> None:
 
 
 def _program() -> str:
-    """The full path of git: a relative entry of PATH would be looked up in the project."""
+    """Return git's full path: a relative entry of PATH would be searched in the project."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder, "git")
         if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):

@@ -1,8 +1,8 @@
-"""What an agent's hooks tell of becomes turns, edits and ends of turns, like anything else.
+"""Record agents' hook events as turns, edits and tool calls.
 
-The hooks are the clock, the agent's own log is the account: a checkpoint before each prompt and a
-step after each turn are made here as they happen; what was said and which tools were called is
-taken from the log when a turn ends. An end that never comes is made up by the next beginning.
+Hooks say when things happen: a checkpoint is taken before each prompt, and a step after each turn.
+Messages and tool calls come from the agent's own log, which is read when a turn ends. A turn whose
+end is never reported is ended by the next prompt.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ SOON_READ = 1 << 20
 NAME_MAX_BYTES = 255
 NOTHING = HookReply()
 MEASURED = ("gemini",)
-"""Agents that nowhere say how long a call took."""
+"""Agents that do not report the duration of a call."""
 UNTOLD_FORKS = ("claude-code",)
-"""Agents that say nowhere, until it has gone on, that a session is a fork of another."""
+"""Agents that do not report that a session is a fork, until it continues."""
 
 
 def happened(project: OpenProject, told: HookEvent) -> HookReply:
-    """Records one happening; gives what there is to say about it.
+    """Record one hook event; return the reply for the agent and the user.
 
-    One at a time: an agent may tell of several at once, each by a process of its own. An event
-    with an `id` is recorded once: a hook that waits too long for a server records it itself.
+    One at a time, under the lock: an agent may run several hooks at once. An event with an `id` is
+    recorded once: a hook that waits too long for a server records it itself.
     """
     with project.locked():
         if told.id is None:
@@ -73,7 +73,7 @@ def happened(project: OpenProject, told: HookEvent) -> HookReply:
         recorded = hook_events.reply(project.journal, told.id)
         if recorded is not None:
             return HookReply(**json.loads(recorded))
-        # Noted after it was recorded: a process killed in between leaves it to the hook.
+        # Recorded first: if the process is killed in between, the hook records the event.
         reply = _record(project, told)
         with project.journal.writing_without_sync() as db:
             hook_events.add(db, told.id, json.dumps(reply.as_json()))
@@ -98,7 +98,7 @@ def _record(project: OpenProject, told: HookEvent) -> HookReply:
 
 
 def _session(project: OpenProject, told: HookEvent, row: SessionRow | None) -> SessionRow:
-    """The session, made if this is the first that is heard of it."""
+    """Return the event's session, creating it if it is new."""
     if row is None:
         from mulligan.workspace.sessions import sessions as keeping
 
@@ -127,7 +127,7 @@ def _session(project: OpenProject, told: HookEvent, row: SessionRow | None) -> S
 
 
 def _session_starts(project: OpenProject, session: SessionRow, told: HookEvent) -> HookReply:
-    """What was said without any hook being called, such as a compaction, comes before what will."""
+    """Import what the agent logged without hooks, such as a compaction."""
     if session.leaf is not None and not _is_open(project, session) and not _is_long(told):
         _complete(project, told)
     return NOTHING
@@ -145,12 +145,12 @@ def _prompt(
         rejected = rejections(project, session)
     if _is_open(project, session):
         if _was_just_said(project, session, told.text or ""):
-            # Installed twice, for the user and for the project.
+            # The hooks are installed twice, for the user and for the project.
             return NOTHING
-        # The turn before never ended: its log has what there is to know of it.
+        # The last turn never ended: its log has the rest.
         _complete(project, told)
     elif session.leaf is None and not (is_new and _fork(project, session, told)):
-        # It may have begun before the hooks: its history comes before this prompt.
+        # The session may have begun before the hooks: import its history first.
         _complete(project, told)
     _end_the_dead(project, session)
     turns.begin(project, session.id, told.text or "")
@@ -158,11 +158,11 @@ def _prompt(
 
 
 def _fork(project: OpenProject, session: SessionRow, told: HookEvent) -> bool:
-    """Copies the origin's conversation into a forked session; False if this is no fork.
+    """Copy the origin's conversation into a forked session; False if this is no fork.
 
-    The agent is still writing that conversation into the fork's log while this prompt is reported,
-    so the log is not read for it. The agent resumed the origin first, in the same process, and did
-    not end it: that identifies the origin.
+    The agent is still writing that conversation into the fork's log, so the log is not read. The
+    agent resumed the origin first, in the same process, and did not end it: that identifies the
+    origin.
     """
     process = identity(told.process) if told.process else None
     left = [
@@ -187,13 +187,13 @@ def _fork(project: OpenProject, session: SessionRow, told: HookEvent) -> bool:
 
 
 def _last_said(project: OpenProject, session: SessionRow) -> int | None:
-    """Where the agent itself stands, wherever the user has gone in the session."""
+    """Return the agent's last entry, wherever the user has moved the leaf."""
     moves = (BRANCH_SUMMARY, UNREVERT_POINT)
     return entries.last_seq(project.journal, session.number, but=moves)
 
 
 def _was_just_said(project: OpenProject, session: SessionRow, text: str) -> bool:
-    """Whether the session stands at this very prompt, and it is not long ago."""
+    """True if the leaf is this prompt, recorded a few seconds ago."""
     leaf = entries.by_seq(project.journal, session.number, session.leaf or 0)
     if leaf is None or leaf.type != USER_INPUT or leaf.content != storable(text):
         return False
@@ -201,7 +201,7 @@ def _was_just_said(project: OpenProject, session: SessionRow, text: str) -> bool
 
 
 def _end_the_dead(project: OpenProject, session: SessionRow) -> None:
-    """Ends the turns of agents that are gone, so that nobody else's work is taken for theirs."""
+    """End the turns of dead agents, so that later changes are not attributed to them."""
     for number in views.open_turns(project.journal):
         other = sessions.by_number(project.journal, number)
         if other is None or number == session.number:
@@ -215,7 +215,7 @@ def _call_begins(project: OpenProject, session: SessionRow, told: HookEvent) -> 
         turns.begin(project, session.id, NO_PROMPT)
     hidden = on_disk_not_in_tree(project, _inside(project, told), last_seen(project))
     if hidden:
-        # Out of scope, and about to be written: what it holds must be in a checkpoint first.
+        # A file out of scope is about to be written: take a checkpoint of it first.
         include_paths(project, hidden)
     elif len(views.open_turns(project.journal)) > 1:
         observe(project)
@@ -225,10 +225,10 @@ def _call_begins(project: OpenProject, session: SessionRow, told: HookEvent) -> 
 
 
 def _note_call(project: OpenProject, session: SessionRow, told: HookEvent) -> None:
-    """Writes down that a call runs, after what the agent's log says was before it.
+    """Append the entry of a running call, after the log's entries before it.
 
-    A long log is left to the end of the turn, and the calls in it too: they would come before
-    the words that led to them.
+    A long log is read at the end of the turn, and its calls are appended then: they must come after
+    the text that led to them.
     """
     if told.log is not None and os.path.exists(told.log):
         if _is_long(told):
@@ -241,14 +241,14 @@ def _note_call(project: OpenProject, session: SessionRow, told: HookEvent) -> No
 
 
 def _is_long(told: HookEvent) -> bool:
-    """Whether the agent's log is too long to be read but at the end of a turn."""
+    """True if the agent's log is too long to be read before the end of a turn."""
     if told.log is None or told.part or not os.path.exists(told.log):
         return False
     return os.path.getsize(told.log) > SOON_READ
 
 
 def _call(project: OpenProject, session: SessionRow, told: HookEvent) -> ToolCall | None:
-    """The entry of a call and its time: by the agent's own id of it, else the oldest alike."""
+    """Find a call by the agent's own id, else the oldest unfinished one with this input."""
     if told.call is not None:
         return tool_calls.by_call_id(project.journal, session.number, told.call)
     return tool_calls.unfinished(project.journal, session.number, told.tool or "", told.input)
@@ -285,10 +285,10 @@ def _turn_ends(project: OpenProject, session: SessionRow, told: HookEvent) -> Ho
 
 
 def _session_ends(project: OpenProject, session: SessionRow, told: HookEvent) -> HookReply:
-    """The agent goes. A turn that it leaves in the middle of a call stays open.
+    """Mark the session as stopped; a turn in the middle of a call stays open.
 
-    The command may go on without it, and what that still changes is the turn's: the next prompt,
-    of whichever agent, ends it.
+    The command may run on, and its changes belong to the turn. The next prompt of any agent ends
+    it.
     """
     if _is_open(project, session):
         _complete(project, told)
@@ -304,7 +304,7 @@ def _is_open(project: OpenProject, session: SessionRow) -> bool:
 
 
 def _complete(project: OpenProject, told: HookEvent) -> bool:
-    """Takes in what the agent's own log says; gives whether there was one."""
+    """Import the agent's own log; return False if there is none."""
     if told.log is None or not os.path.exists(told.log):
         return False
     from mulligan.workspace.transfer.import_logs import complete
@@ -312,12 +312,12 @@ def _complete(project: OpenProject, told: HookEvent) -> bool:
     try:
         return complete(project, told.agent, told.log, told.part, told.session)
     except (MulliganError, OSError):
-        # The log is the agent's: that it cannot be read is no reason to lose the turn.
+        # An unreadable log must not lose the turn.
         return False
 
 
 def _inside(project: OpenProject, told: HookEvent) -> list[bytes]:
-    """The paths of a call that lie in the project."""
+    """Return the paths of a call that are inside the project."""
     found = []
     for path in told.paths:
         try:
@@ -331,7 +331,7 @@ def _inside(project: OpenProject, told: HookEvent) -> list[bytes]:
 
 
 def _words(step: Step) -> str | None:
-    """One quiet line of what a turn has left to decide."""
+    """Return one line about the work that a turn left for review."""
     parts = [
         f"{len(names)} {word}"
         for word, names in (

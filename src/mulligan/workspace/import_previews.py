@@ -1,9 +1,9 @@
-"""Write files of imported checkpoints only after a preview that named the folder.
+"""Refuse to write files of imported checkpoints without a preview of the same request.
 
-An imported log says which files a checkpoint holds, and of which folder: both are foreign words.
-So a restore, or a move within an imported session, is refused until the same request was previewed
-in the same folder. The file `previewed` in the project's directory lists these requests, newest
-last; without it, previews are asked for again.
+A log is untrusted, and so are the files and the directory that it names. So a restore, or a move
+within an imported session, is refused until the same request was previewed in the same directory.
+The file `previewed` in the project's data lists these requests, newest last; without it, previews
+are required again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def check_preview(
     preview: bool,
     imported: bool = False,
 ) -> None:
-    """Remember a preview of an imported checkpoint, or raise `WouldLoseWork` without one.
+    """Record a preview of an imported checkpoint, or raise `WouldLoseWork` without one.
 
-    `imported`: an imported session says that this checkpoint is the one to go to.
+    `imported`: an imported session named this checkpoint.
     """
     if target.kind != IMPORTED and not imported:
         return
@@ -67,7 +67,7 @@ def _requests(project: OpenProject) -> list[str]:
 
 
 def _write(project: OpenProject, requests: list[str]) -> None:
-    """The caller holds the project's lock."""
+    """Write the list. The caller holds the project's lock."""
     path = project.location.path(PREVIEWED)
     with open(path + ".tmp", "w", encoding="ascii") as file:
         file.write("\n".join(requests[-MAX_REQUESTS:]) + "\n")

@@ -1,8 +1,8 @@
-"""Folders that only imported logs speak of: what may be done there, and how they become projects.
+"""Handle directories that only imported logs name.
 
-A log's directory is a foreign word. Sessions are kept under it and can be read; the folder counts
-as a project once its user works there. Files of a folder that `refuse_as_project` names are not
-even looked at, so nothing of a home directory gets into a store because a log said so.
+A log is untrusted, and so is its directory. Its sessions are kept and can be read; the directory
+becomes a project once its user works there. If `refuse_as_project` refuses it, its files are never
+read, so that no log can bring a home directory into a store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mulligan.workspace.project.refused_roots import refuse_as_project
 
 
 def check_files_allowed(project: OpenProject) -> None:
-    """Raise `RefusedRoot` before files are read of a folder that must not become a project."""
+    """Raise `RefusedRoot` if the files of an imported directory must not be read."""
     if not project.imported:
         return
     reason = refuse_as_project(project.location.root)
@@ -27,7 +27,7 @@ def check_files_allowed(project: OpenProject) -> None:
 
 
 def adopt(project: OpenProject) -> None:
-    """Make a project of a folder that only logs spoke of: it has a checkpoint of its own."""
+    """Make an imported directory a project, as it has a checkpoint of its own now."""
     if project.imported:
         register(project.location)
         project.imported = False

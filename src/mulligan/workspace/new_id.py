@@ -9,5 +9,5 @@ ID_LENGTH = 16
 
 
 def new_id() -> str:
-    """A new name for a checkpoint, a session or an entry: short, and not to be guessed."""
+    """Return a new random id of a checkpoint, session or entry."""
     return "".join(ALPHABET[byte & 31] for byte in os.urandom(ID_LENGTH))

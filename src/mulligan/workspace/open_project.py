@@ -30,7 +30,7 @@ from mulligan.worktree.scan.rule_files import MULLIGANIGNORE, effect_of
 from mulligan.worktree.scan.stat_cache import StatCache
 
 if TYPE_CHECKING:
-    # Only to say which types the fields have: the project hands them from one caller to the next.
+    # Only for annotations: the project passes these objects between callers.
     from mulligan.workspace.results.files import Operation, Progress
     from mulligan.workspace.results.review import PendingStats
     from mulligan.worktree.scan.classify import Limits
@@ -104,7 +104,7 @@ class OpenProject:
 
     @cached_property
     def home_path(self) -> bytes:
-        """Where Mulligan's data lies, without links on the way."""
+        """The directory of Mulligan's data, without links."""
         return os.path.realpath(os.fsencode(self.home))
 
     @property
@@ -113,7 +113,7 @@ class OpenProject:
         return os.fsdecode(self.location.root)
 
     def close(self) -> None:
-        """Saves what was seen, and lets go of everything; nothing goes on in the background."""
+        """Save the stat cache, stop background work, and close all files."""
         self.stop_watching()
         with self._guard:
             self._save_at_the_end()
@@ -151,16 +151,16 @@ class OpenProject:
 
     @property
     def settings(self) -> Settings:
-        """What is in force now, whoever has changed it since the project was opened."""
+        """The settings in effect now, including later changes."""
         return self._settings.read().settings
 
     @property
     def rule_files(self) -> Effective:
-        """The settings in effect, with what the user has accepted and what is passed over."""
+        """The settings in effect, with the accepted and the ignored rule files."""
         return self._settings.read()
 
     def broken_rule_files(self) -> Iterator[tuple[str, str]]:
-        """The rule files at the top of the project that have no effect, and why."""
+        """Return the rule files at the project's top that have no effect, and why."""
         passed_over = self.rule_files.passed_over
         if passed_over is not None and passed_over.broken:
             yield decode_path(passed_over.path), passed_over.reason
@@ -171,16 +171,16 @@ class OpenProject:
 
     @property
     def limits(self) -> Limits:
-        """How large files may be to be looked after, by the settings in force."""
+        """The size limits by the present settings."""
         return self.settings.limits
 
     def change_settings(self, values: Mapping[str, Mapping[str, Any]]) -> Settings:
-        """Sets settings for the project, by section and name; what the user wrote wins still."""
+        """Set settings of the project, by section and name; `.mulligan.toml` still wins."""
         change_settings(self.location.directory, values)
         return self.settings
 
     def path(self, given: str) -> bytes:
-        """A path as the project knows it; raises `UsageError` for one outside the project."""
+        """Return a path relative to the project; raise `UsageError` if it is outside."""
         if not given or "\0" in given:
             raise UsageError("A path is empty, or holds a NUL; nothing was done.")
         full = os.path.normpath(os.path.join(self.location.root, encode_path(given)))
@@ -188,7 +188,7 @@ class OpenProject:
             return b""
         start = self.location.root.rstrip(b"/") + b"/"
         if not full.startswith(start):
-            # The part above the last name may reach the project by another way, such as a link.
+            # The parent may lead into the project through a link.
             folder, name = os.path.split(full)
             full = os.path.join(os.path.realpath(folder), name)
             if full == self.location.root:
@@ -198,16 +198,16 @@ class OpenProject:
         return full[len(start) :]
 
     def head(self) -> str | None:
-        """The commit that the project's git repository stands at, if there is one."""
+        """Return the HEAD commit of the project's git repository, if any."""
         return git_repo.head(self.location.root)
 
     def paths(self, given: Sequence[str]) -> tuple[bytes, ...]:
-        """`path` for each of several."""
+        """Return `path` for each of several."""
         return tuple(self.path(each) for each in given)
 
     @contextmanager
     def locked(self, *, wait: float | None = None, recovering: bool = False) -> Iterator[None]:
-        """The project is this caller's alone, and nothing is half done in it."""
+        """Hold the project's lock, after recovering interrupted operations."""
         if self._process != os.getpid():
             raise UsageError(
                 "This workspace was opened by the process that this one was forked from; what is "
@@ -231,7 +231,7 @@ class OpenProject:
                     self._depth = 0
 
     def load(self, id: bytes) -> Tree:
-        """A tree of the store; the ones read last are kept."""
+        """Return a tree of the store; the last ones are cached."""
         found = self._trees.get(id)
         if found is None:
             found = tree.decode(self.store.get(id))
@@ -239,13 +239,13 @@ class OpenProject:
         return found
 
     def prefetch_trees(self, ids: Iterable[bytes]) -> None:
-        """These trees are about to be loaded: where they lie is asked for all at once."""
+        """Look up the locations of trees in one query, before they are loaded."""
         wanted = [id for id in ids if id not in self._trees]
         if len(wanted) > 1:
             self.store.prefetch(wanted)
 
     def finder(self, root: bytes) -> Finder:
-        """Looks paths up in a tree; what was found in the ones asked about last is remembered."""
+        """Return a function that finds paths in a tree; the last ones are cached."""
         found = self._finders.get(root)
         if found is None:
             if len(self._finders) >= FINDERS_KEPT:
@@ -254,7 +254,7 @@ class OpenProject:
         return found
 
     def differences(self, before: bytes, after: bytes, load: Load | None = None) -> list[Change]:
-        """What differs between two trees; what was found of the last few pairs is remembered."""
+        """Return the differences of two trees; the last pairs are cached."""
         if before == after:
             return []
         found = self._differences.get((before, after))
@@ -271,7 +271,7 @@ class OpenProject:
         return list(found)
 
     def cache_tree(self, id: bytes, made: Tree) -> None:
-        """Keeps a tree that will soon be asked for."""
+        """Cache a tree that will be needed soon."""
         if self._trees_bytes > MAX_TREE_CACHE_BYTES:
             self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
             self._trees_bytes = 0
@@ -279,7 +279,7 @@ class OpenProject:
         self._trees_bytes += made.footprint
 
     def drop_memory(self) -> None:
-        """Free what is only in memory to save reading it again."""
+        """Free caches that only save reading."""
         self._trees = {EMPTY_ID: self._trees[EMPTY_ID]}
         self._trees_bytes = 0
         self._finders.clear()
@@ -287,13 +287,13 @@ class OpenProject:
         self.store.clear_cache()
 
     def seed_base(self, id: bytes) -> None:
-        """Spares the store from reading a tree that is kept here."""
+        """Give the store a cached tree as a delta base, to save reading it."""
         known = self._trees.get(id)
         if known is not None:
             self.store.cache_content(id, known.data)
 
     def cache(self) -> StatCache:
-        """The stat cache, read again if another process has saved it since."""
+        """Return the stat cache, read again if another process has saved it."""
         path = self.location.path("index")
         if self._cache is None or (
             self._cache.stamp is not None and stat_cache.stamp(path) != self._cache.stamp
@@ -302,19 +302,18 @@ class OpenProject:
         return self._cache
 
     def save_cache(self, *, now: bool = False) -> None:
-        """Saves what the scan saw; not each time, for memory is what counts for whoever stays."""
+        """Save the stat cache; not every time, as the process that stays has it in memory."""
         moment = time.monotonic()
         if self._cache is None:
             return
         if now or moment - self._saved_at > SAVE_SECONDS:
-            # It can be lost at any time: a full disk must not make a failure of what is done.
+            # The cache can be lost at any time, so a full disk must not fail the operation.
             with suppress(OSError):
                 stat_cache.save(self.location.path("index"), self.location.root, self._cache)
             self._saved_at = moment
 
     def _save_at_the_end(self) -> None:
-        """Saves what is not saved yet, unless somebody else has saved since or is just at work:
-        then theirs is newer."""
+        """Save the stat cache at the end, unless another process has a newer one."""
         if self._cache is None or self._depth or self._process != os.getpid():
             return
         with suppress(*CANNOT_WRITE_NOW, OSError), self.locked(wait=0, recovering=True):
@@ -322,12 +321,12 @@ class OpenProject:
                 self.save_cache(now=True)
 
     def drop_cache(self) -> None:
-        """Forgets what the scan saw: it may name objects that were never stored."""
+        """Drop the stat cache: it may name objects that were never stored."""
         self._cache = None
 
     @contextmanager
     def watching(self) -> Iterator[Watcher | RemoteWatcher | None]:
-        """Our own watcher, or that of a `mulligan watch` on this project, or none."""
+        """Yield our own watcher, that of a `mulligan watch` process, or None."""
         watcher = self.watcher
         if watcher is not None:
             yield watcher
@@ -347,7 +346,7 @@ class OpenProject:
 
 
 def _open_files(location: ProjectLocation, wait: float) -> tuple[Database, Store]:
-    """The journal and the store; made under the lock when they are new, for another may be too."""
+    """Open the journal and the store; create them under the lock."""
     journal, objects = location.path("journal.sqlite"), location.path("objects")
     if _has_content(journal) and os.path.exists(os.path.join(objects, "index.sqlite")):
         return Database(journal, JOURNAL), Store(objects)

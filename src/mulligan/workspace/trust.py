@@ -1,7 +1,7 @@
-"""The project's rule files, what each would weaken, and the user's acceptance of them.
+"""List a project's rule files and what each weakens, and accept them.
 
-Only `.mulligan.toml` at the top and the `.mulliganignore` files count here. Accepted is a content,
-by its hash: whatever an agent or a pull changes in it asks anew.
+Only `.mulligan.toml` at the top and the `.mulliganignore` files count. The user accepts a content
+by its hash, so any later change must be accepted again.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from mulligan.worktree.scan.rule_files import (
 
 
 class ProjectRuleFile(NamedTuple):
-    """`weakens` are the settings that it would weaken, or the patterns that leave paths out.
+    """A rule file; `weakens` lists the settings it weakens, or the patterns that exclude paths.
 
-    `problem` says why a file is not fit to be read; such a file has no effect. `sha256` is that of
-    the content, and null without one.
+    `problem` says why a file cannot be read; such a file has no effect. `sha256` is null without a
+    content.
     """
 
     path: str
@@ -56,7 +56,7 @@ class ProjectRuleFile(NamedTuple):
 
 
 def rule_files(project: OpenProject, paths: Collection[bytes] = ()) -> list[ProjectRuleFile]:
-    """The rule files that weaken something or are broken; `paths` names some of them only."""
+    """Return the rule files that weaken something or are broken; `paths` selects some."""
     found = [row for row, _content in _rows(project, paths)]
     for path in paths:
         if decode_path(path) not in {row.path for row in found}:
@@ -65,7 +65,7 @@ def rule_files(project: OpenProject, paths: Collection[bytes] = ()) -> list[Proj
 
 
 def accept(project: OpenProject, shown: Collection[ProjectRuleFile]) -> tuple[str, ...]:
-    """Accepts what the user was shown; a file that has changed since is left as it was."""
+    """Accept what the user was shown; files that have changed since are not accepted."""
     wanted = {row.path: row for row in shown if row.can_be_accepted}
     paths = [encode_path(path) for path in wanted]
     files = {
@@ -78,7 +78,7 @@ def accept(project: OpenProject, shown: Collection[ProjectRuleFile]) -> tuple[st
 
 
 def accept_one(project: OpenProject, path: str, sha256: str) -> None:
-    """Accepts one file; raises `WouldLoseWork` if it is no longer the one with this hash."""
+    """Accept one file; raise `WouldLoseWork` if its hash has changed."""
     (row,) = rule_files(project, [encode_path(path)])
     if row.accepted and row.sha256 == sha256:
         return
@@ -87,7 +87,7 @@ def accept_one(project: OpenProject, path: str, sha256: str) -> None:
 
 
 def revoke(project: OpenProject) -> None:
-    """Accepts none of the project's rule files any more."""
+    """Revoke the acceptance of all rule files."""
     acceptance.revoke(project.location.directory)
 
 
@@ -115,7 +115,7 @@ def _read(project: OpenProject, disk: Directories, path: bytes) -> RuleFile:
 
 
 def _row(project: OpenProject, path: bytes, file: RuleFile) -> ProjectRuleFile | None:
-    """`None` for a file that is not there, or asks for nothing less."""
+    """Describe a file; `None` if it is missing or weakens nothing."""
     content, problem = file
     weakens: list[str] = []
     if content is not None and path == PROJECT_FILE:
@@ -135,7 +135,7 @@ def _row(project: OpenProject, path: bytes, file: RuleFile) -> ProjectRuleFile |
 
 
 def _candidates(project: OpenProject) -> set[bytes]:
-    """Where rule files may be: on the disk, and where one was passed over or accepted before."""
+    """Return possible rule files: on disk, ignored by a scan, or accepted before."""
     found = {PROJECT_FILE, *(path for path, _digest in project.rule_files.accepted)}
     latest = checkpoints.latest(project.journal)
     if latest is not None:
@@ -152,7 +152,7 @@ def _candidates(project: OpenProject) -> set[bytes]:
 
 
 def _ignore_files(fd: int, directory: bytes, defaults: Scope, depth: int) -> Iterator[bytes]:
-    """The `.mulliganignore` files below a directory, the default excludes aside."""
+    """Return the `.mulliganignore` files below a directory, except in default excludes."""
     folders = []
     try:
         with os.scandir(fd) as entries:

@@ -1,4 +1,4 @@
-"""A running watcher that other processes can ask, so that their looks cost what changed too."""
+"""Share a running watcher with other processes, so that their scans are fast too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mulligan.worktree.watch.remote import Server, serve
 
 
 class Watching:
-    """Serves a project's watcher until it is closed. Takes the first checkpoint if need be."""
+    """Serves a project's watcher until it is closed; takes the first checkpoint if needed."""
 
     def __init__(self, project: OpenProject) -> None:
         if project.watcher is None:
@@ -30,7 +30,7 @@ class Watching:
         self._token = self._watcher.peek(None).token
 
     def changes(self, timeout: float) -> list[str]:
-        """The paths that changed, after waiting for some up to `timeout` seconds."""
+        """Wait up to `timeout` seconds for changes; return the changed paths."""
         if not self._watcher.wait(timeout):
             return []
         seen = self._watcher.peek(self._token)

@@ -1,1 +1,1 @@
-"""Look after the store: verify, collect garbage, forget, and say what is wrong."""
+"""Maintain the store: verify, gc, forget, doctor, disk usage."""

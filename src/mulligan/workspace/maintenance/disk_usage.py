@@ -1,4 +1,4 @@
-"""How much room histories take on the disk, and for what."""
+"""Measure the disk usage of projects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PARTS = (CONTENTS, JOURNAL, SEARCH, INDEXES, OTHER)
 
 
 class Sizes(NamedTuple):
-    """The bytes that a project takes in the home.
+    """The bytes of a project's data in the home.
 
-    `contents` are the packs, with everything that checkpoints hold; `journal` the sessions,
-    operations and checkpoints; `search` and `indexes` are derived, and can be made again.
+    `contents` are the packs; `journal` holds sessions, operations and checkpoints; `search` and
+    `indexes` are derived and can be rebuilt.
     """
 
     project: str
@@ -38,7 +38,7 @@ class Sizes(NamedTuple):
 
 
 class HomeSizes(NamedTuple):
-    """All projects, the largest first, and what is left on the disk that they are on."""
+    """All projects, the largest first, and the free bytes of their disk."""
 
     projects: tuple[Sizes, ...]
     free: int
@@ -48,7 +48,7 @@ class HomeSizes(NamedTuple):
 
 
 def sizes(home: str) -> HomeSizes:
-    """The sizes of all projects that have data in a home. Opens none of them."""
+    """Measure all projects of a home, without opening them."""
     found = [sizes_of(project) for project in known_projects(home)]
     space = os.statvfs(home)
     return HomeSizes(
@@ -58,7 +58,7 @@ def sizes(home: str) -> HomeSizes:
 
 
 def sizes_of(project: ProjectLocation) -> Sizes:
-    """The sizes of one project, by what its files are for."""
+    """Measure one project."""
     parts = dict.fromkeys(PARTS, 0)
     for name, size in _files(project.directory):
         parts[_part(name)] += size
@@ -66,7 +66,7 @@ def sizes_of(project: ProjectLocation) -> Sizes:
 
 
 def _files(directory: str, below: str = "") -> Iterator[tuple[str, int]]:
-    """Every file, as a path from the project's directory, and its bytes."""
+    """Yield every file, relative to the project's directory, with its bytes."""
     with os.scandir(directory) as found:
         for each in found:
             try:
@@ -75,7 +75,7 @@ def _files(directory: str, below: str = "") -> Iterator[tuple[str, int]]:
                 else:
                     yield below + each.name, each.stat(follow_symlinks=False).st_size
             except FileNotFoundError:
-                # Files come and go beside running agents; one that is gone takes no room.
+                # Running agents create and delete files; a deleted one uses no space.
                 continue
 
 

@@ -1,4 +1,4 @@
-"""Say what is wrong with a project, and how to fix it."""
+"""Check a project for common problems, and say how to fix them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mulligan.worktree.watch.remote import connect
 
 
 def doctor(project: OpenProject) -> list[Finding]:
-    """Looks for what usually goes wrong; reads, and changes nothing."""
+    """Check for common problems; change nothing."""
     return list(_findings(project))
 
 

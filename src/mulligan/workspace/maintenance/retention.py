@@ -25,10 +25,10 @@ def forget(
     session: str | None,
     dry_run: bool,
 ) -> Forgotten:
-    """Drops checkpoints by count, age or size of the store; by the settings, if none is said.
+    """Delete checkpoints by count, age or store size; without a rule, by the settings.
 
-    With `session`, only those of that session: all of them, if no other rule is given. The latest
-    is never dropped, nor are those that the next undo and redo need.
+    With `session`, only that session's checkpoints: all of them without another rule. The latest
+    checkpoint stays, and so do those that the next undo and redo need.
     """
     has_rule = (keep_last, older_than, max_bytes) != (None, None, None)
     if not has_rule and session is None:
@@ -62,7 +62,7 @@ def forget(
 
 
 def forget_named(project: OpenProject, names: Sequence[str]) -> Forgotten:
-    """Drops single checkpoints. The tree of one that undo needs stays, without its name."""
+    """Delete single checkpoints. If undo needs one, its tree stays, without its name."""
     with project.locked():
         rows = [checkpoints.resolve(project.journal, name) for name in names]
         ids = list(dict.fromkeys(row.id for row in rows))
@@ -72,7 +72,7 @@ def forget_named(project: OpenProject, names: Sequence[str]) -> Forgotten:
 
 
 def _over_budget(project: OpenProject, max_bytes: int) -> set[CheckpointId]:
-    """The fewest of the oldest checkpoints without which the rest would fit."""
+    """Return the fewest oldest checkpoints whose deletion makes the store fit."""
     rows = checkpoints.newest_first(project.journal)
     sizes: dict[bytes, int] = {record.id: record.length for record in project.store.index.all()}
     seen: set[bytes] = set()
@@ -92,10 +92,10 @@ def _over_budget(project: OpenProject, max_bytes: int) -> set[CheckpointId]:
 
 
 def _older(rows: list[CheckpointRow], seconds: float) -> set[CheckpointId]:
-    """Find the checkpoints that are older than so many seconds, whatever a wrong clock said.
+    """Return checkpoints older than some seconds, despite wrong clocks.
 
-    A time before that of an earlier checkpoint, or one that is still to come, is a wrong clock's:
-    the first counts as the earlier one's, the second as that of the next checkpoint.
+    A time before an earlier checkpoint's counts as that one's; a time in the future counts as that
+    of the next checkpoint.
     """
     now = now_ns()
     limit = now - int(seconds * 1e9)
@@ -118,7 +118,7 @@ def _older(rows: list[CheckpointRow], seconds: float) -> set[CheckpointId]:
 
 
 def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[CheckpointId]:
-    """Everything older than the last so many checkpoints that somebody took."""
+    """Return everything older than the last `count` checkpoints that were taken on purpose."""
     not_taken = set(checkpoints.NOT_TAKEN) - {checkpoints.FILES}
     taken = [at for at, row in enumerate(rows) if row.kind not in not_taken]
     return {row.id for row in rows[taken[count - 1] + 1 :]} if len(taken) >= count else set()

@@ -18,9 +18,11 @@ from mulligan.workspace.snapshot.take import take_snapshot
 
 
 def verify(project: OpenProject, *, repair: bool = False) -> Verified:
-    """Reads everything. With `repair`, damaged objects are struck from the index, so that the
-    next checkpoint stores their content anew if it is still on the disk."""
-    # Whatever else is wrong here, it can be told what the store is like.
+    """Read every object. With `repair`, drop damaged objects from the index.
+
+    The next checkpoint then stores their content again, if it is still on disk.
+    """
+    # A project that cannot recover must still be verifiable.
     with project.locked(recovering=True):
         if project.store.index.is_damaged():
             if not repair:
@@ -49,7 +51,7 @@ def verify(project: OpenProject, *, repair: bool = False) -> Verified:
 
 
 def _strike_out(project: OpenProject, found: verifier.Verified) -> None:
-    """Forgets what is damaged, and stores anew what the disk has of what built on it."""
+    """Drop damaged objects, and store again what the disk has of their deltas."""
     index = project.store.index
     index.drop((*found.damaged, *(record.id for record in found.unreadable_dependents)))
     index.drop_missing_packs()
@@ -60,7 +62,7 @@ def _strike_out(project: OpenProject, found: verifier.Verified) -> None:
                 take_snapshot(project, writer)
                 writer.commit()
     finally:
-        # What the disk does not have will be whole again if that which it builds on comes back.
+        # Objects that are not on disk become readable again if their delta base does.
         index.add(found.unreadable_dependents, {})
 
 
@@ -76,7 +78,7 @@ def gc(project: OpenProject, *, dry_run: bool = False) -> Collected:
 
 
 def _roots(project: OpenProject) -> Iterator[Root]:
-    """Everything in the journal that refers to an object."""
+    """Yield every reference of the journal to an object."""
     for row in checkpoints.newest_first(project.journal):
         name = f"checkpoint {row.id}"
         yield Root(name, row.tree, True)
@@ -93,10 +95,10 @@ def _roots(project: OpenProject) -> Iterator[Root]:
 def _journal_problems(project: OpenProject) -> list[str]:
     problems = project.journal.integrity_problems()
     rows = checkpoints.newest_first(project.journal)
-    # Of an imported one another program's clock said when it was.
+    # The times of imported checkpoints come from other programs' clocks.
     times = [row.created_at for row in rows if row.kind not in checkpoints.PARTIAL]
     stamps = [nanoseconds(each) for each in reversed(times)]
-    # A clock that was far off and set right goes back by more than that.
+    # A larger step back is a clock that was set right.
     if any(0 < was - now <= CLOCK_STEP_NS for was, now in pairwise(stamps)):
         problems.append("checkpoints are not in the order of time")
     return problems

@@ -1,7 +1,7 @@
-"""Search of sessions: in one, in a project, or in all projects.
+"""Search sessions: one, those of a project, or those of all projects.
 
-A hit says where it is, shows what matched, and names the checkpoint to return to. The index is
-beside the journal, and catches up with it before each search.
+A hit names its entry, what matched, and the checkpoint to return to. The index is a file beside the
+journal, and catches up with it before each search.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ Ranges = dict[int, tuple[int, int]]
 
 
 class Hit(NamedTuple):
-    """An entry that was found. `score` is for comparison only: more is better.
+    """An entry that matches; a higher `score` is better.
 
-    `checkpoint` is the one to return to: the entry's own, or the nearest before it on its path.
+    `checkpoint` is the entry's own, or the nearest before it on its path.
     """
 
     project: str
@@ -66,7 +66,7 @@ class Hit(NamedTuple):
 
     @property
     def snippet(self) -> str:
-        """What matched, between `<mark>` and `</mark>`, and what is around it. Not escaped."""
+        """The matches between `<mark>` and `</mark>`, with context. Not escaped."""
         return marked(self.pieces)
 
     def as_json(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Hit(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """What a search found. `total` is `None` where counting would take too long."""
+    """The hits of a search; `total` is `None` if counting would take too long."""
 
     query: str
     hits: tuple[Hit, ...]
@@ -89,10 +89,10 @@ class SearchResult(NamedTuple):
 
 
 class Filters(TypedDict, total=False):
-    """What a search may be limited to, and how its text is to be read.
+    """Filters of a search, and how to read its text.
 
-    `path` is a file, a folder or a glob; times are from `after` to before `before`. `raw` takes
-    FTS5's own syntax; `as_you_type` takes the last word as the beginning of one.
+    `path` is a file, a folder or a glob; `after` is inclusive, `before` exclusive. `raw` is FTS5
+    syntax; `as_you_type` makes the last word a prefix.
     """
 
     agent: str | None
@@ -106,7 +106,7 @@ class Filters(TypedDict, total=False):
 
 
 class RankedHit(NamedTuple):
-    """An entry in the order of the answer: the greatest first."""
+    """An entry's sort key: the greatest comes first."""
 
     score: float
     created_at: str
@@ -122,10 +122,10 @@ def search(
     offset: int = 0,
     **filters: Unpack[Filters],
 ) -> SearchResult:
-    """The entries that hold all words of a text, the best first, of equals the newest.
+    """Return entries with all words of a text, best first, then newest first.
 
-    Without text, everything about a path. Raises `UsageError` for a raw query that is wrong, and
-    for nothing else that anyone may type.
+    Without text, returns every entry about `path`. Raises `UsageError` only for filters that make
+    no sense and for a broken raw query.
     """
     start, end = _page(offset, limit, DEFAULT_SESSION_HITS if session else DEFAULT_HITS)
     location, journal = project.location, project.journal
@@ -145,9 +145,9 @@ def search_everywhere(
     progress: Progress | None = None,
     **filters: Unpack[Filters],
 ) -> SearchResult:
-    """The same in every project that has data in this home, whether it still exists or not.
+    """Search every project with data in this home, even if its directory is gone.
 
-    A project that cannot be searched is named in `problems`; the others are answered.
+    A project that cannot be searched is named in `problems`.
     """
     start, end = _page(offset, limit, DEFAULT_HITS)
     ranked: list[tuple[RankedHit, ProjectLocation]] = []
@@ -170,7 +170,7 @@ def search_everywhere(
         problems = in_each(known_projects(home), rank)
         ranked.sort(reverse=True)
         chosen = ranked[start:end]
-        # Opened again, not kept open: there may be more projects than files that may be open.
+        # Opened again, because there may be more projects than file descriptors.
         problems += in_each(list(dict.fromkeys(project for _, project in chosen)), show)
     keys = [(project, each.number) for each, project in chosen]
     total = None if None in totals else sum(each for each in totals if each is not None)
@@ -180,12 +180,12 @@ def search_everywhere(
 
 
 def rebuild(project: OpenProject) -> None:
-    """Makes the search index anew."""
+    """Rebuild the search index."""
     _rebuild(project.location, project.journal, project.progress)
 
 
 def rebuild_everywhere(home: str, *, progress: Progress | None = None) -> tuple[str, ...]:
-    """Makes the index of every project anew; gives the problems with some, if any."""
+    """Rebuild the index of every project; return the problems."""
 
     def work(project: ProjectLocation, journal: Database) -> None:
         _rebuild(project, journal, progress or _silent)
@@ -196,11 +196,11 @@ def rebuild_everywhere(home: str, *, progress: Progress | None = None) -> tuple[
 def in_each(
     projects: Sequence[ProjectLocation], work: Callable[[ProjectLocation, Database], None]
 ) -> list[str]:
-    """Does some work with the journal of each project; gives a line for each that failed."""
+    """Call `work` with the journal of each project; return a line per failure."""
     problems = []
     for project in projects:
         path = project.path("journal.sqlite")
-        # One that is missing or empty must not be made: that is for whoever opens the project.
+        # Never create a missing or empty journal here.
         if not any(
             os.path.exists(each) and os.path.getsize(each) for each in (path, path + "-wal")
         ):
@@ -216,7 +216,7 @@ def in_each(
 
 
 def moment(given: str | None) -> str | None:
-    """A time as the journal writes it; raises `UsageError` for what is none."""
+    """Parse a time; raise `UsageError` if it is none."""
     if not given:
         return None
     try:
@@ -226,7 +226,7 @@ def moment(given: str | None) -> str | None:
 
 
 class Tools:
-    """What searches of a project use one after the other: a reader, and the index, open."""
+    """A query parser and the open index, reused by the next search."""
 
     def __init__(self, project: ProjectLocation) -> None:
         self.reader = Reader()
@@ -238,7 +238,7 @@ class Tools:
 
 
 class _Search:
-    """One question, put to one or many projects."""
+    """One query, for one or many projects."""
 
     def __init__(self, reader: Reader, text: str, filters: Filters, progress: Progress) -> None:
         self._reader, self._progress = reader, progress
@@ -264,7 +264,7 @@ class _Search:
         *,
         session: str | None = None,
     ) -> tuple[list[RankedHit], int | None]:
-        """The first so many that match, in order; and how many match at all, if that is known."""
+        """Return the best `count` hits in order, and the number of all, if known."""
         only = sessions.resolve(journal, session).number if session else None
         path = None if self._path is None else _inside(project, self._path)
 
@@ -283,7 +283,7 @@ class _Search:
         try:
             found = index.use(ask)
         except (NotWritable, OutOfSpace):
-            # The index is behind the journal, and cannot catch up where it lies.
+            # The index is out of date, and its directory cannot be written.
             with closing(_index_in_memory()) as other:
                 found = other.use(ask)
         if self._query.literal:
@@ -294,7 +294,7 @@ class _Search:
     def hits(
         self, project: ProjectLocation, journal: Database, chosen: Sequence[RankedHit]
     ) -> dict[int, Hit]:
-        """The entries with all that is to be said of them, by number, in the order given."""
+        """Return the hits by entry number, in the given order."""
         rows = hit_rows(journal, [each.number for each in chosen])
         texts = [columns_of(row.type, row.content, row.data) for row in rows.values()]
         pieces = dict(zip(rows, self._reader.mark(texts, self._query), strict=True))
@@ -312,7 +312,7 @@ class _Search:
         return hits
 
     def _ranges(self, journal: Database, session: int | None) -> Ranges | None:
-        """The numbers to look among: times only ever increase within a session."""
+        """Return the ranges of entry numbers to search; times increase within a session."""
         if session is None and not (self._agent or self._after or self._before):
             return None
         found: Ranges = {}
@@ -334,7 +334,7 @@ class _Search:
         found: list[tuple[int, float]],
         count: int,
     ) -> tuple[list[RankedHit], int | None]:
-        """Leaves out what the index cannot tell from the rest; reads no more than it must."""
+        """Apply the filters that the index lacks, reading as few entries as possible."""
         if path is None and self._compacted and not self._query.literal:
             return _first(journal, found, count), len(found) if len(
                 found
@@ -342,7 +342,7 @@ class _Search:
         kept: list[RankedHit] = []
         for start in range(0, len(found), CHUNK_ENTRIES):
             kept.sort(reverse=True)
-            # Those with the same score as the last are needed too: of equals the newest is first.
+            # Hits that tie with the last one are needed: of equal scores the newest comes first.
             if len(kept) >= count and (not count or kept[count - 1].score > found[start][1]):
                 return kept[:count], None
             kept += self._kept(project, journal, path, dict(found[start : start + CHUNK_ENTRIES]))
@@ -373,7 +373,7 @@ class _Search:
 
 @contextmanager
 def _tools_of(project: OpenProject) -> Iterator[Tools]:
-    """Tools that lie ready from the last search, or new ones."""
+    """Reuse the tools of the last search, or make new ones."""
     try:
         tools = project.search_tools.pop()
         if not tools.index.is_current:
@@ -393,7 +393,7 @@ def _tools_of(project: OpenProject) -> Iterator[Tools]:
 
 
 def _readable_index_of(project: ProjectLocation) -> Index:
-    """The index, or an empty one in memory where it cannot be opened."""
+    """Return the index, or an empty one in memory if it cannot be opened."""
     try:
         return _index_of(project)
     except (NotWritable, OutOfSpace):
@@ -409,7 +409,7 @@ def _index_of(project: ProjectLocation) -> Index:
 
 
 def _first(journal: Database, found: list[tuple[int, float]], count: int) -> list[RankedHit]:
-    """The first so many of what was found, which is in order but for the times of equals."""
+    """Return the first `count` hits, ties sorted by time."""
     if not found or not count:
         return []
     least = found[min(count, len(found)) - 1][1]
@@ -439,7 +439,7 @@ def _page(offset: int, limit: int | None, usual: int) -> tuple[int, int]:
 
 
 def _inside(project: ProjectLocation, path: str) -> str:
-    """A path as it counts from the project's top; one that lies elsewhere stays as it is."""
+    """Return a path relative to the project; paths outside stay absolute."""
     path = os.path.normpath(path) if path else "."
     root = shown_path(project.root)
     if path in (root, "."):

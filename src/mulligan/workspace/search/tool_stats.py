@@ -1,4 +1,4 @@
-"""What agents did with their tools, counted; in a project, or in all of them. No content."""
+"""Count agents' tool calls, in one project or in all. Contents are not read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PERCENTILE = 0.95
 
 
 class Usage(NamedTuple):
-    """How often something was called, and how that went. Durations are in milliseconds.
+    """The counts and durations (in milliseconds) of some calls.
 
-    `key` has a value for each name in the `by` of its table. Calls that are pending or running
-    are `unknown`, and count neither as success nor as failure; the rate is of those that ended.
+    `key` has a value for each name in the table's `by`. Unfinished calls are `unknown`; the success
+    rate is of finished calls.
     """
 
     key: tuple[str, ...]
@@ -41,7 +41,7 @@ class Usage(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """The calls of tools, counted by something. Ranked by count; buckets of time are in order."""
+    """Counts of tool calls, sorted by count, or by time for time buckets."""
 
     by: tuple[str, ...]
     rows: tuple[Usage, ...]
@@ -49,7 +49,7 @@ class Stats(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def first(self, limit: int | None = None, *, least: bool = False) -> Stats:
-        """Only the first so many rows; `least` puts the least used first."""
+        """Return only the first `count` rows; `least` puts the least used first."""
         rows = self.rows[::-1] if least else self.rows
         return self._replace(rows=rows[:limit])
 
@@ -66,7 +66,7 @@ class Stats(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """The calls themselves, in the order of time."""
+    """Single calls, in order of time."""
 
     calls: tuple[Call, ...]
     problems: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Calls(NamedTuple):
 
 
 class Which(TypedDict, total=False):
-    """Which calls count; times are from `after` to before `before`."""
+    """Which calls to count; `after` is inclusive, `before` exclusive."""
 
     after: str | None
     before: str | None
@@ -95,7 +95,7 @@ def stats(
     session: str | None = None,
     **which: Unpack[Which],
 ) -> Stats:
-    """The calls counted by tool, agent, session, hour, day or month, or by several of these."""
+    """Count calls by tool, agent, session, hour, day or month, or several of these."""
     names, chosen = _names(by), _chosen(which)
     if session:
         chosen = chosen._replace(session=sessions.resolve(project.journal, session).number)
@@ -103,7 +103,7 @@ def stats(
 
 
 def stats_everywhere(home: str, by: Sequence[str] = ("tool",), **which: Unpack[Which]) -> Stats:
-    """The same over all projects; those that cannot be read are named in `problems`."""
+    """Count calls of all projects; unreadable projects are named in `problems`."""
     names, chosen = _names(by), _chosen(which)
     parts: list[CallGroup] = []
 
@@ -115,7 +115,7 @@ def stats_everywhere(home: str, by: Sequence[str] = ("tool",), **which: Unpack[W
 
 
 def calls(project: OpenProject, *, session: str | None = None, **which: Unpack[Which]) -> Calls:
-    """Every call by itself, to be exported."""
+    """Return single calls, for export."""
     chosen = _chosen(which)
     if session:
         chosen = chosen._replace(session=sessions.resolve(project.journal, session).number)
@@ -123,7 +123,7 @@ def calls(project: OpenProject, *, session: str | None = None, **which: Unpack[W
 
 
 def calls_everywhere(home: str, **which: Unpack[Which]) -> Calls:
-    """Every call in every project."""
+    """Return single calls of all projects."""
     chosen = _chosen(which)
     found: list[Call] = []
 
@@ -136,13 +136,13 @@ def calls_everywhere(home: str, **which: Unpack[Which]) -> Calls:
 
 
 def delete_stats(project: OpenProject) -> int:
-    """Forgets every call of the project; gives how many. Sessions and entries stay."""
+    """Delete the project's tool events; return how many. Sessions and entries stay."""
     with project.journal.writing() as db:
         return analytics.delete_all(db)
 
 
 def delete_stats_everywhere(home: str) -> tuple[int, tuple[str, ...]]:
-    """The same in every project; gives how many, and the problems with some, if any."""
+    """Delete the tool events of all projects; return how many, and the problems."""
     deleted = 0
 
     def work(project: ProjectLocation, journal: Database) -> None:
@@ -186,7 +186,7 @@ def _usage(key: tuple[str, ...], parts: Sequence[CallGroup]) -> Usage:
 
 
 def _percentile(timed: Sequence[tuple[float, int]], measured: int) -> float | None:
-    """The least duration that so many of all calls did not exceed."""
+    """Return the nearest-rank percentile of the durations."""
     left = math.ceil(PERCENTILE * measured)
     for duration, count in timed:
         left -= count

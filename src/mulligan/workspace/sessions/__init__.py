@@ -1,1 +1,1 @@
-"""Sessions: entries, turns, edits, navigation, hook events."""
+"""Keep sessions: their entries, edits, navigation and file states."""

@@ -1,7 +1,7 @@
-"""Deleting every session of a project, which is asked for twice.
+"""Delete every session of a project, in two calls.
 
-The first call deletes nothing and gives a word to confirm with. The word is a hash of the sessions'
-ids, so it holds only while the sessions are the ones that the caller was told of.
+The first call deletes nothing and returns a word to confirm with. The word is a hash of the
+sessions' ids, so it is valid only for the sessions that the caller was shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONFIRM_LENGTH = 12
 
 
 class Cleared(NamedTuple):
-    """`sessions` and `entries` are gone if `cleared`; else `confirm` is the word that clears."""
+    """What was deleted if `cleared`; else what would be, and the word to confirm with."""
 
     cleared: bool
     sessions: int
@@ -34,7 +34,7 @@ class Cleared(NamedTuple):
 
 
 def clear(project: OpenProject, confirm: str | None) -> Cleared:
-    """Delete all sessions if `confirm` is the word of an earlier call; else give that word."""
+    """Delete all sessions if `confirm` is the word of an earlier call; else return the word."""
     with project.locked():
         ids = sorted(row.id for row in sessions.newest_first(project.journal))
         word = sha256("\n".join(ids).encode()).hexdigest()[:CONFIRM_LENGTH]
@@ -47,7 +47,7 @@ def clear(project: OpenProject, confirm: str | None) -> Cleared:
                 "Ask again what would be deleted."
             )
         delete_all(project)
-    # The index would follow at the next search anyway; until then it still holds their words.
+    # The index would catch up at the next search; until then it still holds deleted text.
     with suppress(MulliganError):
         rebuild(project)
     return Cleared(True, len(ids), entries, None)

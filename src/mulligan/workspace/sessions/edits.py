@@ -1,8 +1,7 @@
-"""Edits by an agent's own tools: known by name, before and after.
+"""Record edits by an agent's own tools.
 
-What a file held is in the store before the tool writes. What the tool wrote goes into the ledger,
-so that it can be told from what others write; and the path is kept from then on, even where an
-ignore rule would leave it out.
+A file's content is stored before the tool writes. What the tool wrote goes into the ledger, to tell
+it from other authors' edits, and the path is always included from then on.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ Held = tuple[str, str, str] | None
 
 
 def start(project: OpenProject, name: str, paths: tuple[bytes, ...]) -> Edit:
-    """Keeps what the files hold. Raises `OSError` for one that is there and cannot be read."""
+    """Store the files' contents. Raises `OSError` for a file that cannot be read."""
     session = sessions.resolve(project.journal, name)
     if not all(paths):
         raise UsageError("An edit is of files; the project itself is none.")
     with project.locked():
         if len(views.open_turns(project.journal)) > 1:
-            # Another agent is at work too: what it did up to now is not this one's.
+            # Attribute earlier changes to the other open turn first.
             observe(project)
         unseen = on_disk_not_in_tree(project, paths, last_seen(project))
         include_paths(project, unseen)
         if on_disk_not_in_tree(project, unseen, last_seen(project)):
-            # Nobody's turn is going on, and what they hold is in no checkpoint.
+            # Without an open turn, no checkpoint holds these files yet.
             take_safety_checkpoint(project, "Before an edit")
         with Writer(project.store) as writer:
             found = [entry_at(project.location.root, path, writer) for path in paths]
@@ -61,7 +60,7 @@ def start(project: OpenProject, name: str, paths: tuple[bytes, ...]) -> Edit:
 
 
 def finalize(project: OpenProject, edit: Edit) -> list[Record]:
-    """Appends what was edited to the session, and to the ledger."""
+    """Append the edits to the session, and to the ledger."""
     session = sessions.resolve(project.journal, edit.session)
     paths = [project.path(path) for path in edit.paths]
     with project.locked():
@@ -93,7 +92,7 @@ def finalize(project: OpenProject, edit: Edit) -> list[Record]:
 
 
 def record_tool_write(project: OpenProject, session: SessionRow, paths: list[bytes]) -> None:
-    """A tool has written these files: they are kept from now on, and known to be its work."""
+    """Record files that a tool has written, and always include them."""
     with project.locked():
         with Writer(project.store) as writer:
             now = [entry_at(project.location.root, path, writer) for path in paths]
@@ -102,14 +101,14 @@ def record_tool_write(project: OpenProject, session: SessionRow, paths: list[byt
 
 
 def abort(project: OpenProject, edit: Edit) -> tuple[str, ...]:
-    """Puts everything back; gives the paths that had to change."""
+    """Restore the files; return the changed paths."""
     session = sessions.resolve(project.journal, edit.session)
     paths = [project.path(path) for path in edit.paths]
     wanted = {
         path: _entry(project, path, held) for path, held in zip(paths, edit.before, strict=True)
     }
     with project.locked():
-        # What the tool made must be seen to be removed, wherever it lies.
+        # A file that the tool made must be in scope to be deleted.
         always_include(project, [path for path, entry in wanted.items() if entry is None])
         known = last_seen(project)
         wanted |= {
@@ -128,7 +127,7 @@ def abort(project: OpenProject, edit: Edit) -> tuple[str, ...]:
 def _note(
     project: OpenProject, session: SessionRow, paths: list[bytes], now: list[Entry | None]
 ) -> None:
-    """The ledger; and what no checkpoint would look at by itself is looked at from now on."""
+    """Write the ledger, and always include files that no scan covers."""
     known = last_seen(project)
     there = [path for path, entry in zip(paths, now, strict=True) if entry is not None]
     always_include(

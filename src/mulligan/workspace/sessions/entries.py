@@ -1,4 +1,4 @@
-"""The entries of sessions: appended, read in pages and along the path, linked, hidden."""
+"""Append, page, link and compact the entries of sessions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_PAGE = 1_000_000
 
 
 def add(project: OpenProject, name: str, new: Iterable[NewEntry]) -> list[Entry]:
-    """Appends entries at the leaf, or wherever each says."""
+    """Append entries at the leaf, or below the parent that each names."""
     session = sessions.resolve(project.journal, name)
     first, last = put(project, session.number, new)
     found = entries.page(
@@ -33,7 +33,7 @@ def add(project: OpenProject, name: str, new: Iterable[NewEntry]) -> list[Entry]
 
 
 def put(project: OpenProject, session: SessionNumber, new: Iterable[NewEntry]) -> tuple[int, int]:
-    """Appends entries; gives the last `seq` before them, and that of the last of them."""
+    """Append entries; return the last `seq` before them, and their last `seq`."""
     with project.journal.writing() as db:
         appender = appending(db, session)
         first = appender.seq
@@ -52,7 +52,7 @@ def end_call(
     output: str | None,
     duration: float | None,
 ) -> bool:
-    """A running tool call has ended; gives whether there was one to end."""
+    """End a running tool call; return True if there was one."""
     session = sessions.resolve(project.journal, name)
     with project.journal.writing() as db:
         return append.end_call(
@@ -69,7 +69,7 @@ def transcript(
     limit: int,
     include_compacted: bool,
 ) -> EntryPage:
-    """A page of all entries in the order in which they were appended, whatever their branch."""
+    """Return a page of entries of all branches, in order."""
     session = sessions.resolve(project.journal, name)
     check_page(types, limit)
     found = entries.page(
@@ -88,7 +88,7 @@ def recent(
     include_compacted: bool,
     types: Sequence[str] = (),
 ) -> EntryPage:
-    """The last entries, in order; `next_seq` goes on towards the beginning."""
+    """Return the last entries, in order; `next_seq` continues towards the beginning."""
     from mulligan.workspace.results.sessions import EntryPage
 
     session = sessions.resolve(project.journal, name)
@@ -115,7 +115,7 @@ def path(
     newest: bool,
     leaf: str | None = None,
 ) -> list[Entry]:
-    """The entries from the root to the leaf, or to another entry: the conversation as it stands."""
+    """Return the entries from the root to the leaf, or to another entry."""
     session = sessions.resolve(project.journal, name)
     check_page(types, LARGEST_PAGE if limit is None else limit)
     at = session.leaf
@@ -134,7 +134,7 @@ def count(project: OpenProject, name: str, *, include_compacted: bool) -> int:
 
 
 def branches(project: OpenProject, name: str) -> list[Branch]:
-    """The session's tree, as its unforked stretches."""
+    """Return the branches of the session's tree."""
     from mulligan.workspace.results.sessions import Branch
 
     session = sessions.resolve(project.journal, name)
@@ -160,14 +160,14 @@ def branches(project: OpenProject, name: str) -> list[Branch]:
 
 
 def entry(project: OpenProject, name: str, session: str | None = None) -> Entry:
-    """The entry with this id, prefix or label, in one session or in all."""
+    """Return the entry with this id, prefix or label, in one session or in all."""
     inside = sessions.resolve(project.journal, session) if session is not None else None
     row = entries.resolve(project.journal, name, inside.number if inside else None)
     return entry_result(inside or _owner(project, row.session), row)
 
 
 def link(project: OpenProject, name: str, session: str | None, values: dict[str, Any]) -> bool:
-    """Links an entry to a checkpoint or a plan item, or hides it."""
+    """Link an entry to a checkpoint or a plan item, or mark it compacted."""
     found = entry(project, name, session)
     owner = sessions.resolve(project.journal, found.session)
     if values.get("checkpoint") is not None:
@@ -177,7 +177,7 @@ def link(project: OpenProject, name: str, session: str | None, values: dict[str,
 
 
 def label(project: OpenProject, name: str, given: str | None, session: str | None) -> Entry:
-    """Gives an entry a name to return to, or takes it away."""
+    """Label an entry, or remove its label."""
     found = entry(project, name, session)
     owner = sessions.resolve(project.journal, found.session)
     with project.journal.writing() as db:
@@ -188,9 +188,9 @@ def label(project: OpenProject, name: str, given: str | None, session: str | Non
 def compact(
     project: OpenProject, name: str, before: str | int | None, summary: str | None
 ) -> tuple[int, Entry]:
-    """Hides what came before an entry (else everything), and leaves a marker that says so.
+    """Mark entries before one (else all) as compacted, and append a marker.
 
-    What is hidden stays searchable and can be returned to.
+    Compacted entries stay searchable, and `goto` still reaches them.
     """
     session = sessions.resolve(project.journal, name)
     limit = before if isinstance(before, int) else None
@@ -218,7 +218,7 @@ def mark_compacted(project: OpenProject, name: str, before: int) -> int:
 def linked_to(
     project: OpenProject, *, checkpoint: str | None, plan_item: str | None
 ) -> list[Entry]:
-    """The entries that belong to a checkpoint, or to a plan item."""
+    """Return the entries that are linked to a checkpoint or a plan item."""
     found: list[EntryRow] = []
     if checkpoint is not None:
         row = checkpoints.resolve(project.journal, checkpoint)

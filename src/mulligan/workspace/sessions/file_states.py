@@ -1,7 +1,7 @@
-"""How the files were at an entry of a session, and what differs between two of them.
+"""Find the files at an entry of a session, and compare two entries.
 
-The state of the files at an entry is that of the nearest checkpoint at or before it on its path:
-a message has the one from before it, the end of a turn the one that the turn arrived at.
+The files at an entry are those of the nearest checkpoint at or before it on its path. A message has
+the checkpoint from before it, the end of a turn the one after it.
 """
 
 from __future__ import annotations
@@ -77,17 +77,16 @@ def checkpoint_at(project: OpenProject, name: str, session: str | None) -> Check
 
 
 def state_at(project: OpenProject, session: SessionRow, seq: int | None) -> CheckpointRow | None:
-    """The checkpoint with the files as they were at an entry, or at the session's beginning."""
+    """Return the checkpoint with the files at an entry; without `seq`, at the beginning."""
     return _state(project, session, seq)[0]
 
 
 def _state(
     project: OpenProject, session: SessionRow, seq: int | None
 ) -> tuple[CheckpointRow | None, int]:
-    """The same, and the `seq` of the entry that it belongs to.
+    """Return the checkpoint of an entry's files, and the `seq` of the entry that names it.
 
-    Raises `NotFound` for a checkpoint that there was and that has been forgotten: another one's
-    files would be the wrong ones.
+    Raises `NotFound` if that checkpoint was forgotten: another one would have the wrong files.
     """
     ahead = _end_of_turn(project, session, seq) if seq is not None else None
     places = [ahead] if ahead is not None else _boundaries(project, session, seq)
@@ -104,7 +103,7 @@ def _state(
 
 
 def _by_tree(project: OpenProject, hexadecimal: str) -> CheckpointRow | None:
-    """The checkpoint of a tree; what an imported entry names so may be anything."""
+    """Return the checkpoint of a tree; an imported entry may name anything."""
     try:
         return checkpoints.by_tree(project.journal, bytes.fromhex(hexadecimal))
     except (TypeError, ValueError):
@@ -112,9 +111,9 @@ def _by_tree(project: OpenProject, hexadecimal: str) -> CheckpointRow | None:
 
 
 def _boundaries(project: OpenProject, session: SessionRow, seq: int | None) -> Iterator[EntryTree]:
-    """The entries before one on its path that say how the files were, nearest first.
+    """Yield the entries on the path that name their files, nearest first.
 
-    Of another program's session any entry may, for its checkpoints have places of their own.
+    Any entry of an imported session may name them.
     """
     for branch, last in reversed(entries.path(project.journal, session.number, seq)):
         state = entry_trees.last_on_branch(
@@ -127,7 +126,7 @@ def _boundaries(project: OpenProject, session: SessionRow, seq: int | None) -> I
 def _between(
     project: OpenProject, session: SessionRow, start: str | None, end: str | None
 ) -> tuple[CheckpointRow | None, CheckpointRow | None, int, int | None]:
-    """The checkpoints of two entries, and the `seq`s between which the steps to there lie."""
+    """Return the checkpoints of two entries, and the range of `seq` between them."""
     before, since = beginning(project, session), 0
     if start is not None:
         first = entries.resolve(project.journal, start, session.number)
@@ -140,14 +139,14 @@ def _between(
 
 
 def beginning(project: OpenProject, session: SessionRow) -> CheckpointRow | None:
-    """How the files were when the session began, or when the first that is known of it did."""
+    """Return the session's initial checkpoint, or that of its first message."""
     journal = project.journal
     initial = checkpoints.first_of_session(journal, session.id, ("initial",))
     return initial or checkpoints.of_first_prompt(journal, session.number)
 
 
 def _end_of_turn(project: OpenProject, session: SessionRow, seq: int) -> EntryTree | None:
-    """What a turn arrived at, if nothing but words came after an entry of it."""
+    """Return the end of the turn, if only text follows the entry."""
     here = entries.by_seq(project.journal, session.number, seq)
     if here is None or here.type in (USER_INPUT, STEP_SNAPSHOT, UNREVERT_POINT):
         return None

@@ -1,8 +1,7 @@
-"""Moving about in a session's tree, with the files following.
+"""Move within a session's tree, and restore the files along with it.
 
-The state of the files at an entry is that of the nearest checkpoint at or before it on its path:
-a message has the one from before it, the end of a turn the one that the turn arrived at. Nothing
-in a session is rewritten by moving: only its leaf moves, and what was left stays reachable.
+The files at an entry are those of the nearest checkpoint at or before it on its path
+(`file_states`). Moving rewrites no entry: only the leaf moves, and other branches stay reachable.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def goto(
     preview: bool,
     force: bool,
 ) -> Navigation:
-    """Moves the leaf to an entry; a message is gone back before, and handed back for editing."""
+    """Move the leaf to an entry; to before a message, whose text is returned for editing."""
     with project.locked():
         owner = sessions.resolve(project.journal, session) if session is not None else None
         target = entries.resolve(project.journal, name, owner.number if owner else None)
@@ -90,9 +89,9 @@ def files_skipped(project: OpenProject, name: str) -> bool:
 
 
 def fork(project: OpenProject, name: str, entry: str | None, *, title: str | None) -> Session:
-    """A new session with the entries up to one of another; that one stays as it is.
+    """Make a new session with the entries up to one of another session.
 
-    A message is forked before, as `goto` goes before it.
+    A message itself is not copied, as `goto` moves to before it.
     """
     with project.locked():
         source = sessions.resolve(project.journal, name)
@@ -117,9 +116,9 @@ def fork(project: OpenProject, name: str, entry: str | None, *, title: str | Non
                 number = sessions.insert(db, new, _now(), values)
                 leaf = append.copy(db, source.number, number, way) or None
                 sessions.update(db, number, {"leaf": leaf})
-                # An imported one stays what it is, with its first message: a foreign word.
+                # An imported checkpoint stays linked from its message only.
                 if start is not None and start.kind != IMPORTED:
-                    # It began when the other one did, and knows that without it.
+                    # The fork has its own copy of the initial checkpoint.
                     began = Snapshot(
                         start.tree, start.guarded, coverage(project, start), start.files,
                         start.bytes, start.coverage, start.max_file_size,
@@ -207,7 +206,7 @@ def _summarized(
     new: EntryRow | None,
     words: str | None,
 ) -> tuple[int | None, str | None]:
-    """Where the leaf goes: to the summary of what was left, if one is wanted."""
+    """Append the summary of the left branch, if any; return the new leaf and the summary's id."""
     if words is None:
         return (new.seq if new else None), None
     data: dict[str, Any] = {"fromId": done.old_leaf}
@@ -221,7 +220,7 @@ def _summarized(
 
 
 def _summary(project: OpenProject, owner: SessionRow, new: EntryRow | None) -> str | None:
-    """What was said and done on the way that is being left, in a few lines, if anything is."""
+    """Summarise the branch that is being left; None if it is empty."""
     kept = 0
     ways = [
         entries.path(project.journal, owner.number, seq)

@@ -1,8 +1,7 @@
-"""Running any program under protection: a turn around it, and checkpoints while it works.
+"""Run any program as a turn, with checkpoints while it works.
 
-The program has the terminal and the signals as if nobody stood behind it. A checkpoint is taken
-before it starts, whenever the tree has fallen quiet after some changes, and when it has ended,
-however it ended.
+The program has the terminal and the signals to itself. Checkpoints are taken before it starts,
+whenever the files fall quiet after changes, and when it has ended.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FROM_THE_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
 
 
 class Ran(NamedTuple):
-    """How a program ended, and what it changed; `problem` says why that is not known."""
+    """How a program ended, and what it changed; `problem` says why that is unknown."""
 
     code: int
     session: str | None
@@ -48,10 +47,10 @@ def run(
     quiet: float = QUIET_SECONDS,
     starting: Callable[[], None] = lambda: None,
 ) -> Ran:
-    """Runs a program, and gives its exit code, or 128 and the number of the signal it died of.
+    """Run a program; return its exit code, or 128 plus the signal that killed it.
 
-    `starting` is called when the terminal is about to be the program's; from then on nothing is
-    shown. What goes wrong with the recording once it runs changes nothing for the program.
+    `starting` is called before the program gets the terminal; nothing is printed after that. Errors
+    of recording do not affect the program.
     """
     session = sessions.create(
         project,
@@ -77,7 +76,7 @@ def run(
 
 
 def _run(project: OpenProject, command: Sequence[str], directory: str, quiet: float) -> int:
-    # Watched before it starts: nothing that it does first may be missed.
+    # Watch before the start, so that no change is missed.
     watching = _watching(project)
     over = threading.Event()
     work = threading.Thread(
@@ -103,7 +102,7 @@ def _run(project: OpenProject, command: Sequence[str], directory: str, quiet: fl
 
 
 def _watching(project: OpenProject) -> Watching | None:
-    """A watcher; without one, the end of the turn still sees everything."""
+    """Return a watcher; without one, the end of the turn still sees all changes."""
     try:
         return Watching(project)
     except (MulliganError, OSError):
@@ -113,7 +112,7 @@ def _watching(project: OpenProject) -> Watching | None:
 def _watch(
     project: OpenProject, watching: Watching | None, over: threading.Event, quiet: float
 ) -> None:
-    """Takes a checkpoint whenever all is quiet after some changes."""
+    """Take a checkpoint whenever the files fall quiet after changes."""
     changed_at: float | None = None
     try:
         while watching is not None and not over.is_set():
@@ -123,12 +122,12 @@ def _watch(
                 changed_at = None
                 take(project, "All quiet after changes", kind="watch")
     except (MulliganError, OSError):
-        # What is left undone here, the end of the turn does.
+        # The end of the turn records what is missed here.
         return
 
 
 class _Passing:
-    """Signals on their way to the program; those that come before it has started wait for it."""
+    """Passes signals on to the program, and keeps those that arrive before its start."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
@@ -146,16 +145,16 @@ class _Passing:
             self._child.send_signal(number)
 
     def from_the_keyboard(self, number: int, frame: FrameType | None) -> None:
-        """What the keyboard says, the terminal has told the program itself."""
+        """Ignore signals of the keyboard: the terminal sends them to the program itself."""
         if self._child is None or not _in_front():
             self.forward(number, frame)
 
 
 @contextmanager
 def _passing_signals() -> Iterator[_Passing]:
-    """Signals go to the program, and we stay to bring things in order after it.
+    """Pass signals on to the program while it runs.
 
-    By handlers and not by "ignore", for that would be handed down to the program.
+    Uses handlers, because the program would inherit ignored signals.
     """
     passing = _Passing()
     if threading.current_thread() is not threading.main_thread():
@@ -166,7 +165,7 @@ def _passing_signals() -> Iterator[_Passing]:
     before = {
         number: signal.signal(number, handler)
         for number, handler in handlers.items()
-        # What the caller ignores (nohup) the program ignores too, and so do we.
+        # The program inherits ignored signals (nohup), so they are ignored here too.
         if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
@@ -177,7 +176,7 @@ def _passing_signals() -> Iterator[_Passing]:
 
 
 def _in_front() -> bool:
-    """Whether the terminal's keys go to our process group."""
+    """True if our process group is the terminal's foreground group."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

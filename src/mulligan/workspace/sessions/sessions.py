@@ -1,4 +1,4 @@
-"""Sessions: made, listed, changed, deleted."""
+"""Create, list, change and delete sessions."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def create(
     values: Any,
     process: str | int | None = 0,
 ) -> Session:
-    """A new session, with a checkpoint of how the project was when it began.
+    """Create a session, with a checkpoint of the project as it is.
 
-    `process` is who runs it: once that one is gone, the session counts as stopped. 0 is nobody.
+    `process` runs the session: once it is gone, the session counts as stopped. 0 is unknown.
     """
     given = _checked(values) | runs(process)
     given.setdefault("directory", project.root)
@@ -76,7 +76,7 @@ def listed(
     status: str | None,
     agent: str | None,
 ) -> SessionPage:
-    """Sessions by the time of their last change, newest first."""
+    """Return sessions by time of change, newest first."""
     from mulligan.workspace.results.sessions import SessionPage
 
     check_page((), limit)
@@ -98,7 +98,7 @@ def listed(
 def change(
     project: OpenProject, name: str, values: Any, *, process: str | int | None = 0
 ) -> Session:
-    """Changes what can be changed of a session."""
+    """Change columns of a session."""
     given = _checked(values) | runs(process)
     row = sessions.resolve(project.journal, name)
     with project.journal.writing() as db:
@@ -107,7 +107,7 @@ def change(
 
 
 def delete(project: OpenProject, name: str) -> Session:
-    """Drops a session with all that belongs to it, its checkpoints too. `gc` frees the rest.
+    """Delete a session with its entries and checkpoints; `gc` frees the objects.
 
     Trees that the next undo needs stay, as checkpoints without a session.
     """
@@ -119,7 +119,7 @@ def delete(project: OpenProject, name: str) -> Session:
 
 
 def delete_all(project: OpenProject) -> int:
-    """Drops every session of the project; gives how many."""
+    """Delete every session of the project; return how many."""
     with project.locked():
         rows = sessions.newest_first(project.journal)
         _delete(project, rows)
@@ -137,7 +137,7 @@ def _delete(project: OpenProject, rows: list[SessionRow]) -> None:
 
 
 def stop_the_dead(project: OpenProject) -> None:
-    """Sessions whose process is gone are stopped: no crash leaves one running for ever."""
+    """Mark sessions as stopped whose process is gone."""
     gone = [row for row in sessions.with_process(project.journal, STATUSES[:-1]) if is_dead(row)]
     if gone:
         with project.journal.writing() as db:

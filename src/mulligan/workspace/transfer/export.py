@@ -1,8 +1,7 @@
-"""Exporting: a session as text to read or to keep, and its checkpoints as commits of git.
+"""Export a session as text, or its checkpoints as git commits.
 
-Nothing here changes the project, its history, or anything in a git repository but the branches
-that are asked for: no work tree, no index, no branch that is checked out. Git itself is called by
-way of `git_program`.
+Nothing in the project or its history changes. In a git repository only the export's branches
+change: no work tree, no index, no checked-out branch. Git is called through `git_program`.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ FORMATS = ("jsonl", "markdown", "html")
 PAGE_ENTRIES = 1000
 TOO_LARGE = 1 << 20
 MADE_FOR = "mulligan.session"
-"""Names the session in the configuration of a repository that was made for its export."""
+"""The git configuration key that names the session of an export repository."""
 
 
 class GitExport(NamedTuple):
-    """What was written into a repository.
+    """What was written to a repository: branches `main` and one per round.
 
-    `branches` are `main` and one for each round; `branch` is that of the active round.
+    `branch` is that of the active round.
     """
 
     session: str
@@ -57,7 +56,7 @@ class GitExport(NamedTuple):
 
 
 def export(project: OpenProject, name: str, format: str) -> Iterator[str]:
-    """A session as text, in pieces. Raises at once for a session or a format that is not there."""
+    """Return a session as pieces of text; raise at once if session or format is unknown."""
     if format not in FORMATS:
         raise UsageError(f"A session is exported as {', '.join(FORMATS)}, or to git.")
     row = sessions.resolve(project.journal, name)
@@ -70,11 +69,11 @@ def export(project: OpenProject, name: str, format: str) -> Iterator[str]:
 def export_git(
     project: OpenProject, name: str, repository: str, prefix: str | None = None
 ) -> GitExport:
-    """Write the session's checkpoints as commits to a repository, which is made if need be.
+    """Write the session's checkpoints as commits to a repository, creating it if needed.
 
-    The branches are `main` and `session_1`, `session_2`… of its rounds, in a repository that was
-    made for this session; in any other one below `prefix`. A branch that is there already is only
-    ever added to; one that is checked out is refused.
+    The branches are `main` and one per round (`session_1`, …) in a repository that was created for
+    this session; in any other one below `prefix`. Existing branches are only extended; a checked-
+    out one is refused.
     """
     row = sessions.resolve(project.journal, name)
     history = git_history(project, row)
@@ -93,7 +92,7 @@ def export_git(
     stream = git.stream(history.commits, history.heads, below, project.load, project.store.stream)
     _feed(git_dir, stream)
     if is_its_own:
-        # Nobody works in it, so that a plain `git log` may begin at the newest work.
+        # The repository has no work tree, so HEAD may move to the newest work.
         _git(git_dir, "symbolic-ref", "HEAD", f"refs/heads/{active}")
     left_out = git.find_unsupported((each.tree for each in history.commits), project.load)
     return GitExport(
@@ -138,7 +137,7 @@ def _all(project: OpenProject, row: SessionRow) -> Iterator[Entry]:
 
 
 def _changes(project: OpenProject, entry: ExportedEntry) -> list[FileChange]:
-    """What a turn changed, by the trees from before and after it; nothing if they are gone."""
+    """Return the changes of a turn from its two trees; none if they were deleted."""
     data = entry.data or {}
     try:
         before, after = (
@@ -151,7 +150,7 @@ def _changes(project: OpenProject, entry: ExportedEntry) -> list[FileChange]:
             if any(each is not None and not each.is_directory for each in change[1:])
         ]
     except (MissingObject, ValueError, TypeError):
-        # Forgotten since, or the trees of another agent: its own account has to do.
+        # The trees were forgotten or are another agent's: use the entry's own lists.
         return []
 
 
@@ -181,7 +180,7 @@ def _check_prefix(prefix: str) -> None:
 
 
 def _prepare(directory: str, session: str) -> tuple[str, bool]:
-    """Find or make the repository to write to; gives its git directory, and whether it is new."""
+    """Find or create the repository; return its git directory, and whether it is new."""
     if not os.path.exists(directory) or (os.path.isdir(directory) and not os.listdir(directory)):
         os.makedirs(directory, exist_ok=True)
         _git(directory, "init", "--quiet", "--bare", "--template=")
@@ -196,7 +195,7 @@ def _prepare(directory: str, session: str) -> tuple[str, bool]:
 
 
 def _made_for(git_dir: str) -> str:
-    """The session that a bare repository was made for by an earlier export; else empty."""
+    """Return the session that a bare repository was created for; else empty."""
     if _git(git_dir, "rev-parse", "--is-bare-repository").strip() != "true":
         return ""
     done = git_program.run(git_dir, ["config", "--local", "--get", MADE_FOR])
@@ -213,7 +212,7 @@ def _refuse_checked_out(git_dir: str, branches: Iterable[str]) -> None:
 
 
 def _feed(git_dir: str, stream: Iterable[bytes]) -> None:
-    """Hands the commits to git. Its branches move when it has understood all of it, or not."""
+    """Stream the commits to `git fast-import`, which moves all branches or none."""
     importing = ["fast-import", "--quiet", "--done", "--date-format=raw"]
     with git_program.start(git_dir, importing) as process:
         assert process.stdin is not None

@@ -1,11 +1,11 @@
-"""What an imported log may claim: the folder that it is about, and the id of a session.
+"""Decide what an imported log may claim: its directory, and a session's id.
 
-Both are foreign words, so neither is believed beyond what the place of the log allows:
+Logs are untrusted input, so a claim counts only as far as the log's own location allows:
 
-- A log that lies in a project (a clone, an unpacked archive) speaks of that project only. The
-  user's own logs, where each agent keeps them, may speak of any folder.
-- A session that was recorded here is continued by its agent's own log only, and an imported one
-  by the log that it came from. Any other log that claims its id becomes a session of its own.
+- A log inside a project (a clone, an unpacked archive) is about that project only. The user's own
+  logs, where each agent keeps them, may be about any directory.
+- A session recorded here is continued only by its agent's own log, an imported one only by the log
+  that it came from. Any other log with the same id becomes a session of its own.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mulligan.journal.sessions import SessionRow
 from mulligan.workspace.project.location import ProjectLocation, holder_of_log, project_of_log
 
 OWN = "mulligan"
-"""Exports of our own: their sessions bear the name of the agent that they were had with."""
+"""Our own exports: their sessions name the agent that wrote them."""
 
 ID_MAX_CHARACTERS = 255
 
 
 class ImportDestination(NamedTuple):
-    """The project that a session goes to, and what it is told about its directory."""
+    """The project of an imported session, the adapted record, and a problem to report."""
 
     project: ProjectLocation
     record: Session
@@ -50,7 +50,7 @@ class Claims:
         environment: Mapping[str, str] | None = None,
         named: bool = False,
     ) -> None:
-        """`named`: the user named the logs; else they were found, in PWD too."""
+        """`named`: the user named the logs; else the importer searched for them, in PWD too."""
         self._home, self._reader = home, reader
         self._user_home = user_home or os.path.expanduser("~")
         self._environment = dict(os.environ if environment is None else environment)
@@ -80,7 +80,7 @@ class Claims:
         )
 
     def session_id(self, journal: Database, source: Source, record: Session) -> str:
-        """Decide which id a session of a log gets: its own, or one that follows from it."""
+        """Decide which id an imported session gets: its own, or a derived one."""
         seed = f"{self._reader.agent}\0{source.path}\0{record.id}"
         other = sha256(storable(seed).encode()).hexdigest()[:16]
         if sessions.by_id(journal, other) is not None:
@@ -101,7 +101,7 @@ class Claims:
         return self._is_own(path) and (self._is_own(row.source) or not os.path.exists(row.source))
 
     def _around(self, source: Source) -> str | None:
-        """The folder that a log came with, if it came with one."""
+        """Return the directory that a log came with; None for the user's own logs."""
         holder = holder_of_log(source.path, self._home)
         if holder is not None:
             return decode_path(holder)
@@ -114,13 +114,13 @@ class Claims:
 
     @cached_property
     def _own(self) -> frozenset[str]:
-        """The logs that the agent keeps in the user's home, whatever folder the user is in."""
+        """Return the agent's logs in the user's home, independent of PWD."""
         found = self._reader.find(self._user_home, self._environment)
         return frozenset(os.path.realpath(source.path) for source in found)
 
 
 def _folder_of(record: Session) -> str | None:
-    """The folder that a log names, if it can be one at all."""
+    """Return the directory that a log names, if it is an absolute path."""
     try:
         found = usable(record.directory or "")
     except UsageError:
@@ -129,7 +129,7 @@ def _folder_of(record: Session) -> str | None:
 
 
 def _is_free(journal: Database, id: str) -> bool:
-    """True if the id can be typed, and is not the beginning of another session's."""
+    """True if the id can be typed, and is no prefix of another session's."""
     if not id.isprintable() or len(id) > ID_MAX_CHARACTERS or id.startswith("@"):
         return False
     return not sessions.is_prefix(journal, id)

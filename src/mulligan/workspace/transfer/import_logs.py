@@ -1,8 +1,8 @@
-"""Taking in what other agents wrote down: their logs become sessions of the projects they tell of.
+"""Import other agents' logs as sessions of the projects that they are about.
 
-Nothing of the project's files is touched, and nothing of the logs. An entry that is there already
-is left as it is, so importing twice adds only what is new. Which logs were read, and how they
-looked then, is kept in the home in a file that can be deleted at any time.
+Neither the project's files nor the logs change. Existing entries stay as they are, so a second
+import adds only what is new. The fingerprints of imported logs are in `imports.sqlite` in the home,
+which can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ NO_SESSION = "an entry came before any session"
 
 
 class ImportResult(NamedTuple):
-    """What an import did. `problems` names every line that could not be taken.
+    """What an import did; `problems` names every line that was skipped.
 
-    `checkpoints` were made of what the logs kept of files.
+    `checkpoints` were made of file contents that the logs hold.
     """
 
     agent: str
@@ -73,7 +73,7 @@ class ImportResult(NamedTuple):
 
 
 def importer(agent: str) -> Importer:
-    """The importer of an agent's logs; raises `NotFound` for one that nobody has written."""
+    """Return the importer of an agent's logs; raise `NotFound` if there is none."""
     if agent not in IMPORTERS:
         known = ", ".join(IMPORTERS)
         raise NotFound(f"There is no importer for {agent!r}; there are {known}.")
@@ -92,9 +92,9 @@ def import_logs(
     again: bool = False,
     progress: Progress | None = None,
 ) -> ImportResult:
-    """Imports an agent's logs: those named, else all that the user has.
+    """Import an agent's logs: the given ones, else all of the user's.
 
-    A log that looks as it did when it was last read is passed over, unless `again`.
+    Logs whose fingerprint is unchanged are skipped, unless `again`.
     """
     reader = importer(agent)
     sources = list(_sources(reader, paths, user_home, environment))
@@ -113,7 +113,7 @@ def import_logs(
             whole = work.take(source)
             (progress or _silent)("importing", done + 1, len(sources))
             if not whole:
-                # It was held, or there was no space: next time it may go better.
+                # It was locked, or the disk was full: the next import tries again.
                 continue
             imported_logs.record(seen, agent, clean(source.path), clean(source.part), looks or "")
     finally:
@@ -132,10 +132,10 @@ def import_logs(
 
 
 def complete(project: OpenProject, agent: str, path: str, part: str, session: str) -> bool:
-    """Adds to a session that is being recorded what the agent's own log says of it.
+    """Add entries from the agent's own log to a session that hooks record.
 
-    What was recorded already, the messages and the calls, is not doubled. Gives whether the log
-    was there at all.
+    Messages and calls that hooks recorded are not duplicated. Returns False if the log has no such
+    session.
     """
     if not os.path.exists(path):
         return False
@@ -154,16 +154,16 @@ def follow(
     every: float = 1.0,
     told: Callable[[ImportResult], bool],
 ) -> None:
-    """Imports again and again what has changed, until `told` says that it is enough."""
+    """Import changed logs repeatedly, until `told` returns False."""
     while told(import_logs(home, agent, paths=paths, environment=environment)):
         time.sleep(every)
 
 
 class _Work:
-    """An import under way: the journals it has open, and what it has done so far."""
+    """A running import: its open journals and its counts."""
 
     def __init__(self, reader: Importer, claims: Claims | None = None) -> None:
-        """Without `claims` everything goes to the one project that is in `use`."""
+        """Without `claims`, everything goes to the project given to `use`."""
         self._reader, self._claims = reader, claims
         self._journals: dict[str, Database] = {}
         self._snapshots: dict[str, Snapshots] = {}
@@ -182,14 +182,14 @@ class _Work:
             journal.close()
 
     def use(self, id: str, journal: Database, project: ProjectLocation) -> None:
-        """Everything goes to one project, whose journal is open already and stays so."""
+        """Import into one project, whose journal the caller opened and closes."""
         self._journals[id] = journal
         self._project = project
 
     def take(self, source: Source, *, only: str | None = None) -> bool:
-        """Reads one log, some records a transaction; what cannot be taken is named.
+        """Import one log in batches; return True if it was read to its end.
 
-        `only` names the one session that is wanted of it. Gives whether it was read to its end.
+        `only` names the one session to import.
         """
         target: Target | None = None
         batch: list[Record] = []
@@ -217,14 +217,14 @@ class _Work:
                     batch.append(record)
                     if len(batch) >= BATCH_RECORDS:
                         self._flush(target, batch)
-                        # A long log can be given up in the middle: the next import goes on there.
+                        # A long log may be interrupted here; the next import continues.
                         self.tell()
             self._flush(target, batch)
         except (OSError, MulliganError) as problem:
             self.problems.append(Problem(source.path, 0, str(problem)))
             return False
         except Exception as problem:
-            # The log is foreign: whatever it brought about must not cost the others.
+            # A log is foreign input: an error in one must not stop the others.
             reason = f"It cannot be read: {type(problem).__name__}: {problem}"
             self.problems.append(Problem(source.path, 0, reason))
             return False
@@ -299,7 +299,7 @@ def _sources(
         if not os.path.isdir(full):
             yield Source(full)
             continue
-        # It may be a home with the agent's folder in it, or that folder, or just some logs.
+        # The directory may be a home with the agent's folder, that folder, or just logs.
         places = {"PWD": full} | dict.fromkeys(OWN_FOLDERS, full)
         start = os.path.realpath(full) + os.sep
         inside = [
@@ -326,12 +326,12 @@ def _open(project: ProjectLocation) -> Database:
 
 
 def _known(seen: Database, agent: str, source: Source) -> str | None:
-    """How a log looked when this agent's importer last read it."""
+    """Return the log's fingerprint as of its last import."""
     return imported_logs.fingerprint(seen, agent, clean(source.path), clean(source.part))
 
 
 def _looks(source: Source) -> str | None:
-    """How a log looks from outside; a database's log beside it belongs to it."""
+    """Return size and time of a log, including a database's WAL."""
     found = []
     for path in (source.path, source.path + "-wal"):
         try:

@@ -1,4 +1,4 @@
-"""One session that an import writes to: what a log says is added, and nothing is said twice."""
+"""Write the records of a log to one session, without duplicates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from mulligan.workspace.transfer.import_snapshots import Snapshots, Taken
 
 
 class Target:
-    """The session that records go to."""
+    """The session that records are written to."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Target:
         agent: str,
         claimed: str,
     ) -> None:
-        """`claimed` is the id that the log has for the session, which may be another's here."""
+        """`claimed` is the session's id in the log, which may belong to another session here."""
         self._journal, self.project, self._source = journal, project, source
         self._agent = agent
         self.session, self.claimed = record.id, claimed
@@ -81,7 +81,7 @@ class Target:
             appender.finish()
 
     def take(self, snapshot: Snapshot, into: Snapshots, content: ReadContent) -> Taken:
-        """Makes a checkpoint of what the log kept of the files."""
+        """Make a checkpoint of file contents that the log holds."""
         return into.take(snapshot, self._row, content, self._path)
 
     def _one(self, db: apsw.Connection, appender: Appender, record: Record) -> None:
@@ -102,7 +102,7 @@ class Target:
                 duration=record.duration,
             )  # fmt: skip
             if not changed and self._row.source is None:
-                # The log knows better than the hooks how a call ended.
+                # The log is more reliable than the hooks about how a call ended.
                 tool_calls.correct_outcome(db, number, record.call, record.status, record.duration)
         elif isinstance(record, Compacted):
             place = appender.find(record.before)
@@ -120,10 +120,10 @@ class Target:
             self._row = self._session(db, record._replace(id=self.session))
 
     def _was_recorded(self, db: apsw.Connection, appender: Appender, record: NewEntry) -> bool:
-        """Whether a session that is recorded as it happens has this already, by another id.
+        """True if hooks have recorded this entry already, under another id.
 
         The n-th message with some text in the log is the n-th one with that text here. A call is
-        known by the agent's own id of it, or else by what it was given.
+        identified by the agent's own id, else by its name and input.
         """
         if record.id is None or appender.find(record.id) is not None:
             return False
@@ -141,7 +141,7 @@ class Target:
         return False
 
     def _prompts(self, db: apsw.Connection) -> dict[str, list[str]]:
-        """The messages that were recorded as they came, by their text."""
+        """Return the ids of messages that hooks recorded, by text."""
         if self._said is None:
             self._said = {}
             for content, id in entries.recorded_prompts(self._journal, self._row.number):
@@ -149,16 +149,16 @@ class Target:
         return self._said
 
     def _untold(self, db: apsw.Connection) -> list[str]:
-        """Messages that were recorded as they came, and that the log has yet to tell of.
+        """Return recorded messages that the log has not mentioned yet.
 
-        An agent may sum up what was said when a message has come already, and not mean that one.
+        An agent may compact its log after a new message has arrived; that message is not compacted.
         """
         if self._row.source is not None:
             return []
         return [id for ids in self._prompts(db).values() for id in ids]
 
     def _call(self, db: apsw.Connection, data: dict[str, Any]) -> str | None:
-        """The entry of a call that was recorded as it came."""
+        """Return the entry of a call that hooks recorded."""
         if self._called is None:
             calls = tool_calls.data_of_calls(self._journal, self._row.number)
             self._called = {
@@ -170,17 +170,17 @@ class Target:
                 if known["call"] == data.get("call"):
                     return id
             elif (known.get("name"), known.get("input")) == (data.get("name"), data.get("input")):
-                # Its agent's hooks do not say which call it is; the log does.
+                # The agent's hooks do not report the call's id; the log does.
                 self._called[id] = {"call": data.get("call")}
                 tool_calls.set_call_id(db, self._row.number, id, data.get("call"))
                 return id
         return None
 
     def _append(self, db: apsw.Connection, appender: Appender, entry: NewEntry) -> None:
-        """Appends an entry where the log has it; a recorded session, after what was recorded.
+        """Append an entry: to an imported session as the log says, to a recorded one at its end.
 
-        The user may have gone back in the session before the agent wrote the last lines of its
-        turn: they belong to that turn, and the session stays where the user went.
+        The user may have moved back in the session before the agent wrote the last lines of its
+        turn: these go to that turn's branch, and the leaf stays.
         """
         if self._row.source is not None:
             appender.append(entry)
@@ -194,9 +194,9 @@ class Target:
             appender.append(entry)
 
     def _in_line(self, db: apsw.Connection, appender: Appender, entry: NewEntry) -> NewEntry:
-        """What the log tells late stands at the end, and not beside what was seen before it.
+        """Move a late entry of the log to the leaf, instead of starting a branch.
 
-        Only a message that goes on from further back is a fork.
+        Only a message that continues from an earlier entry is a fork.
         """
         if entry.off_path or appender.leaf is None or entry.parent == LEAF:
             return entry
@@ -212,7 +212,7 @@ class Target:
         return entry if went_on else entry._replace(parent=LEAF)
 
     def _catch_up(self, db: apsw.Connection, record: NewEntry) -> None:
-        """A call that was running when its log was last read may have ended since."""
+        """End a call that was still running when its log was last read."""
         data = record.data or {}
         append.end_call(
             db, self._row.number, record.id or "", status=data.get("status", "pending"),
@@ -226,7 +226,7 @@ class Target:
             self._row = self._row._replace(title=title)
 
     def _session(self, db: apsw.Connection, record: Session) -> SessionRow:
-        """The session, made if it is new; what the log knows and it does not is added."""
+        """Return the session, creating it if needed, and fill in columns from the log."""
         given = {
             "title": record.title,
             "model": record.model,
@@ -257,26 +257,23 @@ class Target:
         return found
 
     def _is_made_up(self, row: SessionRow) -> bool:
-        """Whether a session is called by its first message, for want of a title."""
+        """True if the session's title is its first message."""
         first = entries.first_prompt(self._journal, row.number)
         return first is not None and row.title in (_title_of(first), shortened(first))
 
     def _past(self, moment: str) -> str:
-        """The time, or when the log was last written if it is still to come."""
+        """Return the time, or that of the log's last write if it is in the future."""
         return moment if moment <= self._now else self._written
 
     def _fitted(self, entry: NewEntry) -> NewEntry:
-        """The entry with links that lead somewhere, and paths as the project knows them.
-
-        A time that is still to come is a clock that was wrong, or a lie: see `_past`.
-        """
+        """Adapt an entry: valid links, times not in the future, project-relative paths."""
         if entry.created_at is not None and entry.created_at > self._now:
             data = (entry.data or {}) | {"at": entry.created_at}
             entry = entry._replace(created_at=self._written, data=data)
         if entry.checkpoint and checkpoints.by_id(self._journal, entry.checkpoint) is None:
             entry = entry._replace(checkpoint=None)
         if self._agent == OWN:
-            # Exports of our own count paths from the project already.
+            # Our own exports have project-relative paths already.
             return entry
         if entry.type != FILE_EDIT or not entry.data or not entry.data.get("path"):
             return entry
@@ -300,7 +297,7 @@ def _title_of(message: str) -> str:
 
 
 def clean(value: str) -> str:
-    """Text that any database takes."""
+    """Replace lone surrogates, which SQLite refuses."""
     return value.encode("utf-8", "replace").decode()
 
 

@@ -1,9 +1,8 @@
-"""What other programs kept of a project's files, as checkpoints.
+"""Import other programs' snapshots of files as checkpoints.
 
-The order is that of every checkpoint: objects, then in one transaction the checkpoint and its link
-to an entry, all under the project's lock. A snapshot that is there already is left as it is. It
-stands among the checkpoints at the time at which it was taken, and is a partial one: what lay
-beside the files that it holds was none of its business, and restoring it leaves that alone.
+Under the project's lock: 1. the objects, 2. in one transaction the checkpoint and its link to an
+entry. An existing snapshot stays as it is. The checkpoint is inserted at its own time, and is
+partial: restoring it leaves other files alone.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ from mulligan.worktree.scan.reader import MIN_STREAMED_BYTES
 LONGEST_NAME = 255
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 Placed = Callable[[str], str]
-"""Gives a path as the project knows it; one that is outside of it stays absolute."""
+"""Maps a path to the project's; one outside stays absolute."""
 
 
 class Taken(NamedTuple):
-    """What became of a snapshot: whether it was new, and what of it could not be taken, and why."""
+    """The result for one snapshot: whether it is new, and the problems."""
 
     is_new: bool
     problems: tuple[str, ...] = ()
 
 
 class Snapshots:
-    """Takes snapshots into the store and the journal of one project."""
+    """Imports snapshots into the store and journal of one project."""
 
     def __init__(self, journal: Database, project: ProjectLocation) -> None:
         self._journal, self._project = journal, project
@@ -60,7 +59,7 @@ class Snapshots:
     def take(
         self, snapshot: Snapshot, session: SessionRow, content: ReadContent, placed: Placed
     ) -> Taken:
-        """Makes a checkpoint of a snapshot, with all of it that is there and fits the project."""
+        """Make a checkpoint of a snapshot, with every file that is readable and allowed."""
         with locked(self._project.path("lock")):
             id = self._id(snapshot, session)
             if checkpoints.by_id(self._journal, id) is not None:
@@ -91,7 +90,7 @@ class Snapshots:
         return Taken(is_new=True, problems=tuple(problems))
 
     def _id(self, snapshot: Snapshot, session: SessionRow) -> str:
-        """Its own id, if it can be typed and is nobody else's; else one that follows from it."""
+        """Return the snapshot's own id if it is valid and free; else a derived one."""
         other = sha256(f"{session.id}\0{snapshot.id}".encode(errors="replace")).hexdigest()[:16]
         if checkpoints.by_id(self._journal, other) is not None:
             return other
@@ -105,7 +104,7 @@ class Snapshots:
     def _files(
         self, writer: Writer, snapshot: Snapshot, content: ReadContent, placed: Placed
     ) -> tuple[dict[bytes, Entry], dict[bytes, str], list[str]]:
-        """What it holds, which paths of the project it should hold and does not, and why."""
+        """Return the snapshot's entries, and the missing paths with their reasons."""
         held: dict[bytes, Entry] = {}
         folders: set[bytes] = set()
         missing: dict[bytes, str] = {}
@@ -145,7 +144,7 @@ class Snapshots:
 
 
 def _inside(path: str) -> bytes:
-    """A path as trees have it; raises `InvalidRecord` for one that cannot be in the project's."""
+    """Return a path as trees hold it; raise `InvalidRecord` if no project can have it."""
     if os.path.isabs(path):
         raise InvalidRecord("The path leads out of the project.")
     found = coverage.encode_path(path)
@@ -158,7 +157,7 @@ def _inside(path: str) -> bytes:
 
 
 def _stored(writer: Writer, pieces: Iterator[bytes]) -> tuple[ObjectId, int]:
-    """Puts a content into the store; a large one never lies in memory as a whole."""
+    """Store a content; a large one is streamed."""
     start = bytearray()
     for piece in pieces:
         start += piece
@@ -168,7 +167,7 @@ def _stored(writer: Writer, pieces: Iterator[bytes]) -> tuple[ObjectId, int]:
 
 
 def _reading(pieces: Iterator[bytes]) -> Callable[[int], bytes]:
-    """The pieces as a function that reads so many bytes of them, or fewer at the end."""
+    """Make a `read(size)` function from pieces."""
     rest = bytearray()
 
     def read(count: int) -> bytes:
@@ -182,7 +181,7 @@ def _reading(pieces: Iterator[bytes]) -> Callable[[int], bytes]:
 
 
 def _tree(writer: Writer, held: Mapping[bytes, Entry]) -> tuple[ObjectId, tuple[int, int]]:
-    """The tree of these files, put into the store; and how many they are, and their bytes."""
+    """Store the tree of these files; return its id, and their count and bytes."""
     made: dict[bytes, Tree] = {EMPTY_ID: Tree(EMPTY)}
 
     def save(data: bytes, old: bytes | None, tree: Tree) -> ObjectId:
