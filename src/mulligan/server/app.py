@@ -1,4 +1,4 @@
-"""The application: every face that the server has, behind one guard."""
+"""Build the ASGI application: all routes behind one guard."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ MODULES = (
     "v1.maintenance", "v1.agents", "v1.access", "events", "v1.jobs", "v1.files", "openapi",
     "dialogs.routes", "websocket.connection", "page_routes",
 )  # fmt: skip
-"""Each has `routes(registry)`. The page is last: it answers for every other address."""
+"""Each has `routes(registry)`. The page is last: its routes match every path."""
 
 
 def create_app(
     registry: Registry, *, access: Access, host: str | None = None, more: Iterable[BaseRoute] = ()
 ) -> Starlette:
-    """The application over a registry, which it closes at the end.
+    """Build the application, which closes `registry` at shutdown.
 
-    `host` is the name or address that it listens on, if that is more than loopback; `more` are
-    routes beside its own.
+    `host` is the address to listen on, if that is not loopback; `more` are additional routes.
     """
 
     @asynccontextmanager

@@ -1,7 +1,7 @@
-"""Live events as a stream that `EventSource` understands.
+"""Stream live events to an `EventSource`.
 
-A client that went away is noticed at once if it said so, else by the next ping. One that does
-not read is let go: it resumes with the id of the last event that it got.
+A client that vanished without closing is noticed at the next ping. A client that does not read is
+disconnected; it resumes with the id of the last event it received.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class EventsQuery(NamedTuple):
 @section.get("/events", "Everything that happens, as it happens", content="text/event-stream")
 async def events(hub: Registry, request: Request, query: EventsQuery) -> Response:
     if query.project is not None:
-        # It is opened, so that its files are watched too.
+        # Open the project, so that its files are watched.
         await hub.workspace(query.project)
     if request.method == "HEAD":
         return Response(media_type=EventStream.media_type)
@@ -50,7 +50,7 @@ def routes(hub: Registry) -> list[BaseRoute]:
 
 
 class EventStream(Response):
-    """An answer that goes on until the client leaves, falls behind, or the server ends."""
+    """A response that ends when the client leaves, falls behind, or the server stops."""
 
     media_type = "text/event-stream"
 
@@ -78,7 +78,7 @@ class EventStream(Response):
         data = HELLO
         try:
             while found is not None:
-                # A client that takes nothing for so long is gone, or as good as gone.
+                # A client that reads nothing for so long counts as gone.
                 async with asyncio.timeout(SEND_SECONDS):
                     await send({"type": "http.response.body", "body": data, "more_body": True})
                 found = await subscription.next(PING_SECONDS)
@@ -92,7 +92,7 @@ class EventStream(Response):
 
 
 async def _left(receive: Receive) -> None:
-    """Returns when the client has left."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         continue
 

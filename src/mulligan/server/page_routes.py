@@ -1,4 +1,4 @@
-"""The page: files that were built into the package."""
+"""Serve the built page (the folder `page`)."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def routes(registry: Registry) -> list[BaseRoute]:
 
 
 async def front(request: Request) -> Response:
-    """The page itself."""
+    """Serve the page."""
     return await _page()
 
 
 async def asset(request: Request) -> Response:
-    """A file of the page. Other addresses are the page's own, unless they look like a file."""
+    """Serve a file of the page; other paths without an extension get the page itself."""
     path = request.path_params["path"]
     if path.startswith("api/"):
         raise NotFound("There is nothing at this address.")
@@ -72,7 +72,7 @@ def _type(path: str) -> str:
 
 
 def _files() -> dict[str, str]:
-    """The files of the page by name. A name is only ever looked up, never made into a path."""
+    """Map names to the page's files, so that no request becomes a path."""
     return {
         os.path.relpath(os.path.join(folder, name), FOLDER): os.path.join(folder, name)
         for folder, _folders, names in os.walk(FOLDER)

@@ -1,4 +1,4 @@
-"""What the requests about dialogs do in a project. Runs in threads."""
+"""Handle the requests about dialogs, in worker threads."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def dialogs(
 
 
 def create(workspace: Workspace, title: str, set_current: bool) -> Dialog:
-    # Who runs it is not known here, and it must not end with the server.
+    # The agent's process is unknown, and the session must outlive the server.
     made = workspace.sessions.create(title=title, process=0)
     if set_current:
         _set_current(workspace, made.id)
@@ -138,7 +138,7 @@ def delete(workspace: Workspace, dialog: str) -> None:
 
 
 def checkpoints(workspace: Workspace, dialog: str) -> DialogCheckpoints:
-    """Those that the dialog took, and those that it was restored to."""
+    """List the checkpoints that the dialog took or was restored to."""
     found = listed(workspace.project.journal, dialog)
     return {
         "dialog_id": dialog,
@@ -191,12 +191,12 @@ def reset(workspace: Workspace, dialog: str, force: bool) -> DialogReset:
 
 
 def restore(workspace: Workspace, dialog: str, checkpoint: str, force: bool) -> DialogRestored:
-    """Back to a checkpoint. Of what that leads to a new one is made, in the same session."""
+    """Restore a checkpoint; take a new one of the result in the same session."""
     target = workspace.find(checkpoint)
     done = workspace.restore(target.id, force=force, session=dialog)
     new = done.new_checkpoint
     if new is None:
-        # No file was changed. A new checkpoint is promised all the same, and says so.
+        # No file was changed, but the protocol promises a new checkpoint.
         words = "Left as it was, not restored to" if done.skipped else "Restored to"
         new = workspace.checkpoint(f"{words} {target.id}", session=dialog).id
     return {
@@ -207,9 +207,9 @@ def restore(workspace: Workspace, dialog: str, checkpoint: str, force: bool) -> 
 
 
 def _as_approved(workspace: Workspace, dialog: str, checkpoint: str | None) -> str | None:
-    """The last approval, or the beginning, if a checkpoint has the same files; else that itself.
+    """Return the last approved or initial checkpoint if its tree is the same, else `checkpoint`.
 
-    It has others where the user went on working since.
+    The trees differ if the user has worked since.
     """
     merged = [each.approved_checkpoint for each in workspace.review.rounds(dialog)
               if each.status == "merged"]  # fmt: skip
@@ -243,7 +243,7 @@ def _initial(workspace: Workspace, session: str) -> str | None:
 
 
 def _current(workspace: Workspace) -> str | None:
-    """The dialog that a client chose, while it is there; else the one that changed last."""
+    """Return the dialog that a client chose, if it exists, else the newest one."""
     try:
         with open(workspace.project.location.path(CURRENT), encoding="utf-8") as file:
             chosen = file.read()

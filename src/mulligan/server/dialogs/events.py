@@ -1,4 +1,4 @@
-"""A session's entries as AgentSmithy's events, and a client's events as entries."""
+"""Convert a session's entries to AgentSmithy's events, and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mulligan.workspace.sessions import edits
 from mulligan.workspace.workspace import Workspace
 
 SHOWN = (USER_INPUT, ASSISTANT_OUTPUT, TOOL_CALL, FILE_EDIT)
-"""What a history is made of; all else is for the machinery."""
+"""The entry types that a history shows."""
 TYPES = ("chat", "reasoning", "tool_call", "tool_result", "file_edit", "summary", "error", "done")
 
 
@@ -57,7 +57,7 @@ class DialogHistory(TypedDict):
 
 
 class ChatEvent(NamedTuple):
-    """An event as the client that drives a turn tells it."""
+    """An event that the client of a turn sends."""
 
     type: str
     content: str = ""
@@ -76,7 +76,7 @@ class ChatEvent(NamedTuple):
 def history(
     workspace: Workspace, dialog: str, limit: int, before: int | None, after: int | None
 ) -> DialogHistory:
-    """A page of the conversation as it stands: the last events, or those before or after one."""
+    """Return a page of the conversation: the last events, or those before or after one."""
     if before is not None and after is not None:
         raise UsageError("Give `before` or `after`, and not both.")
     session = sessions.resolve(workspace.project.journal, dialog)
@@ -109,7 +109,7 @@ def history(
 
 
 def streamed(workspace: Workspace, entry: Entry) -> list[dict[str, Any]]:
-    """An entry as it goes over a stream; nothing for what is not part of the conversation."""
+    """Convert an entry to stream events; none if it is not part of the conversation."""
     shown: list[dict[str, Any]] = []
     if entry.type == ASSISTANT_OUTPUT:
         event = _event(workspace, entry, {})
@@ -125,7 +125,7 @@ def streamed(workspace: Workspace, entry: Entry) -> list[dict[str, Any]]:
 
 
 def take(workspace: Workspace, dialog: str, events: Sequence[ChatEvent]) -> bool:
-    """Appends what the client that drives a turn tells; gives whether the turn has ended."""
+    """Append the client's events to the session; true if they end the turn."""
     for event in events:
         if event.type not in TYPES:
             raise UsageError(f"There is no event {event.type!r}; there are {', '.join(TYPES)}.")

@@ -1,9 +1,10 @@
-"""A turn that a client drives, as a stream of events.
+"""Stream the events of a turn that a client drives.
 
-The turn has begun, with its checkpoint, before the first event goes out. What others append to
-the session then, by whatever way, is told as it comes. A turn that nobody drives any more is ended
-as interrupted: when its client has left, when nothing was heard for too long, when the server
-ends. The last event is always `done`, and by then the turn is over.
+1. Begin the turn, with its checkpoint.
+2. Stream every entry that any process appends to the session.
+3. End the turn as interrupted if its client leaves, if no entry comes for too long, or if the
+   server stops.
+4. Send `done` as the last event, after the end of the turn.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PING_SECONDS = 15.0
 SILENT_SECONDS = 1800.0
 PAGE_ENTRIES = 200
 PING = b": ping\n\n"
-ENDING = "The server ends, and with it the turn; what was done so far is kept."
+ENDING = "The server is stopping and has ended the turn; its work so far is kept."
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -40,7 +41,7 @@ HEADERS = [
 
 
 class ChatStream(Response):
-    """The answer to a message: everything that happens in the turn that it begins."""
+    """The response to a message: the events of the turn that it begins."""
 
     media_type = "text/event-stream"
 
@@ -62,7 +63,7 @@ class ChatStream(Response):
             self._project, _begin, dialog=self._dialog, message=self._message
         )
         self._registry.wake()
-        # A problem up to here is an ordinary error; from here on it goes as an event.
+        # Errors up to here are ordinary responses; from here on they are events.
         telling = asyncio.create_task(self._tell(begun, send))
         leaving = asyncio.create_task(_left(receive))
         try:
@@ -76,11 +77,11 @@ class ChatStream(Response):
                 if abort is not None:
                     abort()
             if told is not None:
-                # Shielded: whatever ended this, the turn must not stay open for ever.
+                # Shielded: even if this task is cancelled, the turn must be ended.
                 await asyncio.shield(self._end(begun))
 
     async def _tell(self, begun: _Begun, send: Send) -> None:
-        """Tells until the turn is over, and sees to it that it is."""
+        """Send events until the turn is over; end it if there is a problem."""
         stream = _Stream(send, self._dialog)
         await stream.begin()
         await stream.tell({
@@ -98,7 +99,7 @@ class ChatStream(Response):
         await stream.end()
 
     async def _follow(self, begun: _Begun, stream: _Stream) -> str | None:
-        """Tells what is appended until the turn is over; gives why it ends before that, if so."""
+        """Send new entries until the turn is over; return the reason if it must be ended."""
         position = begun.position
         heard = asyncio.get_running_loop().time()
         while True:
@@ -122,7 +123,7 @@ class ChatStream(Response):
                         return ENDING
                     left = heard + self._patience - now
                     if left <= 0:
-                        return f"Nothing was heard for {self._patience:.0f} s; the turn is ended."
+                        return f"No event came for {self._patience:.0f} s; the turn was ended."
                     found = await self._something(subscription, stream, left)
 
     async def _end(self, begun: _Begun) -> None:
@@ -132,7 +133,7 @@ class ChatStream(Response):
     async def _something(
         self, subscription: Subscription, stream: _Stream, seconds: float
     ) -> list[Delivery] | None:
-        """Waits until something has happened to this session, or for so long."""
+        """Wait for an event of this session, at most `seconds`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while (left := until - loop.time()) > 0:
@@ -159,7 +160,7 @@ class _News(NamedTuple):
 
 
 class _Stream:
-    """The answer as it goes out."""
+    """The response body."""
 
     def __init__(self, send: Send, dialog: str) -> None:
         self._send, self._dialog = send, dialog
@@ -177,13 +178,13 @@ class _Stream:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _body(self, data: bytes) -> None:
-        # A client that takes nothing for so long is gone, or as good as gone.
+        # A client that reads nothing for so long counts as gone.
         async with asyncio.timeout(SEND_SECONDS):
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
 
 async def _left(receive: Receive) -> None:
-    """Returns when the client has left."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         continue
 
@@ -200,8 +201,8 @@ def _begin(workspace: Workspace, dialog: str, message: str) -> _Begun:
 
 
 def _news(workspace: Workspace, turn: Turn, position: int) -> _News:
-    """What was appended since, and whether the turn is over."""
-    # First: what is appended before the end is then among the entries that are read.
+    """Read the entries after `position`, and whether the turn is over."""
+    # Check first: entries appended before the end are then among those read.
     is_over = not _is_open(workspace, turn)
     session = sessions.by_id(workspace.project.journal, turn.session)
     if session is None:
@@ -228,7 +229,7 @@ def _is_open(workspace: Workspace, turn: Turn) -> bool:
 
 
 def _end(workspace: Workspace, turn: Turn) -> None:
-    """Ends a turn that nobody has ended."""
+    """End a turn as interrupted if it is still open."""
     try:
         with workspace.project.locked():
             if _is_open(workspace, turn):

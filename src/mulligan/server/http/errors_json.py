@@ -1,6 +1,6 @@
-"""How things go over the wire: JSON both ways, one shape for every error, and limits.
+"""Read and write JSON, with one shape for every error, and limits.
 
-This is the one place where the code of an error becomes an HTTP status.
+`STATUS` is the only map from error codes to HTTP statuses.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ STATUS = {
 
 
 class RequestRefused(MulliganError):
-    """A request that the server itself turns away, before any verb hears of it."""
+    """A request that the server refuses before it reaches a workspace."""
 
     def __init__(self, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class RequestRefused(MulliganError):
 
 
 class Json(Response):
-    """JSON in ASCII: names that are not UTF-8 go as lone surrogates, and come back as such."""
+    """JSON in ASCII; bytes of names that are not UTF-8 become lone surrogates."""
 
     media_type = "application/json"
 
@@ -71,7 +71,7 @@ class Json(Response):
 
 
 def encoded(content: Any) -> bytes:
-    """A value as JSON. What is no number in JSON, which some agents log, goes as null."""
+    """Encode a value as JSON; NaN and infinity, which some agents log, become null."""
     try:
         text = json.dumps(content, allow_nan=False, separators=(",", ":"), default=_plain)
     except ValueError:
@@ -80,7 +80,7 @@ def encoded(content: Any) -> bytes:
 
 
 def decoded(body: bytes) -> Any:
-    """What a body says; raises `UsageError` for what is not JSON, or nested beyond reason."""
+    """Decode a JSON body; raises `UsageError` for invalid or too deeply nested JSON."""
     try:
         content = json.loads(body, parse_constant=_no_constant)
     except RecursionError:
@@ -93,20 +93,20 @@ def decoded(body: bytes) -> Any:
 
 
 def query_of(scope: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The parameters after `?`; bytes that are not UTF-8 stay what they were."""
+    """Decode the query parameters; bytes that are not UTF-8 become surrogates."""
     found: dict[str, list[str]] = {}
     raw = bytes(scope.get("query_string", b"")).decode("latin-1")
     try:
         pairs = parse_qsl(raw, keep_blank_values=True, errors="surrogateescape", max_num_fields=500)
     except ValueError:
-        raise UsageError("There are too many parameters.") from None
+        raise UsageError("Too many query parameters; at most 500 are allowed.") from None
     for name, value in pairs:
         found.setdefault(name, []).append(value)
     return found
 
 
 async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
-    """The whole body; raises `Refused` for one that is too large, or comes too slowly."""
+    """Read the whole body; raises `RequestRefused` if it is too large or too slow."""
     told = request.headers.get("content-length", "")
     if told.isascii() and told.isdigit() and int(told[:20]) > limit:
         raise too_large(limit)
@@ -126,7 +126,9 @@ async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
                 pieces.append(piece)
     except TimeoutError:
         closing = {"connection": "close"}
-        raise RequestRefused("too_slow", "The body did not arrive in time.", closing) from None
+        raise RequestRefused(
+            "too_slow", "The body did not arrive in time; send the request again.", closing
+        ) from None
     except ClientDisconnect:
         raise RequestRefused(
             "too_slow", "The client went away before it had sent its body."
@@ -134,15 +136,17 @@ async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
 
 
 async def read_json(request: Request, limit: int = BODY_LIMIT) -> Any:
-    """What the body says; nothing at all counts as an empty object."""
+    """Decode the body; an empty one is an empty object."""
     body = await read_body(request, limit)
     return decoded(body) if body else {}
 
 
 def too_large(limit: int) -> RequestRefused:
-    # Closed afterwards: what else was on its way is not to be waited for.
+    # Close the connection rather than read the rest of the body.
     return RequestRefused(
-        "too_large", f"More than {limit >> 20} MB are not taken.", {"connection": "close"}
+        "too_large",
+        f"The body is larger than {limit >> 20} MB; send less at once.",
+        {"connection": "close"},
     )
 
 
@@ -151,23 +155,23 @@ def error_body(code: str, message: str) -> dict[str, Any]:
 
 
 def as_error(problem: BaseException) -> tuple[int, dict[str, Any]]:
-    """The status and the body that tell of a problem. What nobody expected is not told abroad."""
+    """Return status and body for an error; hide the details of unexpected ones."""
     if isinstance(problem, MulliganError):
         return STATUS[problem.code], error_body(problem.code, str(problem))
     if isinstance(problem, UnicodeError):
-        return 400, error_body("usage", "There is text in the request that is not Unicode.")
+        return 400, error_body("usage", "The request holds text that is not valid Unicode.")
     if isinstance(problem, apsw.ConstraintError):
-        message = "Something of that name is there already, or what it refers to is not."
+        message = "The name is taken already, or the request refers to a missing object."
         return 400, error_body("usage", message)
     if isinstance(problem, MemoryError):
         return 500, error_body("failed", NO_MEMORY)
     if isinstance(problem, OSError):
         return 500, error_body("failed", str(problem))
-    return 500, error_body("failed", "Something went wrong here; the server's log says what.")
+    return 500, error_body("failed", "Internal error; see the server's log.")
 
 
 def error_response(problem: BaseException) -> Response:
-    """An error as it goes over the wire."""
+    """Make the response for an error."""
     if isinstance(problem, HTTPException):
         return _of_starlette(problem)
     status, body = as_error(problem)
@@ -177,7 +181,7 @@ def error_response(problem: BaseException) -> Response:
 
 def _of_starlette(problem: HTTPException) -> Response:
     codes = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 400: "usage"}
-    texts = {404: "There is nothing at this address.", 405: "That cannot be done with this."}
+    texts = {404: "There is nothing at this address.", 405: "Method not allowed here."}
     code = codes.get(problem.status_code, "failed")
     message = texts.get(problem.status_code, str(problem.detail))
     return Json(error_body(code, message), STATUS[code], dict(problem.headers or {}))
@@ -186,7 +190,7 @@ def _of_starlette(problem: HTTPException) -> Response:
 def _plain(value: Any) -> Any:
     if hasattr(value, "as_json"):
         return value.as_json()
-    raise TypeError(f"{type(value).__name__} cannot go over the wire.")
+    raise TypeError(f"{type(value).__name__} has no JSON form.")
 
 
 def _finite(value: Any) -> Any:
@@ -200,7 +204,7 @@ def _finite(value: Any) -> Any:
 
 
 def _depth(content: Any) -> int:
-    """How deeply lists and objects are nested, without recursion."""
+    """Return the nesting depth, without recursion."""
     depth = 0
     level = [content]
     while level and depth <= MAX_JSON_DEPTH:

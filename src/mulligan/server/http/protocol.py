@@ -1,4 +1,4 @@
-"""Connections that do not wait for ever, and know who is at the other end of a unix socket."""
+"""HTTP connections with timeouts and a check of the peer's user."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MAX_CONNECTIONS = 8192
 
 
 class Connection(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it, with an end to every wait for the client.
+    """uvicorn's HTTP/1.1 protocol, with a timeout wherever it waits for the client.
 
-    The head of a request must be there within some seconds of its first byte, and so must the
-    rest of one that is answered already; how long a body may take is the reader's to say.
+    `HEADER_SECONDS` is the limit for a request's headers, and for the rest of a request that is
+    answered already. `read_body` limits bodies.
     """
 
     _timer: asyncio.TimerHandle | None = None
@@ -51,7 +51,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def _wait(self) -> None:
-        """Begins to count when the client owes something, and stops when it does not."""
+        """Start the timer if the next bytes are the client's to send, else stop it."""
         if self.transport.get_protocol() is not self:
             # Upgraded: the WebSocket protocol owns the transport, and has timers of its own.
             self._stop_waiting()
@@ -70,18 +70,18 @@ class Connection(H11Protocol):
 
 
 def _is_welcome(connection: Any) -> bool:
-    """Whether the other end may ask: over a unix socket only the same user, or root."""
+    """True if the peer may connect: on a unix socket only the same user, or root."""
     if connection.family != socket.AF_UNIX:
         _notice_when_gone(connection)
         return True
     if not hasattr(socket, "SO_PEERCRED"):
-        # There the permissions of the file are all that can be asked for.
+        # Without SO_PEERCRED only the permissions of the socket file protect it.
         return True
     return peer_credentials(connection)[1] in (os.getuid(), 0)
 
 
 def _notice_when_gone(connection: Any) -> None:
-    """Has the system end connections to machines that do not answer any more."""
+    """Have the kernel close connections to peers that no longer answer."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MILLISECONDS)

@@ -1,6 +1,6 @@
-"""Who may ask: checked before anything else hears of a request, for HTTP and WebSocket alike.
+"""Authenticate every HTTP and WebSocket request before any other code sees it.
 
-1. *Host* must be a name of ours: a page that has its own name point to this machine is refused.
+1. *Host* must be a name of ours: this stops DNS rebinding.
 2. *Origin*, where a browser sends it, must be our own page.
 3. The *token*, or the page's *cookie* (`access`). A browser gets the cookie for a one-time code.
 
@@ -37,24 +37,25 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 HELP = "To open the page, run `mulligan up` (also beside a running `mulligan serve`)."
-USED = "This address was used before, or is too old."
+USED = "This address works once and for five minutes, and was used or is too old."
+OTHER_ORIGIN = f"Origin not allowed: requests of other sites are refused. {HELP}"
 IN_ADDRESS = ("/api/v1/events",)
-"""Where a token may stand in the address: an `EventSource` cannot send headers."""
+"""Paths that accept the token as a parameter: an `EventSource` cannot send headers."""
 NOT_BY_COOKIE = ("/api/v1/page-address",)
-"""What only the token opens: a cookie cannot be made into another."""
+"""Paths that need the token: a cookie must not yield another cookie."""
 ENTERED = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Mulligan</title>
 <meta http-equiv="refresh" content="0;url={where}"></head>
 <body><p><a href="{where}">Open Mulligan</a></p></body></html>
 """
-"""Not a redirect: that would still count as asked by the file or page with the address in it, and
-a browser does not send the new cookie then (SameSite=Strict)."""
+"""Not a redirect: a browser would treat that as started by the linking page, and would not send the
+new cookie (SameSite=Strict)."""
 
 
 class Guard:
-    """Lets through who may ask, and puts the headers on every answer.
+    """Refuse unauthenticated requests, and add security headers to every response.
 
-    `host` is what the server was told to listen on, if that is more than loopback.
+    `host` is the address to listen on, if that is not loopback.
     """
 
     def __init__(self, app: ASGIApp, *, access: Access, host: str | None = None) -> None:
@@ -75,7 +76,7 @@ class Guard:
         await (entered or self._app)(scope, receive, _with_headers(scope, send))
 
     async def _check(self, scope: Scope) -> Response | None:
-        """Raise `Refused`, or return what a browser gets for its code, or None: go on."""
+        """Raise `RequestRefused`; return the response to a one-time code, else None."""
         headers = Headers(scope=scope)
         local = is_local(scope)
         if not local:
@@ -91,8 +92,8 @@ class Guard:
                 await self._slowdown.wait()
             raise RequestRefused(
                 "unauthorized",
-                "Say the token, which is in the file server.token in Mulligan's home: "
-                "`Authorization: Bearer …`.",
+                "Token missing or wrong. Send `Authorization: Bearer TOKEN`; the token is in the "
+                "file server.token in Mulligan's home.",
                 {"www-authenticate": "Bearer"},
             )
         return None
@@ -145,26 +146,26 @@ class Guard:
 
 
 def is_local(scope: Scope) -> bool:
-    """Whether a request came over the unix socket, where whoever may connect may ask."""
+    """True if the request came over the unix socket, which only the user can open."""
     server = scope.get("server")
     return server is not None and server[1] is None
 
 
 def check_origin(scope: Scope, headers: Headers) -> None:
-    """Raises `Refused` for what another page has a browser ask, wherever that page is from."""
+    """Raise `RequestRefused` for requests that another site's page makes."""
     origin = headers.get("origin")
     if origin is not None:
         parts = _parts(origin)
         if parts is None or parts != split_host(headers.get("host", "")):
-            raise RequestRefused("forbidden", "Only the server's own page may ask from a browser.")
-    # Other ports of this machine are the "same site", and cookies do not know ports.
+            raise RequestRefused("forbidden", OTHER_ORIGIN)
+    # Other ports of this machine are "same-site", and cookies ignore ports.
     site = headers.get("sec-fetch-site", "none")
     if site not in ("none", "same-origin") and scope["path"].startswith("/api/"):
-        raise RequestRefused("forbidden", "Only the server's own page may ask from a browser.")
+        raise RequestRefused("forbidden", OTHER_ORIGIN)
 
 
 def split_host(given: str) -> tuple[str, int | None]:
-    """A `Host` as name and port; a name without port means the port of plain HTTP."""
+    """Split a `Host` header into name and port; the default port is 80."""
     try:
         parts = urlsplit(f"//{given}")
         port = parts.port
@@ -181,7 +182,7 @@ def _parts(origin: str) -> tuple[str, int | None] | None:
 
 
 def _is_our_name(name: str, host: str | None) -> bool:
-    """An address is what it is; only names can be made to point here by others."""
+    """Accept addresses; of names only our own, since DNS can point any name here."""
     if name == "localhost" or (host is not None and name == host.lower()):
         return True
     try:
@@ -202,7 +203,7 @@ def _tokens(scope: Scope, headers: Headers) -> list[str]:
 
 
 def _code(scope: Scope) -> str | None:
-    """The one-time code in the address of the page, if there is one."""
+    """Return the one-time code in the page's address, if any."""
     if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/":
         return None
     found = query_of(scope).get("code")
@@ -228,9 +229,9 @@ async def _refuse(problem: MulliganError, scope: Scope, receive: Receive, send: 
         return
     response: Response = error_response(problem)
     if "text/html" in Headers(scope=scope).get("accept", ""):
-        # Somebody looks at it: then a sentence is better than JSON.
+        # A browser shows it to the user: text is better than JSON.
         response = PlainTextResponse(f"{problem}\n{HELP}\n", response.status_code)
-    # A body that nobody has asked for is not read: the connection ends with the answer.
+    # Close the connection rather than read the body of a refused request.
     if Headers(scope=scope).get("content-length", "0") != "0":
         response.headers["connection"] = "close"
     await response(scope, receive, _with_headers(scope, send))

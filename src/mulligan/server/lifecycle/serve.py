@@ -1,4 +1,4 @@
-"""A server that runs: one for a home, from its first byte to its orderly end."""
+"""Run the server of a home, from its sockets to its orderly shutdown."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def serve(
     token_file: str | None = None,
     ready: Ready,
 ) -> None:
-    """Serves a home until it is told to end, or nobody has asked for anything for `idle` seconds.
+    """Serve a home until a signal, or until no request came for `idle` seconds.
 
-    On loopback, unless a `host` is named, and on a unix socket in the home, or at `path`. Calls
-    `ready` when it listens. `project` is meant where a request names none. The token is a new one,
-    unless `token_file` keeps it. Raises `Busy` if the home has a server.
+    Listens on loopback or on `host`, and on a unix socket in the home or at `path`; calls `ready`
+    then. `project` serves requests that name no project. The token is new at each start unless
+    `token_file` holds one. Raises `Busy` if the home has a server.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
     use_one_arena()
@@ -126,7 +126,7 @@ async def _run(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, ended by our own signals, or by itself."""
+    """uvicorn's server with our signals and an idle timeout."""
 
     def __init__(self, config: uvicorn.Config, registry: Registry, idle: float | None) -> None:
         super().__init__(config)
@@ -134,7 +134,7 @@ class _Server(uvicorn.Server):
         self._idle = idle
 
     def end(self) -> None:
-        """Ends in order; asked a second time, at once."""
+        """Shut down in order; at the second call, at once."""
         if self.should_exit:
             self.force_exit = True
             self._registry.interrupt()
@@ -154,17 +154,17 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Streams have no end of their own, and nobody should wait for one.
+        # Streams never end by themselves, and uvicorn would wait for them.
         await self._registry.end_streams()
         await super().shutdown(sockets)
         if self.force_exit:
-            # Then the server itself does not wait for its application, which has files to close.
+            # uvicorn skips the lifespan then, but the projects must be closed.
             await self.lifespan.shutdown()
 
 
 @contextmanager
 def _alone(home: str) -> Iterator[None]:
-    """One server a home, by a lock that goes with its process."""
+    """Hold the lock that allows one server for each home."""
     fd = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -172,14 +172,16 @@ def _alone(home: str) -> Iterator[None]:
         except BlockingIOError:
             other = running(home)
             where = f" at {other.url} (process {other.pid})" if other is not None else ""
-            raise Busy(f"This home has a server already{where}.") from None
+            raise Busy(
+                f"This home has a server already{where}; use it, or stop it first."
+            ) from None
         yield
     finally:
         os.close(fd)
 
 
 def _kept_token(path: str) -> str:
-    """The token in a file that only its user can read; made if there is no such file."""
+    """Read the token from a file of mode 600; create the file if it is missing."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -203,7 +205,7 @@ def _kept_token(path: str) -> str:
 def _listening_on_loopback(port: int) -> list[socket.socket]:
     """Listen on 127.0.0.1 and, where there is IPv6, on the same port of ::1.
 
-    A browser tries both for the page's name: nobody else may be listening on the other one.
+    A browser tries both for the page's name, so no other program may listen on either.
     """
     for _ in range(PORT_ATTEMPTS if port == 0 else 1):
         first = _listening(LOOPBACK, port)
@@ -232,7 +234,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _bound(family: int, where: Any) -> socket.socket:
-    # Said in full: only of what is known to be TCP does asyncio send small pieces at once.
+    # Name the protocol: asyncio sets TCP_NODELAY only then.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -249,7 +251,7 @@ def _bound(family: int, where: Any) -> socket.socket:
 
 @contextmanager
 def _listening_at(path: str) -> Iterator[socket.socket]:
-    """A unix socket that only the user may open. One that is left behind is replaced."""
+    """Listen on a unix socket of mode 600; replace one that a dead server left."""
     folder, name = os.path.split(os.path.abspath(path))
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -276,13 +278,13 @@ def _clear(name: str, folder: int, path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(status.st_mode):
-        raise UsageError(f"{path} is there already, and is no socket.")
+        raise UsageError(f"{path} exists and is not a socket; give another path.")
     os.unlink(name, dir_fd=folder)
 
 
 @contextmanager
 def _recorded(home: str, address: Address) -> Iterator[None]:
-    """Says in the home where the server is, for as long as it is there, and its token."""
+    """Write the server's address and token into the home; delete both at the end."""
     path, token = os.path.join(home, RECORD), os.path.join(home, TOKEN)
     content = {
         "pid": address.pid,
@@ -293,7 +295,7 @@ def _recorded(home: str, address: Address) -> Iterator[None]:
         "started_at": address.started_at,
     }
     delete_page_files(home)
-    # The token first: whoever finds the record finds the token that belongs to it.
+    # The token first: a client that reads the record needs the matching token.
     _write(token, address.token)
     _write(path, json.dumps(content))
     try:
@@ -306,7 +308,7 @@ def _recorded(home: str, address: Address) -> Iterator[None]:
 
 
 def _write(path: str, content: str) -> None:
-    """Writes a file that only the user may read, whole or not at all."""
+    """Write a file of mode 600 atomically."""
     temporary = f"{path}.{os.getpid()}.{secrets.token_hex(4)}"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(fd, "w", encoding="ascii") as file:
@@ -317,7 +319,7 @@ def _write(path: str, content: str) -> None:
 
 
 def _allow_many_files() -> None:
-    """Every client costs a descriptor; as many as the system lets this user have."""
+    """Raise the limit of open files: each client needs a descriptor."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,13 +1,13 @@
-"""Finding the server of a home, and starting one: for the command line and for hooks.
+"""Find the server of a home, or start one: for the command line and for hooks.
 
     home/
-      server.json     who runs, and where it listens
-      server.token    what to say to it; another one with each start
-      server.sock     where whoever may open it need not say anything
-      server.lock     held by the one that runs
-      server.log      what one that was started by itself had to say
+      server.json     process and address of the running server
+      server.token    its token, new at each start
+      server.sock     its unix socket, which needs no token
+      server.lock     held by the running server
+      server.log      stderr of a server that `ensure` started
 
-Needs nothing but the standard library, and takes a millisecond.
+Imports only the standard library, and takes a millisecond.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Address(NamedTuple):
 
 
 def running(home: str) -> Address | None:
-    """The server of a home, if one runs."""
+    """Return the address of the running server of a home, if any."""
     try:
         with open(os.path.join(home, RECORD), encoding="utf-8") as file:
             content: dict[str, Any] = json.load(file)
@@ -64,9 +64,9 @@ def running(home: str) -> Address | None:
 
 
 def ensure(home: str, *, idle: int = IDLE_SECONDS) -> Address:
-    """The server of a home; started if there is none, to stop by itself when nobody needs it.
+    """Return the server of a home; start one that stops after `idle` seconds if there is none.
 
-    Several may do so at once: all find the one that was first.
+    Concurrent callers all get the server that was first.
     """
     found = running(home)
     if found is not None and _answers(found):
@@ -93,15 +93,15 @@ def ensure(home: str, *, idle: int = IDLE_SECONDS) -> Address:
             if found.pid != started.pid:
                 _end(started)
             return found
-        # Another one may have been first; then this one ends, and that one will answer.
+        # Another server may have been first: then ours exits, and that one answers.
         if started.poll() not in (None, 0, 5):
             break
         time.sleep(0.02)
-    raise MulliganError(f"The server did not start; {os.path.join(home, LOG)} says why.")
+    raise MulliganError(f"The server did not start; see {os.path.join(home, LOG)}.")
 
 
 def connect(address: Address, timeout: float = 1.0) -> socket.socket:
-    """A connection to a server's unix socket; raises `OSError`."""
+    """Connect to a server's unix socket; raises `OSError`."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout)
@@ -142,7 +142,7 @@ def ask(
 
 
 def socket_address(path: str, folder: int, name: str) -> str:
-    """What to bind or connect to: a short way to the same file, where the path is too long."""
+    """Return the path of a socket, or a short alias if it is too long for the kernel."""
     if len(os.fsencode(path)) < 100 or not sys.platform.startswith("linux"):
         return path
     return f"/proc/self/fd/{folder}/{name}"

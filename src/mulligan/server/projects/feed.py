@@ -1,10 +1,8 @@
-"""What happens in the projects of a home, told to whoever follows.
+"""Send the events of the journals to subscribers.
 
-Events come from the journals, whichever process wrote them. One poller looks at every journal
-that somebody follows, and asks each only whether it has changed; a thousand idle followers cost
-what one does. A follower that does not keep up is let go, and resumes by number: the journal
-remembers what its queue does not. Hints, such as that files have changed, have no number and are
-told once.
+One poller checks every followed journal for changes, whichever process wrote them; a thousand
+idle subscribers cost as much as one. A subscriber that is too slow is disconnected and resumes by
+event number from the journal. Hints, such as changed files, have no number and are sent once.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ Call = Callable[..., Awaitable[Any]]
 
 
 class Event(NamedTuple):
-    """Something that happened. Without a number it is a hint, and will not be told again."""
+    """One event. Without a number it is a hint, which is sent only once."""
 
     project: str | None
     number: int | None
@@ -53,7 +51,7 @@ class Delivery(NamedTuple):
 
 
 class Subscription:
-    """What one follower is still to be told: first what it missed, then what happens."""
+    """The queue of one subscriber: first the events it missed, then live ones."""
 
     def __init__(self, project: str | None, positions: dict[str, int]) -> None:
         self.project = project
@@ -65,7 +63,7 @@ class Subscription:
         self._call: Call | None = None
 
     async def next(self, seconds: float) -> list[Delivery] | None:
-        """The next events; an empty list when there were none for so long, `None` at the end."""
+        """Return the next events; an empty list after `seconds`, None at the end."""
         missed = await self._next_missed()
         if missed:
             return missed
@@ -88,7 +86,7 @@ class Subscription:
                 yield told.event
 
     def push(self, event: Event) -> None:
-        """Another event; a follower that is too far behind is let go."""
+        """Queue an event; end the subscription if its queue is full."""
         if len(self._queue) >= MAX_QUEUED_EVENTS:
             self.end()
         elif not self.ended:
@@ -104,13 +102,13 @@ class Subscription:
         return self.project is None or event.project is None or event.project == self.project
 
     def miss(self, call: Call, followed: _Followed, after: int) -> None:
-        """What a journal has after a number is to be told first."""
+        """Deliver the events after number `after` first."""
         self._call = call
         if after < followed.told:
             self._missed.append((followed, followed.told))
 
     def follow(self, project: str, number: int) -> None:
-        """A project is followed from here on."""
+        """Follow a project from event `number` on."""
         self._positions.setdefault(project, number)
 
     async def _next_missed(self) -> list[Delivery]:
@@ -140,7 +138,7 @@ class Subscription:
 
 
 class Feed:
-    """The journals that somebody follows, and the followers. Belongs to one event loop."""
+    """The followed journals and the subscriptions. Belongs to one event loop."""
 
     def __init__(self, home: str, call: Call) -> None:
         self._home = home
@@ -161,10 +159,10 @@ class Feed:
     async def subscribe(
         self, project: str | None = None, after: str | int | None = None
     ) -> AsyncIterator[Subscription]:
-        """Follows a project, or all: from an event on, or from now.
+        """Subscribe to a project, or to all: after an event, or from now on.
 
-        `after` is the cursor of the last event that was seen. Raises `NotFound`, and `UsageError`
-        for what is no cursor.
+        `after` is the cursor of the last received event. Raises `NotFound`, and `UsageError` for
+        an invalid cursor.
         """
         resumed = after is not None and after != ""
         wanted = _positions(project, after) if resumed else {}
@@ -174,7 +172,7 @@ class Feed:
             self._subscriptions.add(subscription)
             for id, followed in self._followed.items():
                 if project in (None, id):
-                    # A journal can be older than a cursor, if it was put back from a backup.
+                    # A journal restored from a backup can be older than the cursor.
                     start = min(wanted.get(id, 0), followed.told) if resumed else followed.told
                     subscription.follow(id, start)
                     subscription.miss(self._call, followed, start)
@@ -188,17 +186,17 @@ class Feed:
             self._subscriptions.discard(subscription)
 
     def publish(self, event: Event) -> None:
-        """Tells an event to all who follow its project."""
+        """Queue an event for every subscriber of its project."""
         for subscription in list(self._subscriptions):
             if subscription.wants(event):
                 subscription.push(event)
 
     def wake(self) -> None:
-        """Something was just written: no need to wait for the next look."""
+        """Poll the journals now."""
         self._wake.set()
 
     async def close(self) -> None:
-        """Ends every subscription; what was not told yet is asked for again by number."""
+        """End every subscription; clients resume by number."""
         self._closed = True
         for subscription in list(self._subscriptions):
             subscription.end()
@@ -210,7 +208,7 @@ class Feed:
         self._followed.clear()
 
     async def _follow(self, project: str | None) -> None:
-        """Follows a project from now on, or all that there are."""
+        """Follow a project from now on, or all known ones."""
         if project is not None and project in self._followed:
             return
         for found in await self._call(_opened, self._home, project, set(self._followed)):
@@ -222,7 +220,7 @@ class Feed:
         loop = asyncio.get_running_loop()
         while True:
             if not self._subscriptions:
-                # Nobody is there to be told; the next follower begins anew.
+                # No subscriber is left; the next one starts a new poller.
                 async with self._opening:
                     if not self._subscriptions:
                         for each in self._followed.values():
@@ -245,7 +243,7 @@ class Feed:
             self._wake.clear()
 
     async def _find_new_projects(self) -> None:
-        """Who follows everything follows what is new too, from its first event."""
+        """Add new projects to the subscriptions to all projects, from their first event."""
         everything = [each for each in self._subscriptions if each.project is None]
         if not everything:
             return
@@ -259,7 +257,7 @@ class Feed:
 
 
 class _Followed:
-    """A journal that is looked at. `read` belongs to the poller's thread, `told` to the loop."""
+    """A followed journal. `read` belongs to the poller's thread, `told` to the loop."""
 
     def __init__(self, project: ProjectLocation, journal: Database) -> None:
         self.project = project
@@ -280,7 +278,7 @@ def row_event(project: str, row: events.EventRow) -> Event:
 
 
 def _opened(home: str, project: str | None, known: set[str]) -> list[_Followed]:
-    """The journals of a project, or of all, that are not followed yet; unreadable ones are not."""
+    """Open the journals that are not followed yet; skip unreadable ones."""
     found = []
     for each in known_projects(home):
         path = each.path("journal.sqlite")
@@ -294,7 +292,7 @@ def _opened(home: str, project: str | None, known: set[str]) -> list[_Followed]:
 
 
 def _news(followed: list[_Followed]) -> list[tuple[_Followed, list[events.EventRow]]]:
-    """What is new in each journal. One that cannot be read has no news."""
+    """Read the new events of each journal; skip unreadable ones."""
     found = []
     for each in followed:
         try:
@@ -312,25 +310,27 @@ def _news(followed: list[_Followed]) -> list[tuple[_Followed, list[events.EventR
 
 
 def _cursor(positions: dict[str, int]) -> str:
-    """Where a follower of all projects stands."""
+    """Encode the position in every project as a cursor."""
     return ".".join(
         f"{id[:PROJECT_PREFIX_CHARACTERS]}{number:x}" for id, number in sorted(positions.items())
     )
 
 
 def _positions(project: str | None, after: str | int | None) -> dict[str, int]:
-    """What a cursor says: a number, or that of each project by the beginning of its id."""
+    """Decode a cursor: one number, or one for each project by its id's prefix."""
     text = str(after)
     if project is not None and text.isascii() and text.isdigit() and len(text) <= 18:
         return {project: int(text)}
     parts = [POSITION.fullmatch(each) for each in text.split(".")]
     if project is not None or None in parts:
-        raise UsageError(f"{text[:50]!r} is not the id of an event.")
+        raise UsageError(
+            f"{text[:50]!r} is not an event id; give the id of the last event you received."
+        )
     return _Prefixed({part[1]: int(part[2], 16) for part in parts if part is not None})
 
 
 class _Prefixed(dict[str, int]):
-    """Positions by the beginning of a project's id."""
+    """Positions by the prefix of a project's id."""
 
     def get(self, id: str, default: Any = None) -> Any:
         return super().get(id[:PROJECT_PREFIX_CHARACTERS], default)

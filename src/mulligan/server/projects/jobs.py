@@ -1,7 +1,7 @@
-"""Long work that a client does not wait for: it goes on here, tells how far it is, can be ended.
+"""Jobs: long work in threads, with progress, that a client can cancel.
 
-Cancelling raises from the callback that work reports its progress to, which is as safe as being
-killed there: the next one to open the project finishes or gives up what was begun.
+Cancelling raises from the progress callback, which is as safe as a kill at that point: the next
+process that opens the project finishes or abandons the operation.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Work = Callable[[Progress], Any]
 
 
 class Cancelled(Exception):
-    """Raised inside work that is not wanted any more."""
+    """Raised inside a cancelled job."""
 
 
 @dataclass
 class Job:
-    """Some long work. `state` is running, done, failed or cancelled."""
+    """One job. `state` is running, done, failed or cancelled."""
 
     job: str
     kind: str
@@ -61,7 +61,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs of a server. `tell` is called with a job whenever it has got further."""
+    """The jobs of a server. `tell` is called with a job at each progress report."""
 
     def __init__(self, tell: Callable[[Job], None]) -> None:
         self._tell = tell
@@ -74,7 +74,7 @@ class Jobs:
         return sum(1 for job in list(self._jobs.values()) if job.state == "running")
 
     def start(self, kind: str, project: str | None, work: Work) -> Job:
-        """Begins some work, unless too much is waiting already."""
+        """Start a job; raises `too_many` above `MAX_WAITING_TASKS`."""
         job = Job(secrets.token_hex(8), kind, project)
         with self._lock:
             if self.running >= MAX_WAITING_TASKS:
@@ -89,7 +89,7 @@ class Jobs:
     def get(self, id: str) -> Job:
         with self._lock:
             if id not in self._jobs:
-                raise NotFound(f"There is no job {id!r}; they are forgotten with the server.")
+                raise NotFound(f"There is no job {id!r}; a restart of the server forgets all jobs.")
             return self._jobs[id]
 
     def all(self) -> list[Job]:
@@ -97,13 +97,13 @@ class Jobs:
             return list(self._jobs.values())
 
     def cancel(self, id: str) -> Job:
-        """Asks a job to end; one that has ended stays as it is."""
+        """Cancel a job; no effect if it has ended."""
         job = self.get(id)
         job.wanted = False
         return job
 
     def close(self) -> None:
-        """Asks all to end, and waits for a while."""
+        """Cancel all jobs, and wait up to `CLOSE_TIMEOUT_S`."""
         for job in self.all():
             job.wanted = False
         until = time.monotonic() + CLOSE_TIMEOUT_S

@@ -1,6 +1,6 @@
-"""Which project something belongs to that a client names: a session, a checkpoint, or a path.
+"""Find the project of a session, a checkpoint or a path.
 
-Open projects are asked first; of the others only the journal is read, and nothing is watched.
+Open projects are searched first; of the others only the journal is read.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from mulligan.workspace.project.location import ProjectLocation, known_projects
 
 
 def chosen(registry: Registry, given: str | None, *, create: bool = False) -> str:
-    """The id of the project that a client named, by id or by path; else the server's own.
+    """Return the id of the project that the client names by id or path, else the default.
 
-    With `create`, a directory that is new becomes a project. The server's own is the one that it
-    was started for, else the one that was used last.
+    With `create`, a new directory becomes a project. The default is the project that the server
+    was started for, else the most recently updated one.
     """
     if given:
         if os.path.isabs(given):
@@ -33,22 +33,22 @@ def chosen(registry: Registry, given: str | None, *, create: bool = False) -> st
     for row in registry.listed():
         if row["exists"] and row["problem"] is None:
             return str(row["project"])
-    raise NotFound("There is no project yet; name a directory as `project`.")
+    raise NotFound("There is no project yet; give a directory as `project`.")
 
 
 def of_session(registry: Registry, id: str) -> str | None:
-    """The project of a session, by the session's whole id."""
+    """Return the project of a session, by the session's full id."""
     return _where(registry, lambda journal: sessions.by_id(journal, id) is not None)
 
 
 def of_checkpoint(registry: Registry, id: str) -> str | None:
-    """The project of a checkpoint, by the checkpoint's whole id."""
+    """Return the project of a checkpoint, by the checkpoint's full id."""
     return _where(registry, lambda journal: checkpoints.by_id(journal, id) is not None)
 
 
 @contextmanager
 def journal_of(registry: Registry, project: ProjectLocation) -> Iterator[Database]:
-    """The journal of a project, to read in it; raises `NotFound` where there is none."""
+    """Open the journal of a project for reading; raises `NotFound` if it has none."""
     workspace = registry.if_open(project.id)
     if workspace is not None:
         yield workspace.project.journal
@@ -69,6 +69,6 @@ def _where(registry: Registry, holds: Callable[[Database], Any]) -> str | None:
                 if holds(journal):
                     return project.id
         except (MulliganError, OSError):
-            # One that cannot be read holds nothing that could be given.
+            # An unreadable journal cannot serve the request either.
             continue
     return None

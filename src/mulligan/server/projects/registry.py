@@ -57,8 +57,8 @@ CLOSE_TIMEOUT_S = 10.0
 class ProjectRow(TypedDict):
     """A project that has data in the home. `problem` says why it cannot be read, if so.
 
-    `pending` says what waits for a decision, by session. A list leaves it out where something waits
-    in a project that the server has not opened yet; asking for that one project opens it.
+    `pending` counts the pending work of each session. A list leaves it out for a project with
+    pending work that is not open yet; a request for that one project opens it.
     """
 
     project: str
@@ -79,7 +79,7 @@ class Registry:
     def __init__(
         self, home: str, *, watch: bool = True, default_project: str | None = None
     ) -> None:
-        """`default_project` is whose sessions are meant where nobody says."""
+        """`default_project` serves requests that name no project."""
         self.default_project = default_project
         self.home = home
         self.started_at = rfc3339(now_ns())
@@ -98,77 +98,77 @@ class Registry:
         self._lines: dict[str, anyio.CapacityLimiter] = {}
 
     def start(self) -> None:
-        """Binds the registry to the running event loop; whoever needs it does so himself."""
+        """Bind the registry to the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     async def call(self, verb: Callable[..., Answer], *given: Any, **named: Any) -> Answer:
-        """Runs something that touches the disk, in a thread."""
+        """Run a blocking function in a worker thread."""
         return await anyio.to_thread.run_sync(partial(verb, *given, **named), limiter=self._threads)
 
     async def work(self, project: str, verb: Callable[..., Answer], **given: Any) -> Answer:
-        """Runs a verb with the `workspace` of a project; raises `NotFound`."""
+        """Run a function with the `workspace` of a project; raises `NotFound`."""
         line = self._lines.setdefault(project, anyio.CapacityLimiter(MAX_THREADS_PER_PROJECT))
         try:
             async with line:
                 return await self.call(self._with_workspace, project, verb, given)
         except NotFound:
             if project not in self._open:
-                # Somebody may be asking for all the projects that there could be.
+                # Keep no limiter for an unknown id: a client may try any number of ids.
                 self._lines.pop(project, None)
             raise
 
     async def workspace(self, project: str) -> Workspace:
-        """The workspace of a project by its id; raises `NotFound`."""
+        """Return the workspace of a project by its id; raises `NotFound`."""
         return (await self.call(self._opened, project)).workspace
 
     async def open_path(
         self, path: str, *, create: bool = True, automatic: bool = False
     ) -> Workspace:
-        """The workspace that a path lies in, made known if it is new."""
+        """Return the workspace that contains `path`; register it if it is new."""
         return (await self.call(self.opened_at, path, create=create, automatic=automatic)).workspace
 
     def opened_at(self, path: str, *, create: bool = True, automatic: bool = False) -> _Open:
-        """The same for a thread. What only logs have told of is a project from now on."""
+        """`open_path` for a worker thread; registers a project known only from imported logs."""
         project = find_project(path, self.home, automatic=automatic)
         if is_imported(project) and create:
             register(project)
             with self._lock:
-                # Others may be at work in it: it is closed at the end.
+                # Other threads may be using it: it is closed at shutdown.
                 self._retired += [self._open.pop(project.id)] if project.id in self._open else []
         if not create and not os.path.exists(project.path("journal.sqlite")):
             raise NotFound(f"There is no checkpoint of {decode_path(project.root)} yet.")
         return self._use(self._open_one(project))
 
     def opened(self, project: str) -> Workspace:
-        """The workspace of a project by its id, for a thread; raises `NotFound`."""
+        """`workspace` for a worker thread; raises `NotFound`."""
         return self._opened(project).workspace
 
     def if_open(self, project: str) -> Workspace | None:
-        """The workspace of a project, if it happens to be open."""
+        """Return the workspace of a project that is open already, else None."""
         found = self._open.get(project)
         return None if found is None else found.workspace
 
     def listed(self) -> list[ProjectRow]:
-        """Every project that has data in the home, the one that was used last first."""
+        """List the projects of the home, the most recently updated first."""
         found = [self._described(project) for project in known_projects(self.home)]
         return sorted(found, key=lambda each: each["updated_at"] or "", reverse=True)
 
     def described(self, project: str) -> ProjectRow:
-        """What a list of projects says of one."""
+        """Describe one project as in `listed`."""
         return self._described(self._known(project))
 
     def subscribe(
         self, project: str | None = None, after: str | int | None = None
     ) -> AbstractAsyncContextManager[Subscription]:
-        """Follows a project, or all of them; see `Feed.subscribe`."""
+        """Subscribe to a project, or to all; see `Feed.subscribe`."""
         return self.feed.subscribe(project, after)
 
     @property
     def feed(self) -> Feed:
-        """What happens; made when somebody first wants to know."""
+        """The event feed, created for the first subscriber."""
         if self._feed is None:
             self.start()
-            # In threads of its own: verbs that wait for a lock must not keep news from anyone.
+            # In threads of its own: requests that wait for a lock must not delay events.
             own = anyio.CapacityLimiter(FEED_THREADS)
 
             async def call(verb: Callable[..., Any], *given: Any) -> Any:
@@ -178,12 +178,12 @@ class Registry:
         return self._feed
 
     def wake(self) -> None:
-        """Something was just written: whoever follows is told now rather than soon."""
+        """Have the feed read the journals now: a request has just written."""
         if self._feed is not None:
             self._feed.wake()
 
     def begin(self, kind: str, project: str, work: Callable[[Workspace], Any]) -> Job:
-        """Long work on a project, in a workspace of its own, which tells of its progress."""
+        """Start a job on a project, in a workspace of its own that reports progress."""
         known = self._known(project)
 
         def run(progress: Progress) -> Any:
@@ -193,16 +193,16 @@ class Registry:
         return self.jobs.start(kind, project, run)
 
     def begin_elsewhere(self, kind: str, work: Work) -> Job:
-        """Long work that is about no project, or about many."""
+        """Start a job that concerns no single project."""
         return self.jobs.start(kind, None, work)
 
     def publish(self, event: Event) -> None:
-        """Tells a hint to whoever follows, from any thread."""
+        """Send an event to the subscribers, from any thread."""
         if self._loop is not None and self._feed is not None:
             try:
                 self._loop.call_soon_threadsafe(self._feed.publish, event)
             except RuntimeError:
-                # The loop is closed: nobody is there any more.
+                # The loop is closed, and so is every subscription.
                 return
 
     async def check_projects(self) -> None:
@@ -213,24 +213,24 @@ class Registry:
                 try:
                     await self.call(each.check)
                 except (MulliganError, OSError):
-                    # Busy, or not to be written to: `current_status` tells the truth regardless.
+                    # Busy or not writable: `current_status` detects dead processes anyway.
                     continue
 
     async def end_streams(self) -> None:
-        """Lets every follower go, now and from now on."""
+        """End every subscription, and refuse new ones."""
         await self.feed.close()
 
     def interrupt(self) -> None:
-        """Has verbs that take long end at their next step, which is as safe as being killed."""
+        """Have long requests fail at their next progress report, which is as safe as a kill."""
         self._ending = True
 
     def progress(self, stage: str, done: int, total: int | None) -> None:
-        """What verbs report their progress to: nobody asks, but here they can be ended."""
+        """Progress callback of every request: raise `Busy` once the server is stopping."""
         if self._ending:
-            raise Busy("The server ends; ask again when there is one.")
+            raise Busy("The server is stopping; start it again, then repeat the request.")
 
     async def close(self) -> None:
-        """Ends what is under way in order: followers, verbs, jobs, projects."""
+        """Shut down in order: subscriptions, requests, jobs, projects."""
         await self.end_streams()
         self.interrupt()
         with anyio.move_on_after(CLOSE_TIMEOUT_S):
@@ -250,7 +250,7 @@ class Registry:
         for known in known_projects(self.home):
             if known.id == project:
                 return known
-        raise NotFound(f"There is no project {project!r}.")
+        raise NotFound(f"There is no project {project!r}; GET /api/v1/projects lists them.")
 
     def _opened(self, project: str) -> _Open:
         found = self._open.get(project)
@@ -264,7 +264,7 @@ class Registry:
         return opened
 
     def _open_one(self, project: ProjectLocation) -> _Open:
-        """Opens a project once, however many ask; the others need not wait for it."""
+        """Open a project once; concurrent callers wait, those of other projects do not."""
         with self._lock:
             turn = self._opening.setdefault(project.id, threading.Lock())
         with turn:
@@ -298,7 +298,7 @@ class Registry:
         return row
 
     def _counts(self, project: ProjectLocation) -> _Counts:
-        """Read from the journal alone: to be counted, a project need not be opened."""
+        """Count from the journal alone, without opening the project."""
         found = self._open.get(project.id)
         if found is not None:
             return _counted(found.workspace.project.journal)
@@ -326,7 +326,7 @@ class Registry:
 
 
 def open_project(project: ProjectLocation, registry: Registry) -> Workspace:
-    """Opens a project. One that only logs have told of stays so: to read is not to protect."""
+    """Open a project; one known only from imported logs stays marked as imported."""
     return Workspace(
         open_location(project, registry.home, wait=LOCK_WAIT_SECONDS, progress=registry.progress)
     )
@@ -364,7 +364,7 @@ class _Open:
 
 
 def _first_checkpoint(workspace: Workspace) -> Any:
-    """The first checkpoint, unless somebody has taken one meanwhile."""
+    """Take the first checkpoint, unless another process has taken it meanwhile."""
     with workspace.project.locked():
         taken = checkpoints.latest(workspace.project.journal)
         if taken is not None:
@@ -377,7 +377,7 @@ class _Counts(NamedTuple):
     checkpoints: int = 0
     updated_at: str | None = None
     undecided: bool = False
-    """Whether any session has pending work, or a turn that may make some."""
+    """True if a session has pending work or an open turn."""
 
 
 def _counted(journal: Database) -> _Counts:

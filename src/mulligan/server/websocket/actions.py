@@ -1,4 +1,4 @@
-"""What the requests of the WebSocket do in a project, or in several. Runs in threads."""
+"""Handle the requests of the WebSocket, in worker threads."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def delete_session(workspace: Workspace, id: str) -> bool:
 
 
 def clear_sessions(workspace: Workspace, confirm: str | None) -> dict[str, Any]:
-    """What would be deleted, with the word to confirm with; then the empty list of sessions."""
+    """Return the count and the confirmation word; with that word, delete all sessions."""
     done = workspace.sessions.clear(confirm)
     told = {"cleared": done.cleared, "count": done.sessions, "projectPath": workspace.root}
     if not done.cleared:
@@ -66,7 +66,7 @@ def clear_sessions(workspace: Workspace, confirm: str | None) -> dict[str, Any]:
 
 
 def create_session(workspace: Workspace, given: CreateSession, socket: WebSocket) -> dict[str, Any]:
-    # It must not end with the server.
+    # The session must outlive the server.
     process = client_process(socket) if given.status == RUNNING else 0
     made = workspace.sessions.create(
         agent=given.agent, title=given.title, status=given.status, process=process
@@ -115,7 +115,7 @@ def search_all(registry: Registry, given: SearchAllQuery) -> list[dict[str, Any]
 
 
 def _hit(hit: Hit, entry: Any) -> dict[str, Any]:
-    """`rank` is as SQLite has it: the smaller the better."""
+    """Convert a search hit; `rank` is as in SQLite: smaller is better."""
     return {"entry": shapes.entry(entry), "snippet": hit.snippet, "rank": -hit.score}
 
 
@@ -137,7 +137,7 @@ def points(workspace: Workspace, id: str) -> list[dict[str, Any]]:
 
 
 def points_of(workspace: Workspace, session: str) -> Sequence[tuple[str, str | None]]:
-    """The checkpoints of a session, newest first: its own, and those that its entries name."""
+    """List the checkpoints of a session and of its entries, newest first."""
     row = sessions.resolve(workspace.project.journal, session)
     return checkpoints.with_entries(workspace.project.journal, row.id, row.number)
 
@@ -188,7 +188,7 @@ def entry(workspace: Workspace, session: str, seq: int) -> Any:
 
 
 def _projects(registry: Registry, only: str | None) -> list[ProjectLocation]:
-    """The projects that have a journal: one, or all."""
+    """List the projects that have a journal: one, or all."""
     return [
         project
         for project in known_projects(registry.home)

@@ -59,7 +59,7 @@ class Request(NamedTuple):
 
 
 class Connection:
-    """One client: what it asked and was not answered yet, and what it follows."""
+    """One client: its pending requests and its subscriptions."""
 
     def __init__(self, registry: Registry, socket: WebSocket) -> None:
         self._registry, self._socket = registry, socket
@@ -88,16 +88,16 @@ class Connection:
             await asyncio.gather(*self._tasks, *self._following.values(), return_exceptions=True)
 
     async def _next(self) -> bytes | None:
-        """The next message; `None` when the client has left, or said nothing for too long."""
+        """Return the next message; None if the client left or was idle for too long."""
         while True:
             try:
                 async with asyncio.timeout(IDLE_SECONDS):
                     heard = await self._socket.receive()
             except TimeoutError:
                 if self._following or self._tasks:
-                    # Who waits for events, or for an answer, need not speak.
+                    # A client that waits for events or an answer may be silent.
                     continue
-                await self._close(GOING_AWAY, "CONNECTION_CLOSED: nothing was said for too long")
+                await self._close(GOING_AWAY, "CONNECTION_CLOSED: no message for too long")
                 return None
             if heard["type"] == "websocket.disconnect":
                 return None
@@ -142,7 +142,7 @@ class Connection:
         try:
             await self._respond(request.id, request.channel, payload, error)
         except (WebSocketDisconnect, ConnectionError, RuntimeError):
-            # The client has left; nobody waits for this.
+            # The client has left.
             return
 
     async def _answer(self, request: Request) -> Any:
@@ -159,14 +159,14 @@ class Connection:
         working = asyncio.ensure_future(verb.run(asked, verb.read(request.payload)))
         done, _ = await asyncio.wait({working}, timeout=ANSWER_SECONDS)
         if not done:
-            # What is under way cannot be stopped half way; nobody waits for it any more.
+            # A running request cannot be stopped; drop its result.
             working.add_done_callback(_forget)
             raise TimeoutError
         self._registry.wake()
         return working.result()
 
     async def _subscribe(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Follows a project, or all; `after` is the cursor of the last event that was seen."""
+        """Subscribe to a project, or to all; `after` is the last received cursor."""
         given = payload.get("project") or payload.get("projectPath") or self._project
         after = payload.get("after")
         if not isinstance(given, str | None) or not isinstance(after, str | int | None):

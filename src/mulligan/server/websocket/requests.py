@@ -1,6 +1,6 @@
-"""The requests of the WebSocket: YAAI's thirteen, and the ones that it forgot.
+"""The requests of the WebSocket: YAAI's thirteen, and five of our own.
 
-A client knows sessions and restore points by their ids alone, whatever project they belong to.
+A client names sessions and restore points by id alone, without their project.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PYTHON_NAME = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 
 class RequestScope(NamedTuple):
-    """Where a request is to be answered: a server, and the project that a client keeps to."""
+    """The registry, the connection and the connection's default project."""
 
     registry: Registry
     scope: str | None
@@ -52,7 +52,7 @@ class RequestScope(NamedTuple):
         )
 
     async def in_session(self, id: str, /, verb: Callable[..., Answer], **given: Any) -> Answer:
-        """Runs a verb in the project of a session; raises `NotFound`."""
+        """Run a function in the project of a session; raises `NotFound`."""
         project = await self.registry.call(lookup.of_session, self.registry, id)
         if project is None:
             raise NotFound(f"There is no session {id!r}.")
@@ -61,7 +61,7 @@ class RequestScope(NamedTuple):
     async def of_session(
         self, id: str, nothing: Answer, /, verb: Callable[..., Answer], **given: Any
     ) -> Answer:
-        """The same, but of a session that is not there there is nothing."""
+        """`in_session`, but return `nothing` if there is no such session."""
         try:
             return await self.in_session(id, verb, **given)
         except NotFound:
@@ -70,19 +70,19 @@ class RequestScope(NamedTuple):
     async def at_point(
         self, id: str, /, verb: Callable[..., Answer], **given: Any
     ) -> Answer | None:
-        """Runs a verb in the project of a restore point; `None` if there is no such point."""
+        """Run a function in the project of a restore point; None if there is no such point."""
         project = await self.registry.call(lookup.of_checkpoint, self.registry, id)
         return None if project is None else await self.registry.work(project, verb, **given)
 
 
 class Verb(NamedTuple):
-    """A channel: what its payload holds, and what it does."""
+    """The payload type and the handler of a channel."""
 
     payload: type
     run: Callable[..., Awaitable[Any]]
 
     def read(self, payload: dict[str, Any]) -> Any:
-        """The payload by its Python names. What it holds beyond those is passed over."""
+        """Decode the payload; unknown fields are ignored."""
         known = hints_of(self.payload)
         given = {_python_name(name): value for name, value in payload.items()}
         kept = {name: value for name, value in given.items() if name in known and value is not None}
@@ -205,7 +205,7 @@ REQUESTS = {
 
 
 async def told(registry: Registry, found: Delivery) -> list[tuple[str, dict[str, Any]]]:
-    """An event as messages: what happened and, of an entry, what it says; channel and payload."""
+    """Convert an event to messages (channel and payload), with the entry it is about."""
     event = found.event
     payload = event.as_json() | {"cursor": found.cursor}
     messages = [("code:event", payload)]
@@ -215,7 +215,7 @@ async def told(registry: Registry, found: Delivery) -> list[tuple[str, dict[str,
                 event.project, verbs.entry, session=event.data["session"], seq=event.data["seq"]
             )
         except MulliganError:
-            # Gone again, with its session.
+            # Deleted meanwhile, with its session.
             return messages
         payload["entry"] = shapes.entry(entry)
         tool = shapes.tool_event(entry)
@@ -225,11 +225,11 @@ async def told(registry: Registry, found: Delivery) -> list[tuple[str, dict[str,
 
 
 def _client_name(found: re.Match[str]) -> str:
-    """`session_id` as `sessionId`."""
+    """Convert `session_id` to `sessionId`."""
     first, *rest = found[0].split("_")
     return first + "".join(map(str.capitalize, rest))
 
 
 def _python_name(name: str) -> str:
-    """`sessionId` as `session_id`."""
+    """Convert `sessionId` to `session_id`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

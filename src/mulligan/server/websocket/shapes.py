@@ -1,4 +1,4 @@
-"""Sessions, entries and restore points as YAAI writes them."""
+"""Convert sessions, entries and restore points to YAAI's JSON."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def entry(found: Entry) -> dict[str, Any]:
 
 
 def tool_event(found: Entry) -> dict[str, Any] | None:
-    """What analytics are told of a tool call; nothing while it runs."""
+    """Convert a finished tool call to an analytics event; None while it runs."""
     data = found.data or {}
     if found.type != TOOL_CALL or data.get("status") not in ENDED:
         return None
@@ -98,7 +98,7 @@ def restore_point(found: Checkpoint, session: str | None, entry: str | None) -> 
 
 
 def file(found: TreeEntry) -> dict[str, Any]:
-    """A file of a restore point; `mode` is a number, as a program has it: 420 is 0o644."""
+    """Convert a file of a restore point; `mode` is a decimal number: 420 is 0o644."""
     return {
         "path": found.path,
         "objectHash": found.id,
