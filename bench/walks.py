@@ -33,9 +33,10 @@ class Trace:
     def __init__(self) -> None:
         self.functions: dict[tuple[str, str], None] = {}
         self.scans = 0
+        self.active = False
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+        if self.active and event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
             module = frame.f_code.co_filename.removeprefix(PACKAGE).removesuffix(".py")
             if not frame.f_code.co_name.startswith("<"):
                 self.functions.setdefault((module, frame.f_code.co_qualname))
@@ -43,13 +44,13 @@ class Trace:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        threading.setprofile(self)
+        self.active = True
         sys.setprofile(self)
         try:
             yield
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)
+            self.active = False
 
     def row(self) -> tuple[int, int, int]:
         return len({module for module, _name in self.functions}), len(self.functions), self.scans
@@ -151,6 +152,7 @@ def main() -> None:
             root = Path(folder, "project")
             root.mkdir()
             (root / "b.txt").write_text("b\n")
+            threading.setprofile(trace)  # also for threads that start before the request
             walk(root, trace)
         modules, functions, scans = trace.row()
         print(f"{name:30} {modules:8} {functions:10} {scans:6}")
