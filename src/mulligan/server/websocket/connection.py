@@ -311,6 +311,6 @@ def _result_code(problem: Exception) -> str:
 
 
 def _forget(ended: asyncio.Future[Any]) -> None:
-    """Looks at how something ended, so that nobody is told that nobody did."""
+    """Retrieve the exception to silence asyncio's warning."""
     if not ended.cancelled():
         ended.exception()
