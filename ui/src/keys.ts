@@ -20,7 +20,7 @@ interface Layer {
   bindings: () => Binding[];
 }
 
-const SEQUENCE_SECONDS = 1.2;
+const SEQUENCE_S = 1.2;
 
 export const layers = signal<Layer[]>([]);
 export const helpShown = signal(false);
@@ -40,24 +40,24 @@ export function useKeys(title: string, bindings: Binding[], { modal = false } = 
 
 export function start(): void {
   let prefix = "";
-  let until = 0;
+  let prefixExpiresAt = 0;
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (isTyping(event.target) && event.key !== "Escape") return;
-    const waiting = prefix && event.timeStamp < until;
+    const waiting = prefix && event.timeStamp < prefixExpiresAt;
     const pressed = waiting ? `${prefix} ${event.key}` : event.key;
     prefix = "";
     if (run(pressed)) {
       event.preventDefault();
-    } else if (!waiting && begins(event.key)) {
+    } else if (!waiting && startsSequence(event.key)) {
       prefix = event.key;
-      until = event.timeStamp + SEQUENCE_SECONDS * 1000;
+      prefixExpiresAt = event.timeStamp + SEQUENCE_S * 1000;
       event.preventDefault();
     }
   });
 }
 
-function heard(): Layer[] {
+function activeLayers(): Layer[] {
   const found: Layer[] = [];
   for (const layer of [...layers.value].reverse()) {
     found.push(layer);
@@ -67,7 +67,7 @@ function heard(): Layer[] {
 }
 
 function run(pressed: string): boolean {
-  for (const layer of heard()) {
+  for (const layer of activeLayers()) {
     const found = layer.bindings().find(({ key }) => key === pressed);
     if (found) {
       found.run();
@@ -77,8 +77,8 @@ function run(pressed: string): boolean {
   return false;
 }
 
-function begins(pressed: string): boolean {
-  return heard().some((layer) => layer.bindings().some(({ key }) => key.startsWith(`${pressed} `)));
+function startsSequence(pressed: string): boolean {
+  return activeLayers().some((layer) => layer.bindings().some(({ key }) => key.startsWith(`${pressed} `)));
 }
 
 function isTyping(target: EventTarget | null): boolean {

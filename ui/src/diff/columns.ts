@@ -3,7 +3,7 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 
-const FEWEST = 24;
+const MIN_COLUMNS = 24;
 
 /** The columns that are left in an element beside `taken` pixels. */
 export function useColumns(
@@ -18,7 +18,7 @@ export function useColumns(
     const character = measure(box);
     const fit = () => {
       const width = box.clientWidth / halves - taken;
-      setColumns(Math.max(FEWEST, Math.floor(width / character)));
+      setColumns(Math.max(MIN_COLUMNS, Math.floor(width / character)));
     };
     fit();
     const observer = new ResizeObserver(fit);

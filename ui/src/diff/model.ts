@@ -7,7 +7,7 @@
 
 import { markColumns } from "../parts/invisible";
 import type { Row } from "../parts/virtual";
-import { Differences, type Span } from "./words";
+import { WordDiff, type Span } from "./word-diff";
 
 export interface Hunk {
   id: string;
@@ -38,7 +38,7 @@ export class Line implements Row {
     readonly cut: number,
     /** How it ends, where that is not as usual. */
     readonly end: End,
-    private readonly differences: Differences | null,
+    private readonly differences: WordDiff | null,
   ) {}
 
   /** What is different within the line. */
@@ -85,13 +85,13 @@ export interface Gap extends Row {
 }
 
 /** How many lines more than usual are shown below and above the changes around each gap. */
-export type Opened = ReadonlyMap<string, readonly [below: number, above: number]>;
+export type OpenedGaps = ReadonlyMap<string, readonly [below: number, above: number]>;
 
-export function openGap(old: Opened, gap: string, how: "all" | "below" | "above"): Opened {
+export function openGap(old: OpenedGaps, gap: string, how: "all" | "below" | "above"): OpenedGaps {
   const [below, above] = old.get(gap) ?? [0, 0];
   const next = new Map(old);
   if (how === "all") next.set(gap, [Infinity, 0]);
-  else next.set(gap, how === "below" ? [below + STEP, above] : [below, above + STEP]);
+  else next.set(gap, how === "below" ? [below + GAP_STEP_LINES, above] : [below, above + GAP_STEP_LINES]);
   return next;
 }
 
@@ -102,14 +102,14 @@ export interface Shape {
   split: boolean;
 }
 
-export const LINE = 20;
-export const GAP = 28;
+export const LINE_PX = 20;
+export const GAP_PX = 28;
 /** How many lines are shown at a time of a gap that hides many. */
-export const STEP = 20;
-const CONTEXT = 3;
+export const GAP_STEP_LINES = 20;
+const CONTEXT_LINES = 3;
 /** A gap as small as this hides less than it costs. */
-const FEW = 3;
-const LONGEST = 2000;
+const MIN_GAP_LINES = 3;
+const MAX_LINE_CHARS = 2000;
 /** Columns of a wide mark, such as `U+E0061…×20`. */
 const MARK_COLUMNS = 12;
 /** Columns that saying it takes. */
@@ -119,11 +119,11 @@ const END_COLUMNS = { "": 0, none: 20, return: 2 };
 export function hunkRows(file: string, hunk: Hunk, shape: Shape): (Line | Pair)[] {
   const { old_lines: before, new_lines: after } = hunk;
   const differences =
-    before.length && after.length ? new Differences(before, after, shape.split) : null;
-  const returning = before.filter(returns).length + after.filter(returns).length;
+    before.length && after.length ? new WordDiff(before, after, shape.split) : null;
+  const returning = before.filter(endsWithCrlf).length + after.filter(endsWithCrlf).length;
   const mixed = returning > 0 && returning < before.length + after.length;
   const end = (text: string): End =>
-    !text.endsWith("\n") ? "none" : mixed && returns(text) ? "return" : "";
+    !text.endsWith("\n") ? "none" : mixed && endsWithCrlf(text) ? "return" : "";
   const removed = before.map((text, at) => {
     const number = hunk.old_start + at;
     return line(shape, file, hunk.id, "-", number, null, at, text, end(text), differences);
@@ -138,12 +138,12 @@ export function hunkRows(file: string, hunk: Hunk, shape: Shape): (Line | Pair)[
   );
 }
 
-function returns(text: string): boolean {
+function endsWithCrlf(text: string): boolean {
   return text.endsWith("\r\n");
 }
 
 /** A line that is the same on both sides. */
-export function sameRow(
+export function unchangedRow(
   file: string,
   shape: Shape,
   text: string,
@@ -164,7 +164,7 @@ export function contextRows(
   shape: Shape,
   around: { before: Hunk | null; after: Hunk | null },
   lines: readonly string[] | null,
-  opened: Opened,
+  opened: OpenedGaps,
   known?: ReadonlyMap<number, string>,
 ): DiffRow[] {
   const { before, after } = around;
@@ -177,12 +177,12 @@ export function contextRows(
     Array.from({ length: Math.max(0, stop - start) }, (_, each) => {
       const number = start + each;
       const text = lines?.[number - 1] ?? known?.get(number) ?? "";
-      return sameRow(file, shape, text, number, number + shift, (before ?? after)!.id);
+      return unchangedRow(file, shape, text, number, number + shift, (before ?? after)!.id);
     });
   const gap = (hidden: number | null): Gap => ({
     kind: "gap",
     key: `gap ${id}`,
-    height: GAP,
+    height: GAP_PX,
     file,
     hidden,
     between: [before !== null, after !== null],
@@ -190,14 +190,14 @@ export function contextRows(
   });
   if (!after && !lines) {
     let end = from;
-    while (end < from + CONTEXT && (!known || known.has(end))) end++;
-    return known && end === from + CONTEXT ? [...show(from, end), gap(null)] : show(from, end);
+    while (end < from + CONTEXT_LINES && (!known || known.has(end))) end++;
+    return known && end === from + CONTEXT_LINES ? [...show(from, end), gap(null)] : show(from, end);
   }
   const end = after ? after.new_start : lines!.length + 1;
   const [below, above] = (lines && opened.get(id)) ?? [0, 0];
-  const head = (before ? CONTEXT : 0) + below;
-  const tail = (after ? CONTEXT : 0) + above;
-  const few = lines || !known ? FEW : 0;
+  const head = (before ? CONTEXT_LINES : 0) + below;
+  const tail = (after ? CONTEXT_LINES : 0) + above;
+  const few = lines || !known ? MIN_GAP_LINES : 0;
   if (end - from <= head + tail + few) return show(from, end);
   return [...show(from, from + head), gap(end - from - head - tail), ...show(end - tail, end)];
 }
@@ -212,20 +212,20 @@ function line(
   at: number,
   text: string,
   end: End,
-  differences: Differences | null,
+  differences: WordDiff | null,
 ): Line {
-  const bare = bareOf(text);
-  const shown = bare.length > LONGEST ? bare.slice(0, LONGEST) : bare;
+  const bare = withoutLineEnd(text);
+  const shown = bare.length > MAX_LINE_CHARS ? bare.slice(0, MAX_LINE_CHARS) : bare;
   const marks = markColumns(shown);
   // A mark is not broken: where it does not fit, the rest of its row stays empty.
   const columns = shape.columns - (marks ? MARK_COLUMNS : 0);
-  const rows = Math.max(1, Math.ceil((width(shown) + marks + END_COLUMNS[end]) / columns));
+  const rows = Math.max(1, Math.ceil((columnsOf(shown) + marks + END_COLUMNS[end]) / columns));
   const cut = bare.length - shown.length;
-  return new Line(file, hunk, sign, old, number, at, shown, rows * LINE, cut, end, differences);
+  return new Line(file, hunk, sign, old, number, at, shown, rows * LINE_PX, cut, end, differences);
 }
 
 /** Without its end; asked of very many lines, so without a pattern. */
-function bareOf(text: string): string {
+function withoutLineEnd(text: string): string {
   let end = text.length;
   if (text.charCodeAt(end - 1) === 10) end--;
   if (text.charCodeAt(end - 1) === 13) end--;
@@ -235,7 +235,7 @@ function bareOf(text: string): string {
 const PLAIN = /^[ -~]*$/;
 
 /** How many columns a text takes; wide characters take two. */
-function width(text: string): number {
+function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let columns = 0;
   for (let at = 0; at < text.length; at++) {

@@ -16,18 +16,18 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
   const lines = patch.split("\n");
   let current: PatchHunk | null = null;
   let [old, now] = [0, 0];
-  let still: string[] = [];
+  let unchanged: string[] = [];
   let inside = false;
   let last: string[] = [];
   const close = () => {
-    if (current) current.after = still;
+    if (current) current.after = unchanged;
     current = null;
   };
   for (const line of lines) {
     const head = HEAD.exec(line);
     if (head) {
       close();
-      still = [];
+      unchanged = [];
       // A side without lines is counted from the line before it.
       old = Number(head[1]) + (head[2] === "0" ? 1 : 0);
       now = Number(head[3]) + (head[4] === "0" ? 1 : 0);
@@ -40,8 +40,8 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
     } else if (line.startsWith("diff --git")) {
       inside = false;
     } else if (line.startsWith("-") || line.startsWith("+")) {
-      if (!current || still.length) {
-        const before: string[] = current ? [] : still;
+      if (!current || unchanged.length) {
+        const before: string[] = current ? [] : unchanged;
         close();
         const made: PatchHunk = {
           id: `${name} ${found.length}`,
@@ -54,7 +54,7 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
         };
         found.push(made);
         current = made;
-        still = [];
+        unchanged = [];
       }
       const target: PatchHunk = current;
       if (line[0] === "-") {
@@ -66,7 +66,7 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
       }
       last.push(`${line.slice(1)}\n`);
     } else if (line.startsWith(" ")) {
-      still.push(line.slice(1));
+      unchanged.push(line.slice(1));
       last = [];
       old++;
       now++;

@@ -13,20 +13,20 @@ export interface Token {
 /** What is still open at the end of a line: the closing mark that is waited for. */
 export type State = string;
 
-const LONGEST = 2000;
+const MAX_LINE_CHARS = 2000;
 const NUMBER = /(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?)[a-zA-Z%]*/y;
 const WORD = /[A-Za-z_$\u00a1-\uffff][\w$\u00a1-\uffff]*/y;
 const CALL = /\s*\(/y;
 const constants = new Set(CONSTANTS.split(" "));
 
 /** The lines of a text, coloured when they are asked for. */
-export class Colours {
+export class HighlightedText {
   private readonly states: State[] = [""];
   private readonly found = new Map<number, Token[]>();
 
   constructor(
     private readonly lines: readonly string[],
-    private readonly reader: Reader | null,
+    private readonly reader: Tokenizer | null,
   ) {}
 
   /** The tokens of a line; counts from 0. */
@@ -46,7 +46,7 @@ export class Colours {
   }
 
   /** Lines that stand where this text has others, such as those that were replaced. */
-  instead(lines: readonly string[], at: number): Token[][] {
+  replacementTokens(lines: readonly string[], at: number): Token[][] {
     let state = this.reader ? this.state(Math.min(at, this.lines.length)) : "";
     return lines.map((line) => {
       const [tokens, next] = this.read(line, state);
@@ -56,25 +56,25 @@ export class Colours {
   }
 
   private read(line: string, state: State): [Token[], State] {
-    if (!this.reader || line.length > LONGEST) return [[{ text: line, kind: "" }], state];
+    if (!this.reader || line.length > MAX_LINE_CHARS) return [[{ text: line, kind: "" }], state];
     return this.reader.read(line, state);
   }
 }
 
-export function coloursOf(lines: readonly string[], name: string): Colours {
+export function highlightText(lines: readonly string[], name: string): HighlightedText {
   const language = languageOf(name);
-  return new Colours(lines, language ? readerOf(language) : null);
+  return new HighlightedText(lines, language ? tokenizerFor(language) : null);
 }
 
-const readers = new Map<Language, Reader>();
+const tokenizers = new Map<Language, Tokenizer>();
 
-function readerOf(language: Language): Reader {
-  let found = readers.get(language);
-  if (!found) readers.set(language, (found = new Reader(language)));
+function tokenizerFor(language: Language): Tokenizer {
+  let found = tokenizers.get(language);
+  if (!found) tokenizers.set(language, (found = new Tokenizer(language)));
   return found;
 }
 
-class Reader {
+class Tokenizer {
   private readonly words: Set<string>;
 
   constructor(private readonly language: Language) {
@@ -82,7 +82,7 @@ class Reader {
   }
 
   read(line: string, state: State): [Token[], State] {
-    const out = new Out();
+    const out = new TokenList();
     let at = 0;
     if (state) {
       const end = line.indexOf(closing(state), 0);
@@ -97,7 +97,7 @@ class Reader {
       if (open) {
         const [kind, start, end] = open;
         const from = at + start.length;
-        const until = end === "" ? line.length : ending(line, from, end);
+        const until = end === "" ? line.length : endAfter(line, from, end);
         if (until < 0) {
           out.add(line.slice(at), kind);
           return [out.tokens, (kind === "comment" ? "/" : '"') + end];
@@ -164,12 +164,12 @@ class Reader {
   private string(line: string, at: number): string | null {
     const quote = line[at]!;
     if (!this.language.strings?.includes(quote)) return null;
-    const end = ending(line, at + 1, quote);
+    const end = endAfter(line, at + 1, quote);
     return line.slice(at, end < 0 ? line.length : end);
   }
 }
 
-class Out {
+class TokenList {
   readonly tokens: Token[] = [];
 
   add(text: string, kind: string): void {
@@ -186,7 +186,7 @@ function match(pattern: RegExp | undefined, line: string, at: number): string | 
 }
 
 /** Behind the closing mark, or -1; a backslash hides what follows it. */
-function ending(line: string, from: number, mark: string): number {
+function endAfter(line: string, from: number, mark: string): number {
   for (let at = from; at < line.length; at++) {
     if (line[at] === "\\") at++;
     else if (line.startsWith(mark, at)) return at + mark.length;

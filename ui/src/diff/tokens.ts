@@ -1,8 +1,8 @@
 /** How the lines of a difference are coloured: worked out once, and only for what is seen. */
 
-import type { colouring } from "./colours";
+import type { highlighter } from "./highlighter";
 import type { Hunk, Line } from "./model";
-import type { Colours, Token } from "./syntax";
+import type { HighlightedText, Token } from "./syntax";
 
 export type TokensOf = (line: Line) => Token[] | undefined;
 
@@ -11,12 +11,12 @@ export function tokensOf(
   name: string,
   hunks: readonly Hunk[],
   lines: readonly string[] | null,
-  make: ReturnType<typeof colouring>,
+  make: ReturnType<typeof highlighter>,
 ): TokensOf {
   if (!make) return () => undefined;
   const whole = lines ? make(lines, name) : null;
   const byId = new Map(hunks.map((hunk) => [hunk.id, hunk]));
-  const parts = new Map<string, Token[][] | Colours>();
+  const parts = new Map<string, Token[][] | HighlightedText>();
   return (line) => {
     if (line.cut) return undefined;
     if (line.sign === " ") return whole ? whole.line(line.at) : make([line.text], name).line(0);
@@ -26,14 +26,14 @@ export function tokensOf(
     const key = `${line.sign} ${hunk.id}`;
     let found = parts.get(key);
     if (!found) {
-      const bare = (line.sign === "-" ? hunk.old_lines : hunk.new_lines).map(ended);
-      found = whole ? whole.instead(bare, hunk.new_start - 1) : make(bare, name);
+      const bare = (line.sign === "-" ? hunk.old_lines : hunk.new_lines).map(withoutLineEnd);
+      found = whole ? whole.replacementTokens(bare, hunk.new_start - 1) : make(bare, name);
       parts.set(key, found);
     }
     return Array.isArray(found) ? found[line.at] : found.line(line.at);
   };
 }
 
-function ended(line: string): string {
+function withoutLineEnd(line: string): string {
   return line.replace(/\r?\n$/, "");
 }

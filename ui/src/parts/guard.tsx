@@ -2,13 +2,13 @@
 
 import { Component, type ComponentChildren } from "preact";
 
-interface Given {
+interface Props {
   /** Drawn in the place of the children once they fail. */
   fallback: (problem: Error, retry: () => void) => ComponentChildren;
   children: ComponentChildren;
 }
 
-export class Guard extends Component<Given, { problem: Error | null }> {
+export class Guard extends Component<Props, { problem: Error | null }> {
   override state = { problem: null };
 
   static getDerivedStateFromError(problem: Error) {
@@ -19,7 +19,7 @@ export class Guard extends Component<Given, { problem: Error | null }> {
     console.warn(problem);
   }
 
-  render({ fallback, children }: Given, { problem }: { problem: Error | null }) {
+  render({ fallback, children }: Props, { problem }: { problem: Error | null }) {
     return problem ? fallback(problem, () => this.setState({ problem: null })) : children;
   }
 }

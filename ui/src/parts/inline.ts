@@ -45,16 +45,16 @@ class Parser {
   private readonly out: Inline[] = [];
   private readonly open: Open[] = [];
   private at = 0;
-  private readonly ticks: (length: number, from: number) => number;
+  private readonly nextTickRun: (length: number, from: number) => number;
   private readonly linkEnd: (from: number) => number;
-  private readonly inked: (from: number) => number;
-  private readonly quote: (from: number) => number;
+  private readonly nextNonBlank: (from: number) => number;
+  private readonly nextQuote: (from: number) => number;
 
   constructor(private readonly text: string) {
-    this.ticks = tickRuns(text);
+    this.nextTickRun = tickRuns(text);
     this.linkEnd = nextMatch(text, /[)\s]/g);
-    this.inked = nextMatch(text, /\S/g);
-    this.quote = nextMatch(text, /"/g);
+    this.nextNonBlank = nextMatch(text, /\S/g);
+    this.nextQuote = nextMatch(text, /"/g);
   }
 
   parse(): Inline[] {
@@ -91,7 +91,7 @@ class Parser {
 
   private code(): void {
     const length = runLength(this.text, this.at);
-    const end = this.ticks(length, this.at + length);
+    const end = this.nextTickRun(length, this.at + length);
     if (end < 0) return this.add(length);
     const inside = this.text.slice(this.at + length, end);
     const padded = inside.length > 2 && inside.startsWith(" ") && inside.endsWith(" ");
@@ -132,9 +132,9 @@ class Parser {
     if (end <= from + 1) return null;
     const to = this.text.slice(from + 1, end);
     if (this.text[end] === ")") return [to, end + 1];
-    end = this.inked(end);
+    end = this.nextNonBlank(end);
     if (this.text[end] !== '"') return null;
-    const close = this.quote(end + 1);
+    const close = this.nextQuote(end + 1);
     return close >= 0 && this.text[close + 1] === ")" ? [to, close + 2] : null;
   }
 

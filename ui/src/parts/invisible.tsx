@@ -39,7 +39,7 @@ function classOf(ranges: Ranges): string {
 }
 
 /** Text for an element, with marks; code also marks its odd blanks, prose keeps its emoji. */
-export function marked(text: string, code: boolean): ComponentChild {
+export function markInvisible(text: string, code: boolean): ComponentChild {
   if (PLAIN.test(text)) return text;
   const found = segments(text, code);
   if (found.length === 1 && !found[0]!.title) return text;
@@ -59,7 +59,7 @@ export function marked(text: string, code: boolean): ComponentChild {
 }
 
 /** Text for a place that takes no elements, such as a tooltip. */
-export function escaped(text: string): string {
+export function escapeInvisible(text: string): string {
   if (PLAIN.test(text)) return text;
   return segments(text, false)
     .map((each) => (each.label ? `[${each.label}]` : each.text))
@@ -115,7 +115,7 @@ export function start(): void {
   const before = options.vnode;
   options.vnode = (vnode) => {
     if (typeof vnode.type === "string") onElement(vnode as VNode<Props>, vnode.type);
-    else if (vnode.type === Fragment) onChildren(vnode.props as Props, (text) => marked(text, false));
+    else if (vnode.type === Fragment) onChildren(vnode.props as Props, (text) => markInvisible(text, false));
     before?.(vnode);
   };
 }
@@ -129,25 +129,25 @@ function onElement({ props }: VNode<Props>, type: string): void {
   if (NEVER.has(type) || names.startsWith("invisible")) return;
   for (const name of ATTRIBUTES) {
     const value = props[name];
-    if (isOdd(value)) props[name] = escaped(value);
+    if (needsMarks(value)) props[name] = escapeInvisible(value);
   }
   const code = type === "pre" || type === "code" || names.startsWith("path");
-  onChildren(props, TEXT_ONLY.has(type) ? escaped : (text) => marked(text, code));
+  onChildren(props, TEXT_ONLY.has(type) ? escapeInvisible : (text) => markInvisible(text, code));
 }
 
 function onChildren(props: Props, mark: Mark): void {
-  if (holdsOdd(props.children)) props.children = withMarks(props.children, mark);
+  if (anyNeedsMarks(props.children)) props.children = withMarks(props.children, mark);
 }
 
 function withMarks(children: unknown, mark: Mark): unknown {
-  if (isOdd(children)) return mark(children);
+  if (needsMarks(children)) return mark(children);
   return Array.isArray(children) ? children.map((each) => withMarks(each, mark)) : children;
 }
 
-function holdsOdd(children: unknown): boolean {
-  return Array.isArray(children) ? children.some(holdsOdd) : isOdd(children);
+function anyNeedsMarks(children: unknown): boolean {
+  return Array.isArray(children) ? children.some(anyNeedsMarks) : needsMarks(children);
 }
 
-function isOdd(value: unknown): value is string {
+function needsMarks(value: unknown): value is string {
   return typeof value === "string" && !PLAIN.test(value);
 }

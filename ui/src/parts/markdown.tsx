@@ -12,7 +12,7 @@ import { Code } from "../diff/code";
 import { MAX_DEPTH, parseInline, type Inline } from "./inline";
 
 export function Markdown({ text }: { text: string }) {
-  return <div class="prose">{blocks(text.replace(/\r\n?/g, "\n").split("\n"), 0)}</div>;
+  return <div class="prose">{parseBlocks(text.replace(/\r\n?/g, "\n").split("\n"), 0)}</div>;
 }
 
 const FENCE = /^(\s*)(```+|~~~+)\s*([\w+#.-]*)/;
@@ -21,7 +21,7 @@ const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?=\s)/;
 const RULES = new Set(["-", "*", "_"]);
 const TABLE_CELL = /^:?-+:?$/;
 
-function blocks(lines: string[], depth: number): ComponentChild[] {
+function parseBlocks(lines: string[], depth: number): ComponentChild[] {
   const found: ComponentChild[] = [];
   let at = 0;
   while (at < lines.length) {
@@ -31,7 +31,7 @@ function blocks(lines: string[], depth: number): ComponentChild[] {
     if (!line.trim()) {
       at++;
     } else if (fence) {
-      const until = first(lines, at + 1, (each) => each.trimStart().startsWith(fence[2]!));
+      const until = findLine(lines, at + 1, (each) => each.trimStart().startsWith(fence[2]!));
       const body = lines
         .slice(at + 1, until)
         .map((each) => each.slice(indent(each, fence[1]!.length)));
@@ -47,19 +47,19 @@ function blocks(lines: string[], depth: number): ComponentChild[] {
       at++;
     } else if (depth < MAX_DEPTH && ITEM.test(line)) {
       const until = endOfList(lines, at);
-      found.push(list(lines.slice(at, until), depth + 1, at));
+      found.push(parseList(lines.slice(at, until), depth + 1, at));
       at = until;
     } else if (depth < MAX_DEPTH && line.startsWith(">")) {
-      const until = first(lines, at, (each) => !each.startsWith(">"));
+      const until = findLine(lines, at, (each) => !each.startsWith(">"));
       const inside = lines.slice(at, until).map((each) => each.replace(/^>\s?/, ""));
-      found.push(<blockquote key={at}>{blocks(inside, depth + 1)}</blockquote>);
+      found.push(<blockquote key={at}>{parseBlocks(inside, depth + 1)}</blockquote>);
       at = until;
     } else if (line.includes("|") && isTableRule(lines[at + 1] ?? "")) {
-      const until = first(lines, at, (each) => !each.includes("|"));
+      const until = findLine(lines, at, (each) => !each.includes("|"));
       found.push(<Table key={at} lines={lines.slice(at, until)} />);
       at = until;
     } else {
-      const until = first(lines, at + 1, (each) => !each.trim() || starts(each));
+      const until = findLine(lines, at + 1, (each) => !each.trim() || startsBlock(each));
       found.push(<p key={at}>{inline(lines.slice(at, until).join("\n"))}</p>);
       at = until;
     }
@@ -67,7 +67,7 @@ function blocks(lines: string[], depth: number): ComponentChild[] {
   return found;
 }
 
-function list(lines: string[], depth: number, key: number): ComponentChild {
+function parseList(lines: string[], depth: number, key: number): ComponentChild {
   const [, lead, mark] = ITEM.exec(lines[0]!)!;
   const items: string[][] = [];
   for (const line of lines) {
@@ -76,7 +76,7 @@ function list(lines: string[], depth: number, key: number): ComponentChild {
     else items.at(-1)!.push(line.slice(indent(line, lead!.length + mark!.length + 1)));
   }
   const inside = items.map((item, each) => {
-    const only = item.length === 1 && !starts(item[0]!) ? inline(item[0]!) : blocks(item, depth);
+    const only = item.length === 1 && !startsBlock(item[0]!) ? inline(item[0]!) : parseBlocks(item, depth);
     return <li key={each}>{only}</li>;
   });
   const start = parseInt(mark!, 10);
@@ -133,13 +133,13 @@ function Table({ lines }: { lines: string[] }) {
 }
 
 function inline(text: string): ComponentChildren {
-  return parseInline(text).map((part, key) => drawn(part, key, false));
+  return parseInline(text).map((part, key) => renderInline(part, key, false));
 }
 
-function drawn(part: Inline, key: number, inLink: boolean): ComponentChild {
+function renderInline(part: Inline, key: number, inLink: boolean): ComponentChild {
   if (typeof part === "string") return part;
   const linked = inLink || part.tag === "a";
-  const children = part.children.map((each, at) => drawn(each, at, linked));
+  const children = part.children.map((each, at) => renderInline(each, at, linked));
   const Tag = part.tag;
   if (Tag !== "a") return <Tag key={key}>{children}</Tag>;
   if (inLink || !/^https?:\/\//i.test(part.to!))
@@ -155,14 +155,14 @@ function drawn(part: Inline, key: number, inLink: boolean): ComponentChild {
   );
 }
 
-function starts(line: string): boolean {
+function startsBlock(line: string): boolean {
   return FENCE.test(line) || HEADING.test(line) || ITEM.test(line) || line.startsWith(">");
 }
 
 function endOfList(lines: string[], from: number): number {
   const lead = ITEM.exec(lines[from]!)![1]!.length;
   const ordered = /\d/.test(ITEM.exec(lines[from]!)![2]!);
-  return first(lines, from + 1, (line, each) => {
+  return findLine(lines, from + 1, (line, each) => {
     if (!line.trim())
       return !/^\s+\S/.test(lines[each + 1] ?? "") && !ITEM.test(lines[each + 1] ?? "");
     const item = ITEM.exec(line);
@@ -171,7 +171,7 @@ function endOfList(lines: string[], from: number): number {
   });
 }
 
-function first(lines: string[], from: number, is: (line: string, at: number) => boolean): number {
+function findLine(lines: string[], from: number, is: (line: string, at: number) => boolean): number {
   let at = from;
   while (at < lines.length && !is(lines[at]!, at)) at++;
   return Math.max(at, from);

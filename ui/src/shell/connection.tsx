@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../parts/icons";
 import { connection, retry } from "../live";
 
-const PATIENCE = 700;
+const SHOW_AFTER_MS = 700;
 
 export function Connection() {
   const lost = connection.value === "lost";
@@ -12,7 +12,7 @@ export function Connection() {
   useEffect(() => {
     if (!lost) return setShown(false);
     // A server that restarts is back before anybody needs to know.
-    const timer = window.setTimeout(() => setShown(true), PATIENCE);
+    const timer = window.setTimeout(() => setShown(true), SHOW_AFTER_MS);
     return () => clearTimeout(timer);
   }, [lost]);
   if (!shown) return null;

@@ -37,27 +37,27 @@ interface Loaded {
   filesSkipped: boolean;
 }
 
-const PAGE = 1000;
-const QUIET = 400;
+const PAGE_SIZE = 1000;
+const RELOAD_DELAY_MS = 400;
 
 /** The tree of a session, as it grows: messages that are known are not asked for again. */
 export function useGraph(project: string, session: string) {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
   const messages = useRef<Entry[]>([]);
-  const round = useRef(0);
+  const latestRequest = useRef(0);
 
   const load = useCallback(
     async (known: Entry[]) => {
-      const mine = ++round.current;
+      const mine = ++latestRequest.current;
       try {
         const found = await loadGraph(project, session, known);
-        if (mine !== round.current) return;
+        if (mine !== latestRequest.current) return;
         messages.current = found.messages;
         setLoaded(found);
         setProblem(null);
       } catch (why) {
-        if (mine === round.current && !messages.current.length) setProblem(why as Error);
+        if (mine === latestRequest.current && !messages.current.length) setProblem(why as Error);
       }
     },
     [project, session],
@@ -79,16 +79,16 @@ export function useGraph(project: string, session: string) {
         timer = undefined;
         void load(anew ? [] : messages.current);
         anew = false;
-      }, QUIET);
+      }, RELOAD_DELAY_MS);
     });
     return () => {
       stop();
       clearTimeout(timer);
-      round.current++;
+      latestRequest.current++;
     };
   }, [load]);
 
-  const drawn = useMemo(() => loaded && drawGraph(loaded), [loaded]);
+  const drawn = useMemo(() => loaded && layOut(loaded), [loaded]);
   return { drawn, problem, reload };
 }
 
@@ -117,7 +117,7 @@ async function messagesAfter(project: string, session: string, known: Entry[]): 
   let more = true;
   let since = known.at(-1)?.seq ?? 0;
   while (more) {
-    const query = { type: ["user_input"], limit: PAGE, since, include_compacted: true };
+    const query = { type: ["user_input"], limit: PAGE_SIZE, since, include_compacted: true };
     const page = await api.entries(project, session, query);
     found.push(...page.entries.filter((entry) => !entry.off_path));
     more = page.has_more && page.entries.length > 0;
@@ -126,7 +126,7 @@ async function messagesAfter(project: string, session: string, known: Entry[]): 
   return found;
 }
 
-function drawGraph({ branches, messages, points, leaf, filesSkipped }: Loaded): Graph {
+function layOut({ branches, messages, points, leaf, filesSkipped }: Loaded): Graph {
   const bySeq = new Map(branches.map((branch) => [branch.first.seq, branch]));
   const active = activePath(bySeq, points, leaf);
   const lanes = new Map<number, number>();

@@ -4,15 +4,15 @@ import { useEffect, useState } from "preact/hooks";
 import { api, type Cleared } from "../../api";
 import { Dialog } from "../../parts/dialog";
 import { Skeleton } from "../../parts/small";
-import { complain, say } from "../../state";
-import { count } from "../../words";
+import { showError, showToast } from "../../state";
+import { count } from "../../format";
 
 export function ClearSessions({ project, close }: { project: string; close: () => void }) {
   const [found, setFound] = useState<Cleared | null>(null);
   const [sure, setSure] = useState(false);
   const [busy, setBusy] = useState(false);
   const failed = (problem: unknown) => {
-    complain(problem);
+    showError(problem);
     close();
   };
   useEffect(() => void api.clearSessions(project, {}).then(setFound, failed), [project]);
@@ -22,7 +22,7 @@ export function ClearSessions({ project, close }: { project: string; close: () =
     try {
       // The word stands for the sessions that were counted: with others in between it is refused.
       const done = await api.clearSessions(project, { confirm: found!.confirm });
-      say(`Deleted ${count(done.sessions, "session")}. “Free space” gives back the room.`);
+      showToast(`Deleted ${count(done.sessions, "session")}. “Free space” gives back the room.`);
       close();
     } catch (problem) {
       failed(problem);

@@ -3,11 +3,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, type DefaultExclude, type Excludes } from "../../api";
 import { Icon } from "../../parts/icons";
-import { Skeleton, Trouble } from "../../parts/small";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
-import { complain, say } from "../../state";
-import { takeBack } from "../../takeback";
-import { count, figure } from "../../words";
+import { showError, showToast } from "../../state";
+import { undoOperations } from "../../undo";
+import { count, formatNumber } from "../../format";
 
 export function ExcludesPanel({ project }: { project: string }) {
   const found = useResource(
@@ -21,12 +21,12 @@ export function ExcludesPanel({ project }: { project: string }) {
     try {
       const { operation } = await api.writeExcludes(project, { text, version });
       if (operation !== null)
-        say("Saved. It counts from the next checkpoint on.", {
-          action: { label: "Undo", run: () => void undo(operation).catch(complain) },
+        showToast("Saved. It counts from the next checkpoint on.", {
+          action: { label: "Undo", run: () => void undo(operation).catch(showError) },
         });
       return true;
     } catch (problem) {
-      complain(problem);
+      showError(problem);
       return false;
     } finally {
       await found.reload();
@@ -34,7 +34,7 @@ export function ExcludesPanel({ project }: { project: string }) {
   }
 
   async function undo(operation: number): Promise<void> {
-    await takeBack(project, [operation]);
+    await undoOperations(project, [operation]);
     await found.reload();
   }
 
@@ -48,13 +48,13 @@ export function ExcludesPanel({ project }: { project: string }) {
         from now on.
       </p>
       {found.problem && !data ? (
-        <Trouble problem={found.problem} retry={() => void found.reload()} />
+        <ErrorBox problem={found.problem} retry={() => void found.reload()} />
       ) : !data ? (
         <Skeleton lines={8} height={44} />
       ) : (
         <>
           <Defaults found={data} write={write} />
-          <Own found={data} write={write} />
+          <OwnRules found={data} write={write} />
         </>
       )}
     </section>
@@ -96,7 +96,7 @@ function Defaults({ found, write }: { found: Excludes; write: Write }) {
                   {each.pattern}
                   {each.left_out && each.files > 0 && (
                     <span class="excludes-files">
-                      {figure(each.files)}
+                      {formatNumber(each.files)}
                       <span class="unseen"> {each.files === 1 ? "file" : "files"} here</span>
                     </span>
                   )}
@@ -122,7 +122,7 @@ function titleOf({ left_out, files }: DefaultExclude): string {
   return `Left out${here}. Press to keep it from now on.`;
 }
 
-function Own({ found, write }: { found: Excludes; write: Write }) {
+function OwnRules({ found, write }: { found: Excludes; write: Write }) {
   const [base, setBase] = useState(found);
   const [text, setText] = useState(shown(found));
   const edited = text !== shown(base);

@@ -2,9 +2,9 @@
 
 import { api, type Finding } from "../../api";
 import { Icon } from "../../parts/icons";
-import { Skeleton, Trouble } from "../../parts/small";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
-import { when } from "../../words";
+import { formatDateTime } from "../../format";
 
 /** A time as the server says it; people want it in their own way. */
 const MOMENT = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
@@ -21,7 +21,7 @@ export function Health({ project }: { project: string }) {
     <section class="panel" id="health">
       <h2>Health</h2>
       {found.problem ? (
-        <Trouble problem={found.problem} retry={() => void found.reload()} />
+        <ErrorBox problem={found.problem} retry={() => void found.reload()} />
       ) : !found.data ? (
         <Skeleton lines={5} height={28} flush />
       ) : (
@@ -33,7 +33,7 @@ export function Health({ project }: { project: string }) {
                 <Icon name={ICONS[each.level] ?? "more"} />
                 <span class="finding-subject">{each.subject}</span>
                 <span class="finding-text">
-                  {each.message.replace(MOMENT, when)}
+                  {each.message.replace(MOMENT, formatDateTime)}
                   {each.fix && <small class="faint">{each.fix}</small>}
                 </span>
               </li>

@@ -2,12 +2,12 @@
 
 import { useEffect } from "preact/hooks";
 import { api, type ProjectSizes, type Sizes } from "../../api";
-import { Parts, Share } from "../../parts/plots";
-import { Skeleton, Trouble } from "../../parts/small";
+import { BreakdownBar, ShareBar } from "../../parts/plots";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
 import { projects } from "../../state";
-import { count, size } from "../../words";
-import { Chore } from "./chore";
+import { count, formatSize } from "../../format";
+import { MaintenanceTask } from "./maintenance-task";
 import { useJob } from "./jobs";
 
 const NAMES: [keyof Sizes, string][] = [
@@ -48,7 +48,7 @@ export function Storage({ project }: { project: string }) {
     <section class="panel" id="storage">
       <h2>Storage</h2>
       {one.problem ? (
-        <Trouble problem={one.problem} retry={() => void one.reload()} />
+        <ErrorBox problem={one.problem} retry={() => void one.reload()} />
       ) : !one.data ? (
         <Skeleton lines={2} height={40} flush />
       ) : (
@@ -58,13 +58,13 @@ export function Storage({ project }: { project: string }) {
         <Projects sizes={all.data.projects} here={project} />
       )}
       <p class="faint storage-free">
-        {all.data ? `${size(all.data.free)} are free on the disk that it is on.` : " "}
+        {all.data ? `${formatSize(all.data.free)} are free on the disk that it is on.` : " "}
       </p>
-      <Chore
+      <MaintenanceTask
         title="Free space"
         about="What no checkpoint and no session needs any more. Nothing else goes."
         job={gc.job}
-        told={(result) => collected(result as Collected)}
+        resultText={(result) => collected(result as Collected)}
       >
         <button
           type="button"
@@ -80,14 +80,14 @@ export function Storage({ project }: { project: string }) {
           disabled={busy}
           onClick={() => gc.start(api.gc(project, {}))}
         >
-          {free ? `Free ${size(free)}` : "Free it"}
+          {free ? `Free ${formatSize(free)}` : "Free it"}
         </button>
-      </Chore>
-      <Chore
+      </MaintenanceTask>
+      <MaintenanceTask
         title="Verify"
         about="Reads and hashes everything that is stored, and checks every reference."
         job={verify.job}
-        told={(result) => verified(result as Verified)}
+        resultText={(result) => verified(result as Verified)}
       >
         <button
           type="button"
@@ -97,7 +97,7 @@ export function Storage({ project }: { project: string }) {
         >
           Verify
         </button>
-      </Chore>
+      </MaintenanceTask>
     </section>
   );
 }
@@ -112,21 +112,21 @@ function Project({ found, free }: { found: ProjectSizes; free: number | null }) 
   return (
     <>
       <p class="storage-sum">
-        <strong>{size(sizes.total)}</strong>{" "}
+        <strong>{formatSize(sizes.total)}</strong>{" "}
         <span class="faint">for this project, in {count(objects, "object")}</span>
       </p>
-      <Parts title="What takes the room" parts={parts} shown={size} />
+      <BreakdownBar title="What takes the room" parts={parts} shown={formatSize} />
     </>
   );
 }
 
-const MOST = 12;
+const MAX_PROJECTS = 12;
 
 function Projects({ sizes, here }: { sizes: Sizes[]; here: string }) {
   const most = Math.max(1, ...sizes.map((each) => each.total));
   const name = (each: Sizes) =>
     projects.value?.find((known) => known.project === each.project)?.name ?? each.root;
-  const rest = sizes.slice(MOST);
+  const rest = sizes.slice(MAX_PROJECTS);
   return (
     <table class="figures storage-projects">
       <thead>
@@ -141,22 +141,22 @@ function Projects({ sizes, here }: { sizes: Sizes[]; here: string }) {
         </tr>
       </thead>
       <tbody>
-        {sizes.slice(0, MOST).map((each) => (
+        {sizes.slice(0, MAX_PROJECTS).map((each) => (
           <tr key={each.project} class={each.project === here ? "is-here" : undefined}>
             <th scope="row" title={each.root}>
               {name(each)}
             </th>
             <td class="figures-bar">
-              <Share part={each.total} of={most} />
+              <ShareBar part={each.total} of={most} />
             </td>
-            <td class="number">{size(each.total)}</td>
+            <td class="number">{formatSize(each.total)}</td>
           </tr>
         ))}
         {rest.length > 0 && (
           <tr>
             <th scope="row">and {count(rest.length, "smaller one")}</th>
             <td />
-            <td class="number">{size(rest.reduce((sum, each) => sum + each.total, 0))}</td>
+            <td class="number">{formatSize(rest.reduce((sum, each) => sum + each.total, 0))}</td>
           </tr>
         )}
       </tbody>
@@ -166,10 +166,10 @@ function Projects({ sizes, here }: { sizes: Sizes[]; here: string }) {
 
 function verified(found: Verified): string {
   if (found.problems.length) return found.problems.join(" ");
-  return `All is well: ${count(found.objects, "object")}, ${size(found.bytes)}, ${count(found.checkpoints, "checkpoint")}.`;
+  return `All is well: ${count(found.objects, "object")}, ${formatSize(found.bytes)}, ${count(found.checkpoints, "checkpoint")}.`;
 }
 
 function collected(found: Collected): string {
-  const much = `${count(found.removed, "object")}, ${size(found.freed_bytes)}`;
+  const much = `${count(found.removed, "object")}, ${formatSize(found.freed_bytes)}`;
   return found.dry_run ? `${much} could be freed.` : `Freed ${much}.`;
 }

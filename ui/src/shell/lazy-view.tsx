@@ -7,13 +7,13 @@ import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { listen } from "../live";
-import { Skeleton, Trouble } from "../parts/small";
+import { Skeleton, ErrorBox } from "../parts/small";
 
 type View = () => JSX.Element | null;
 
-const SOON = 1500;
+const PRELOAD_AFTER_MS = 1500;
 
-export function lazily(load: () => Promise<{ default: View }>): View {
+export function lazyView(load: () => Promise<{ default: View }>): View {
   const found = signal<View | null>(null);
   const problem = signal<Error | null>(null);
   const fetch = () =>
@@ -21,7 +21,7 @@ export function lazily(load: () => Promise<{ default: View }>): View {
       (module) => (found.value = module.default),
       () => undefined,
     );
-  window.setTimeout(() => requestIdleCallback(() => void fetch()), SOON);
+  window.setTimeout(() => requestIdleCallback(() => void fetch()), PRELOAD_AFTER_MS);
   return function Lazily() {
     useEffect(() => {
       if (found.value) return undefined;
@@ -38,7 +38,7 @@ export function lazily(load: () => Promise<{ default: View }>): View {
     }, []);
     const View = found.value;
     if (View) return <View />;
-    if (problem.value) return <Trouble problem={problem.value} />;
+    if (problem.value) return <ErrorBox problem={problem.value} />;
     return <Skeleton />;
   };
 }

@@ -11,12 +11,12 @@ type Spans = readonly [old: readonly Span[], now: readonly Span[]];
 const NONE: Spans = [[], []];
 const WORD = /[\p{L}\p{N}_]+|\s+|[^]/gu;
 /** Lines that share less than this are others, and nothing within them is worth a mark. */
-const ALIKE = 0.3;
-const LONGEST = 2000;
-const MOST_WORDS = 40_000;
-const MOST_LINES = 900;
+const MIN_LIKENESS = 0.3;
+const MAX_LINE_CHARS = 2000;
+const MAX_WORD_PAIRS = 40_000;
+const MAX_LINE_PAIRS = 900;
 
-export class Differences {
+export class WordDiff {
   private partners: Map<number, number> | null = null;
   private readonly known = new Map<number, Spans>();
 
@@ -46,7 +46,7 @@ export class Differences {
     const { before, after } = this;
     if (this.beside || before.length === after.length)
       return new Map(before.slice(0, after.length).map((_, at) => [at, at]));
-    return before.length * after.length > MOST_LINES ? new Map() : aligned(before, after);
+    return before.length * after.length > MAX_LINE_PAIRS ? new Map() : aligned(before, after);
   }
 }
 
@@ -83,7 +83,7 @@ function likeness(one: string, other: string): number {
   let end = 0;
   while (end < least - start && one[one.length - 1 - end] === other[other.length - 1 - end]) end++;
   const share = (start + end) / most;
-  return share < ALIKE ? 0 : share;
+  return share < MIN_LIKENESS ? 0 : share;
 }
 
 /** Where two lines differ. */
@@ -101,15 +101,15 @@ export function compare(old: string, now: string): Spans {
   );
   const ours = spans(before, (at) => left.has(at - start));
   const theirs = spans(after, (at) => right.has(at - start));
-  const kept = solid(before.filter((_, at) => !left.has(at - start)).join(""));
-  const whole = Math.max(solid(before.join("")), solid(after.join("")));
-  return kept < whole * ALIKE ? NONE : [ours, theirs];
+  const kept = nonBlankLength(before.filter((_, at) => !left.has(at - start)).join(""));
+  const whole = Math.max(nonBlankLength(before.join("")), nonBlankLength(after.join("")));
+  return kept < whole * MIN_LIKENESS ? NONE : [ours, theirs];
 }
 
 /** The words, by their places, that only one of the two has; the longest common sequence stays. */
 function unshared(before: string[], after: string[]): [Set<number>, Set<number>] {
   const [left, right] = [new Set(before.keys()), new Set(after.keys())];
-  if (before.length * after.length > MOST_WORDS) return [left, right];
+  if (before.length * after.length > MAX_WORD_PAIRS) return [left, right];
   const wide = after.length + 1;
   const best = new Uint16Array((before.length + 1) * wide);
   for (let i = before.length - 1; i >= 0; i--)
@@ -149,9 +149,9 @@ function spans(all: string[], isChanged: (at: number) => boolean): Span[] {
 }
 
 function words(line: string): string[] {
-  return line.slice(0, LONGEST).replace(/\r?\n$/, "").match(WORD) ?? [];
+  return line.slice(0, MAX_LINE_CHARS).replace(/\r?\n$/, "").match(WORD) ?? [];
 }
 
-function solid(text: string): number {
+function nonBlankLength(text: string): number {
   return text.replace(/\s+/g, "").length;
 }
