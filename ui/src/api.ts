@@ -244,23 +244,23 @@ async function send(method: string, url: string, body?: object, signal?: AbortSi
     init.body = JSON.stringify(body);
     init.headers = { "content-type": "application/json" };
   }
-  let found: Response;
+  let response: Response;
   try {
-    found = await fetch(url, init);
+    response = await fetch(url, init);
   } catch (problem) {
     if (signal?.aborted) throw problem;
     throw new ApiError("unreachable", "The server does not answer. The page tries again.", 0);
   }
-  if (found.ok) return found;
-  throw await errorOf(found);
+  if (response.ok) return response;
+  throw await errorOf(response);
 }
 
-async function errorOf(found: Response): Promise<ApiError> {
+async function errorOf(response: Response): Promise<ApiError> {
   try {
-    const { error } = (await found.json()) as { error: { code: string; message: string } };
-    return new ApiError(error.code, error.message, found.status);
+    const { error } = (await response.json()) as { error: { code: string; message: string } };
+    return new ApiError(error.code, error.message, response.status);
   } catch {
-    return new ApiError("failed", `The server answered ${found.status}.`, found.status);
+    return new ApiError("failed", `The server answered ${response.status}.`, response.status);
   }
 }
 

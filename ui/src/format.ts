@@ -67,10 +67,10 @@ export function formatSize(bytes: number): string {
 
 /** The bytes that a text such as `1.5 GB` means; nothing if it means none. */
 export function parseSize(text: string): number | null {
-  const found = /^\s*([\d,]+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$/i.exec(text);
-  if (!found) return null;
-  const unit = SIZES.indexOf(`${found[2]!.toUpperCase()}B`);
-  return Math.round(Number(found[1]!.replaceAll(",", "")) * 1024 ** unit);
+  const match = /^\s*([\d,]+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$/i.exec(text);
+  if (!match) return null;
+  const unit = SIZES.indexOf(`${match[2]!.toUpperCase()}B`);
+  return Math.round(Number(match[1]!.replaceAll(",", "")) * 1024 ** unit);
 }
 
 export function formatDuration(milliseconds: number): string {

@@ -58,19 +58,19 @@ export function start(): void {
 }
 
 function activeLayers(): Layer[] {
-  const found: Layer[] = [];
+  const active: Layer[] = [];
   for (const layer of [...layers.value].reverse()) {
-    found.push(layer);
+    active.push(layer);
     if (layer.modal) break;
   }
-  return found;
+  return active;
 }
 
 function run(pressed: string): boolean {
   for (const layer of activeLayers()) {
-    const found = layer.bindings().find(({ key }) => key === pressed);
-    if (found) {
-      found.run();
+    const binding = layer.bindings().find(({ key }) => key === pressed);
+    if (binding) {
+      binding.run();
       return true;
     }
   }

@@ -63,14 +63,14 @@ function blanks(text: string, key: number) {
 /** Tokens, cut where a mark or a row of blanks to be seen begins and ends. */
 function cut(tokens: Token[], text: string, marks: readonly Span[], blank: number): Piece[] {
   const cuts = [...new Set([...marks.flat(), blank])].sort((one, other) => one - other);
-  const found: Piece[] = [];
+  const pieces: Piece[] = [];
   let at = 0;
   for (const token of tokens) {
     const end = at + token.text.length;
     for (const until of [...cuts.filter((each) => each > at && each < end), end]) {
       const mark = marks.find(([from, to]) => from <= at && until <= to);
       const part = text.slice(at, until);
-      found.push({
+      pieces.push({
         text: part,
         kind: token.kind,
         changed: mark !== undefined,
@@ -79,5 +79,5 @@ function cut(tokens: Token[], text: string, marks: readonly Span[], blank: numbe
       at = until;
     }
   }
-  return found;
+  return pieces;
 }

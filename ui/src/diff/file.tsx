@@ -14,9 +14,9 @@ export function FileText({ text, path }: { text: string; path: string }) {
   const box = useRef<HTMLDivElement>(null);
   const columns = useColumns(box, LINE_NUMBERS_PX, 1);
   const lines = useMemo(() => {
-    const found = text.split("\n");
-    if (found.at(-1) === "") found.pop();
-    return found;
+    const split = text.split("\n");
+    if (split.at(-1) === "") split.pop();
+    return split;
   }, [text]);
   const rows = useMemo(() => {
     const shape = { columns, split: false };
@@ -31,12 +31,12 @@ export function FileText({ text, path }: { text: string; path: string }) {
         label={path}
         class="diff"
         render={(row) => {
-          const found = tokens(row);
+          const rowTokens = tokens(row);
           return (
             <div key={row.key} class="diff-line" style={{ height: `${row.height}px` }}>
               <span class="diff-number">{row.now}</span>
               <span class="diff-text">
-                <Tokens text={row.text} {...(found ? { tokens: found } : {})} />
+                <Tokens text={row.text} {...(rowTokens ? { tokens: rowTokens } : {})} />
               </span>
             </div>
           );

@@ -13,7 +13,7 @@ export function highlighter(): Highlight | null {
   if (!requested) {
     requested = true;
     import("./syntax").then(
-      (found) => (highlight.value = found.highlightText),
+      (syntax) => (highlight.value = syntax.highlightText),
       // The server was gone just then; whoever draws next asks again.
       () => (requested = false),
     );

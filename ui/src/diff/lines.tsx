@@ -85,7 +85,7 @@ function Half(props: { line: Line | null; side: "old" | "now"; tokens: TokensOf 
 const ENDS = { none: "no newline at end", return: "␍" };
 
 function Text({ line, tokens }: { line: Line; tokens: TokensOf }) {
-  const found = tokens(line);
+  const lineTokens = tokens(line);
   return (
     <>
       <span class="diff-sign" aria-hidden="true">
@@ -97,7 +97,7 @@ function Text({ line, tokens }: { line: Line; tokens: TokensOf }) {
           text={line.text}
           marks={line.marks}
           {...(line.sign === "+" ? { blank: line.text.trimEnd().length } : {})}
-          {...(found ? { tokens: found } : {})}
+          {...(lineTokens ? { tokens: lineTokens } : {})}
         />
         {line.cut > 0 && <span class="faint"> … {count(line.cut, "more character")}</span>}
         {line.end && (

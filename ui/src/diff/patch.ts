@@ -12,7 +12,7 @@ const HEAD = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
 /** The changes in a patch of one file, each a contiguous one, with the lines around it. */
 export function parsePatch(patch: string, name: string): PatchHunk[] {
-  const found: PatchHunk[] = [];
+  const hunks: PatchHunk[] = [];
   const lines = patch.split("\n");
   let current: PatchHunk | null = null;
   let [old, now] = [0, 0];
@@ -44,7 +44,7 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
         const before: string[] = current ? [] : unchanged;
         close();
         const made: PatchHunk = {
-          id: `${name} ${found.length}`,
+          id: `${name} ${hunks.length}`,
           old_start: old,
           new_start: now,
           old_lines: [],
@@ -52,7 +52,7 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
           before,
           after: [],
         };
-        found.push(made);
+        hunks.push(made);
         current = made;
         unchanged = [];
       }
@@ -73,5 +73,5 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
     }
   }
   close();
-  return found;
+  return hunks;
 }

@@ -80,10 +80,10 @@ export function DiffStream(props: {
   async function open(path: string, ...[gap, how]: Parameters<OpenGap>): Promise<void> {
     try {
       if (!lines.has(path)) {
-        const found = linesOf(await props.read(path));
-        if (!hunks.get(path)!.every((hunk) => fits(hunk, found)))
+        const content = linesOf(await props.read(path));
+        if (!hunks.get(path)!.every((hunk) => fits(hunk, content)))
           throw new Error(`${path} has changed since; compare again to see its lines.`);
-        setLines((old) => new Map(old).set(path, found));
+        setLines((old) => new Map(old).set(path, content));
       }
       setOpened((old) => openGap(old, gap, how));
     } catch (problem) {

@@ -22,7 +22,7 @@ const constants = new Set(CONSTANTS.split(" "));
 /** The lines of a text, coloured when they are asked for. */
 export class HighlightedText {
   private readonly states: State[] = [""];
-  private readonly found = new Map<number, Token[]>();
+  private readonly tokensByLine = new Map<number, Token[]>();
 
   constructor(
     private readonly lines: readonly string[],
@@ -31,10 +31,10 @@ export class HighlightedText {
 
   /** The tokens of a line; counts from 0. */
   line(at: number): Token[] {
-    const known = this.found.get(at);
+    const known = this.tokensByLine.get(at);
     if (known) return known;
     const tokens = this.read(this.lines[at] ?? "", this.state(at))[0];
-    this.found.set(at, tokens);
+    this.tokensByLine.set(at, tokens);
     return tokens;
   }
 
@@ -69,9 +69,9 @@ export function highlightText(lines: readonly string[], name: string): Highlight
 const tokenizers = new Map<Language, Tokenizer>();
 
 function tokenizerFor(language: Language): Tokenizer {
-  let found = tokenizers.get(language);
-  if (!found) tokenizers.set(language, (found = new Tokenizer(language)));
-  return found;
+  let tokenizer = tokenizers.get(language);
+  if (!tokenizer) tokenizers.set(language, (tokenizer = new Tokenizer(language)));
+  return tokenizer;
 }
 
 class Tokenizer {

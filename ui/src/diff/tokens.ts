@@ -24,13 +24,13 @@ export function tokensOf(
     if (!hunk) return undefined;
     if (line.sign === "+" && whole) return whole.line(hunk.new_start - 1 + line.at);
     const key = `${line.sign} ${hunk.id}`;
-    let found = parts.get(key);
-    if (!found) {
+    let hunkTokens = parts.get(key);
+    if (!hunkTokens) {
       const bare = (line.sign === "-" ? hunk.old_lines : hunk.new_lines).map(withoutLineEnd);
-      found = whole ? whole.replacementTokens(bare, hunk.new_start - 1) : make(bare, name);
-      parts.set(key, found);
+      hunkTokens = whole ? whole.replacementTokens(bare, hunk.new_start - 1) : make(bare, name);
+      parts.set(key, hunkTokens);
     }
-    return Array.isArray(found) ? found[line.at] : found.line(line.at);
+    return Array.isArray(hunkTokens) ? hunkTokens[line.at] : hunkTokens.line(line.at);
   };
 }
 

@@ -37,9 +37,9 @@ export class WordDiff {
   private spans(old: number): Spans {
     const now = this.partners!.get(old);
     if (now === undefined) return NONE;
-    let found = this.known.get(old);
-    if (!found) this.known.set(old, (found = compare(this.before[old]!, this.after[now]!)));
-    return found;
+    let spans = this.known.get(old);
+    if (!spans) this.known.set(old, (spans = compare(this.before[old]!, this.after[now]!)));
+    return spans;
   }
 
   private paired(): Map<number, number> {
@@ -62,15 +62,15 @@ function aligned(before: readonly string[], after: readonly string[]): Map<numbe
         best[i * wide + j + 1]!,
         best[(i + 1) * wide + j + 1]! + alike[i]![j]!,
       );
-  const found = new Map<number, number>();
+  const pairs = new Map<number, number>();
   for (let i = 0, j = 0; i < before.length && j < after.length; ) {
     const here = best[i * wide + j]!;
     if (alike[i]![j]! > 0 && here === best[(i + 1) * wide + j + 1]! + alike[i]![j]!)
-      found.set(i++, j++);
+      pairs.set(i++, j++);
     else if (here === best[(i + 1) * wide + j]!) i++;
     else j++;
   }
-  return found;
+  return pairs;
 }
 
 /** How much two lines begin and end alike, from 0 to 1; little is nothing. */
@@ -130,22 +130,22 @@ function unshared(before: string[], after: string[]): [Set<number>, Set<number>]
 
 /** The changed words as spans of characters; what only blanks part is one. */
 function spans(all: string[], isChanged: (at: number) => boolean): Span[] {
-  const found: [number, number][] = [];
+  const spans: [number, number][] = [];
   let at = 0;
   let blank = false;
   all.forEach((word, index) => {
     const end = at + word.length;
-    const last = found.at(-1);
+    const last = spans.at(-1);
     if (isChanged(index)) {
       if (last && (last[1] === at || blank)) last[1] = end;
-      else found.push([at, end]);
+      else spans.push([at, end]);
       blank = true;
     } else if (word.trim()) {
       blank = false;
     }
     at = end;
   });
-  return found;
+  return spans;
 }
 
 function words(line: string): string[] {

@@ -101,11 +101,11 @@ class Parser {
 
   private address(): void {
     ADDRESS.lastIndex = this.at;
-    const found = ADDRESS.exec(this.text)?.[0] ?? "";
-    let end = found.length;
-    while (end > 0 && TRAILING.includes(found[end - 1]!)) end--;
-    if (end <= "https://".length) return this.add(Math.max(1, found.length));
-    const to = found.slice(0, end);
+    const url = ADDRESS.exec(this.text)?.[0] ?? "";
+    let end = url.length;
+    while (end > 0 && TRAILING.includes(url[end - 1]!)) end--;
+    if (end <= "https://".length) return this.add(Math.max(1, url.length));
+    const to = url.slice(0, end);
     this.out.push({ tag: "a", to, children: [to] });
     this.at += end;
   }
@@ -180,10 +180,10 @@ function runLength(text: string, from: number): number {
 /** Where the next run of so many backticks begins, or -1; asked for in the order of the text. */
 function tickRuns(text: string): (length: number, from: number) => number {
   const runs = new Map<number, number[]>();
-  for (const found of text.matchAll(/`+/g)) {
-    const same = runs.get(found[0].length);
-    if (same) same.push(found.index);
-    else runs.set(found[0].length, [found.index]);
+  for (const run of text.matchAll(/`+/g)) {
+    const same = runs.get(run[0].length);
+    if (same) same.push(run.index);
+    else runs.set(run[0].length, [run.index]);
   }
   const heads = new Map<number, number>();
   return (length, from) => {
@@ -197,32 +197,32 @@ function tickRuns(text: string): (length: number, from: number) => number {
 
 /** The next match from a place on, or -1; asked for in the order of the text. */
 function nextMatch(text: string, pattern: RegExp): (from: number) => number {
-  let found = -1;
+  let next = -1;
   let ended = false;
   return (from) => {
-    if (!ended && found < from) {
+    if (!ended && next < from) {
       pattern.lastIndex = from;
-      found = pattern.exec(text)?.index ?? -1;
-      ended = found < 0;
+      next = pattern.exec(text)?.index ?? -1;
+      ended = next < 0;
     }
-    return ended ? -1 : found;
+    return ended ? -1 : next;
   };
 }
 
 function merged(parts: Inline[]): Inline[] {
-  const found: Inline[] = [];
+  const joined: Inline[] = [];
   let texts: string[] = [];
   const flush = () => {
-    if (texts.length) found.push(texts.join(""));
+    if (texts.length) joined.push(texts.join(""));
     texts = [];
   };
   for (const part of parts) {
     if (typeof part === "string") texts.push(part);
     else {
       flush();
-      found.push(part);
+      joined.push(part);
     }
   }
   flush();
-  return found;
+  return joined;
 }

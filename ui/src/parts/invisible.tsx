@@ -41,9 +41,9 @@ function classOf(ranges: Ranges): string {
 /** Text for an element, with marks; code also marks its odd blanks, prose keeps its emoji. */
 export function markInvisible(text: string, code: boolean): ComponentChild {
   if (PLAIN.test(text)) return text;
-  const found = segments(text, code);
-  if (found.length === 1 && !found[0]!.title) return text;
-  return found.map((each, key) => {
+  const parts = segments(text, code);
+  if (parts.length === 1 && !parts[0]!.title) return text;
+  return parts.map((each, key) => {
     if (!each.title) return each.text;
     return (
       <span
@@ -75,18 +75,18 @@ export function markColumns(text: string): number {
 }
 
 function segments(text: string, code: boolean): Segment[] {
-  const found: Segment[] = [];
+  const parts: Segment[] = [];
   let at = 0;
   for (const match of text.matchAll(code ? IN_CODE : IN_PROSE)) {
     const [, run, blanks] = match;
     if (!run && !blanks) continue;
-    if (match.index > at) found.push({ text: text.slice(at, match.index) });
-    if (run) found.push({ text: run, label: labelOf(run), title: titleOf(run) });
-    else found.push({ text: blanks!, title: titleOf(blanks!) });
+    if (match.index > at) parts.push({ text: text.slice(at, match.index) });
+    if (run) parts.push({ text: run, label: labelOf(run), title: titleOf(run) });
+    else parts.push({ text: blanks!, title: titleOf(blanks!) });
     at = match.index + match[0].length;
   }
-  if (at < text.length) found.push({ text: text.slice(at) });
-  return found;
+  if (at < text.length) parts.push({ text: text.slice(at) });
+  return parts;
 }
 
 function labelOf(run: string): string {

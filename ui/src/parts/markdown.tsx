@@ -22,7 +22,7 @@ const RULES = new Set(["-", "*", "_"]);
 const TABLE_CELL = /^:?-+:?$/;
 
 function parseBlocks(lines: string[], depth: number): ComponentChild[] {
-  const found: ComponentChild[] = [];
+  const elements: ComponentChild[] = [];
   let at = 0;
   while (at < lines.length) {
     const line = lines[at]!;
@@ -35,36 +35,36 @@ function parseBlocks(lines: string[], depth: number): ComponentChild[] {
       const body = lines
         .slice(at + 1, until)
         .map((each) => each.slice(indent(each, fence[1]!.length)));
-      found.push(<Code key={at} text={body.join("\n")} language={fence[3]!} />);
+      elements.push(<Code key={at} text={body.join("\n")} language={fence[3]!} />);
       at = until + 1;
     } else if (heading) {
       // The page's own headings come first; those of a message begin below them.
       const Tag = `h${Math.min(6, heading[1]!.length + 2)}` as "h3";
-      found.push(<Tag key={at}>{inline(headingText(line.slice(heading[1]!.length)))}</Tag>);
+      elements.push(<Tag key={at}>{inline(headingText(line.slice(heading[1]!.length)))}</Tag>);
       at++;
     } else if (isRule(line)) {
-      found.push(<hr key={at} />);
+      elements.push(<hr key={at} />);
       at++;
     } else if (depth < MAX_DEPTH && ITEM.test(line)) {
       const until = endOfList(lines, at);
-      found.push(parseList(lines.slice(at, until), depth + 1, at));
+      elements.push(parseList(lines.slice(at, until), depth + 1, at));
       at = until;
     } else if (depth < MAX_DEPTH && line.startsWith(">")) {
       const until = findLine(lines, at, (each) => !each.startsWith(">"));
       const inside = lines.slice(at, until).map((each) => each.replace(/^>\s?/, ""));
-      found.push(<blockquote key={at}>{parseBlocks(inside, depth + 1)}</blockquote>);
+      elements.push(<blockquote key={at}>{parseBlocks(inside, depth + 1)}</blockquote>);
       at = until;
     } else if (line.includes("|") && isTableRule(lines[at + 1] ?? "")) {
       const until = findLine(lines, at, (each) => !each.includes("|"));
-      found.push(<Table key={at} lines={lines.slice(at, until)} />);
+      elements.push(<Table key={at} lines={lines.slice(at, until)} />);
       at = until;
     } else {
       const until = findLine(lines, at + 1, (each) => !each.trim() || startsBlock(each));
-      found.push(<p key={at}>{inline(lines.slice(at, until).join("\n"))}</p>);
+      elements.push(<p key={at}>{inline(lines.slice(at, until).join("\n"))}</p>);
       at = until;
     }
   }
-  return found;
+  return elements;
 }
 
 function parseList(lines: string[], depth: number, key: number): ComponentChild {

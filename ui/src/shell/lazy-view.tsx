@@ -14,19 +14,19 @@ type View = () => JSX.Element | null;
 const PRELOAD_AFTER_MS = 1500;
 
 export function lazyView(load: () => Promise<{ default: View }>): View {
-  const found = signal<View | null>(null);
+  const loaded = signal<View | null>(null);
   const problem = signal<Error | null>(null);
   const fetch = () =>
     load().then(
-      (module) => (found.value = module.default),
+      (module) => (loaded.value = module.default),
       () => undefined,
     );
   window.setTimeout(() => requestIdleCallback(() => void fetch()), PRELOAD_AFTER_MS);
   return function Lazily() {
     useEffect(() => {
-      if (found.value) return undefined;
+      if (loaded.value) return undefined;
       void fetch().then(() => {
-        if (!found.value)
+        if (!loaded.value)
           problem.value = new Error(
             "A part of the page could not be loaded. It comes when the server is back.",
           );
@@ -36,7 +36,7 @@ export function lazyView(load: () => Promise<{ default: View }>): View {
         if (event.kind === "reconnected" && problem.value) location.reload();
       });
     }, []);
-    const View = found.value;
+    const View = loaded.value;
     if (View) return <View />;
     if (problem.value) return <ErrorBox problem={problem.value} />;
     return <Skeleton />;

@@ -18,19 +18,19 @@ export function Files(props: {
   restore: (paths: string[]) => void;
 }) {
   const { project, checkpoint } = props;
-  const found = useResource(() => api.checkpointFiles(project, checkpoint), [project, checkpoint]);
+  const listing = useResource(() => api.checkpointFiles(project, checkpoint), [project, checkpoint]);
   const [words, setWords] = useState("");
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [open, setOpen] = useState<TreeEntry | null>(null);
   const rows = useMemo(
     () =>
-      (found.data?.files ?? [])
+      (listing.data?.files ?? [])
         .filter(
           (file) =>
             file.kind !== "directory" && file.path.toLowerCase().includes(words.toLowerCase()),
         )
         .map((file) => ({ key: file.path, height: 34, file })),
-    [found.data, words],
+    [listing.data, words],
   );
   const toggle = (path: string) =>
     setChosen((old) => {
@@ -38,7 +38,7 @@ export function Files(props: {
       if (!next.delete(path)) next.add(path);
       return next;
     });
-  if (found.problem) return <ErrorBox problem={found.problem} retry={() => void found.reload()} />;
+  if (listing.problem) return <ErrorBox problem={listing.problem} retry={() => void listing.reload()} />;
   return (
     <div class="files">
       <div class="files-bar">
@@ -52,7 +52,7 @@ export function Files(props: {
             onInput={(event) => setWords(event.currentTarget.value)}
           />
         </label>
-        <span class="faint">{found.data ? count(rows.length, "file") : ""}</span>
+        <span class="faint">{listing.data ? count(rows.length, "file") : ""}</span>
         <span class="bar-space" />
         <button
           type="button"
@@ -63,7 +63,7 @@ export function Files(props: {
           Restore {chosen.size ? count(chosen.size, "file") : "chosen files"}…
         </button>
       </div>
-      {!found.data ? (
+      {!listing.data ? (
         <Skeleton lines={8} height={24} />
       ) : (
         <VirtualList

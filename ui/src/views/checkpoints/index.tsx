@@ -163,14 +163,14 @@ function CheckpointsOf({ project }: { project: string }) {
 }
 
 function Now({ project, latest }: { project: string; latest: string }) {
-  const found = useResource(
+  const diff = useResource(
     () => api.diff(project, { from: latest }),
     [project, latest],
     (event) => event.project === project && event.kind !== "entry",
   );
-  if (found.problem) return <ErrorBox problem={found.problem} retry={() => void found.reload()} />;
-  if (!found.data) return <Skeleton lines={10} height={22} />;
-  if (!found.data.files.length)
+  if (diff.problem) return <ErrorBox problem={diff.problem} retry={() => void diff.reload()} />;
+  if (!diff.data) return <Skeleton lines={10} height={22} />;
+  if (!diff.data.files.length)
     return (
       <EmptyState icon="check" title="Nothing has changed">
         <p>The disk is as in the latest checkpoint.</p>
@@ -180,10 +180,10 @@ function Now({ project, latest }: { project: string; latest: string }) {
     <>
       <div class="point-head">
         <h2>Changed since the latest checkpoint</h2>
-        <Total files={found.data.files} />
+        <Total files={diff.data.files} />
       </div>
       <DiffStream
-        files={found.data.files}
+        files={diff.data.files}
         split={loadPreference("review-side") === "split" && !narrow.value}
         read={(path) => api.file(project, path)}
       />
@@ -207,7 +207,7 @@ function Detail(props: {
   const usual = before ? before.checkpoint : "";
   const base = query.get("base") ?? (held && held !== one.checkpoint ? held : usual);
   const [side, setSide] = useState(loadPreference("review-side") ?? "unified");
-  const found = useResource(
+  const diff = useResource(
     () =>
       base === "disk"
         ? api.diff(project, { from: one.checkpoint })
@@ -280,7 +280,7 @@ function Detail(props: {
                   : [[base, base.slice(0, 8)] as [string, string]]),
               ]}
             />
-            {found.data && <Total files={found.data.files} />}
+            {diff.data && <Total files={diff.data.files} />}
             <span class="bar-space" />
             {!narrow.value && (
               <Segments
@@ -300,11 +300,11 @@ function Detail(props: {
         <Files project={project} checkpoint={one.checkpoint} restore={props.restore} />
       ) : part === "coverage" ? (
         <Coverage of={one.coverage} />
-      ) : found.problem ? (
-        <ErrorBox problem={found.problem} retry={() => void found.reload()} />
-      ) : !found.data ? (
+      ) : diff.problem ? (
+        <ErrorBox problem={diff.problem} retry={() => void diff.reload()} />
+      ) : !diff.data ? (
         <Skeleton lines={10} height={22} />
-      ) : !found.data.files.length ? (
+      ) : !diff.data.files.length ? (
         <EmptyState icon="check" title={base ? "No difference" : "The first checkpoint"}>
           <p>
             {base
@@ -314,7 +314,7 @@ function Detail(props: {
         </EmptyState>
       ) : (
         <DiffStream
-          files={found.data.files}
+          files={diff.data.files}
           split={side === "split" && !narrow.value}
           read={(path) =>
             base === "disk"

@@ -273,8 +273,8 @@ function Welcome() {
     event.preventDefault();
     setBusy(true);
     try {
-      const found = await api.openProject(path);
-      await api.takeCheckpoint(found.project, "First checkpoint");
+      const opened = await api.openProject(path);
+      await api.takeCheckpoint(opened.project, "First checkpoint");
       await loadProjects();
     } catch (problem) {
       showError(problem);

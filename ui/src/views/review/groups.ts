@@ -53,10 +53,10 @@ export function groupPending(
       part.deletions += hunk.deletions;
     }
   }
-  const found = [...groups.values()];
-  for (const group of found) group.parts = group.parts.map((part) => reusePart(part, before));
-  if (by === "turn") found.sort((a, b) => (b.turn ?? 0) - (a.turn ?? 0));
-  return found;
+  const sorted = [...groups.values()];
+  for (const group of sorted) group.parts = group.parts.map((part) => reusePart(part, before));
+  if (by === "turn") sorted.sort((a, b) => (b.turn ?? 0) - (a.turn ?? 0));
+  return sorted;
 }
 
 function reusePart(part: FilePart, before: Map<string, FilePart>): FilePart {

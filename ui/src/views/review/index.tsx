@@ -57,7 +57,7 @@ function ReviewOf({ project }: { project: string }) {
   const queue = useRef<Promise<unknown>>(Promise.resolve());
   const pane = useRef<HTMLDivElement>(null);
 
-  const found = useResource(
+  const pending = useResource(
     () => api.pending(project, { session, turn }),
     [project, session, turn],
     (event) => event.project === project && CHANGES.includes(event.kind),
@@ -69,11 +69,11 @@ function ReviewOf({ project }: { project: string }) {
 
   const partCache = useRef(new Map<string, FilePart>()).current;
   const groups = useMemo(
-    () => groupPending(found.data?.files ?? [], by, sessions, decided, partCache),
-    [found.data, by, sessions, decided],
+    () => groupPending(pending.data?.files ?? [], by, sessions, decided, partCache),
+    [pending.data, by, sessions, decided],
   );
   const hunks = useMemo(() => hunksOf(groups), [groups]);
-  const modified = found.data?.files.filter((file) => file.status === "modified") ?? null;
+  const modified = pending.data?.files.filter((file) => file.status === "modified") ?? null;
   const isReady = useFirstFilesLoaded(contents, modified && modified.map((file) => file.path));
   const linesOf = (part: FilePart) => matchingLines(part, contents.lines(part.file.path));
   const version = groups.flatMap((group) => group.parts.map(linesOf));
@@ -91,11 +91,11 @@ function ReviewOf({ project }: { project: string }) {
 
   // Once the server no longer lists what was decided, it need not be remembered.
   useEffect(() => {
-    if (!found.data || !decided.size) return;
-    const listed = new Set(found.data.files.flatMap((file) => file.hunks.map((each) => each.hunk)));
+    if (!pending.data || !decided.size) return;
+    const listed = new Set(pending.data.files.flatMap((file) => file.hunks.map((each) => each.hunk)));
     const still = [...decided].filter((each) => listed.has(each));
     if (still.length !== decided.size) setDecided(new Set(still));
-  }, [found.data]);
+  }, [pending.data]);
 
   const show = useCallback(
     (wanted: PendingHunk | null) => {
@@ -177,7 +177,7 @@ function ReviewOf({ project }: { project: string }) {
     } catch (problem) {
       stay(ids);
       showError(problem);
-      await found.reload();
+      await pending.reload();
     }
   }
 
@@ -192,7 +192,7 @@ function ReviewOf({ project }: { project: string }) {
       });
       setDecided(new Set());
       showToast("Taken back.", { action: { label: "Redo", run: () => void decideAgain(hunk, undos) } });
-      await found.reload();
+      await pending.reload();
       if (hunk) setCurrent(hunk);
     } catch (problem) {
       const nothing = problem instanceof ApiError && problem.code === "nothing_to_undo";
@@ -204,7 +204,7 @@ function ReviewOf({ project }: { project: string }) {
     try {
       const operations = await inOrder(() => redoOperations(project, undos));
       decisions.current.push({ hunk, operations });
-      await found.reload();
+      await pending.reload();
     } catch (problem) {
       showError(problem);
     }
@@ -341,16 +341,16 @@ function ReviewOf({ project }: { project: string }) {
           Keep all
         </button>
       </header>
-      {found.problem && <ErrorBox problem={found.problem} retry={() => void found.reload()} />}
+      {pending.problem && <ErrorBox problem={pending.problem} retry={() => void pending.reload()} />}
       <div class="review-panes">
         <FileList
           groups={groups}
           current={hunk}
           show={(wanted) => show(wanted)}
-          loading={!found.data && found.loading}
+          loading={!pending.data && pending.loading}
         />
         <div class="review-pane" ref={pane}>
-          {(!found.data && found.loading) || (found.data && !isReady) ? (
+          {(!pending.data && pending.loading) || (pending.data && !isReady) ? (
             <Skeleton lines={14} height={26} />
           ) : !hunks.length ? (
             <Nothing />
@@ -421,14 +421,14 @@ function subject(chosen: PendingHunk[]): string {
 
 /** The sessions that what is pending may belong to, by id. */
 function useSessions(project: string): Map<string, Session> {
-  const found = useResource(
+  const list = useResource(
     () => api.sessions(project, { limit: 200 }),
     [project],
     (event) => event.project === project && event.kind.startsWith("session"),
   );
   return useMemo(
-    () => new Map((found.data?.sessions ?? []).map((each) => [each.session, each])),
-    [found.data],
+    () => new Map((list.data?.sessions ?? []).map((each) => [each.session, each])),
+    [list.data],
   );
 }
 

@@ -48,12 +48,12 @@ export default function Search() {
     days: query.get("days") ?? "",
   };
   const key = JSON.stringify(filters);
-  const { found, problem, more, loading } = useSearch(filters, key);
+  const { results, problem, more, loading } = useSearch(filters, key);
   const field = useRef<HTMLInputElement>(null);
   const [at, setAt] = useState(-1);
   useEffect(() => field.current?.focus(), []);
   useEffect(() => setAt(-1), [key]);
-  const hits = found?.hits ?? [];
+  const hits = results?.hits ?? [];
   const links = () => [...document.querySelectorAll<HTMLElement>(".hit")];
   const move = (by: number) => {
     const next = Math.min(Math.max(at + by, 0), hits.length - 1);
@@ -135,17 +135,17 @@ export default function Search() {
         </label>
         <span class="bar-space" />
         <span class="faint" role="status">
-          {found && !idle
-            ? found.total === null
+          {results && !idle
+            ? results.total === null
               ? `${hits.length} or more hits`
-              : count(found.total, "hit")
+              : count(results.total, "hit")
             : ""}
         </span>
       </div>
       <div class="page-scroll" tabIndex={0} role="group" aria-label="Hits">
         <div class="column">
           {problem && <ErrorBox problem={problem} />}
-          {found?.problems.map((text) => (
+          {results?.problems.map((text) => (
             <ErrorBox key={text} problem={new Error(text)} />
           ))}
           {idle ? (
@@ -158,7 +158,7 @@ export default function Search() {
                 <Key>/</Key> comes here from everywhere, <Key>Enter</Key> opens the first hit.
               </p>
             </EmptyState>
-          ) : !found && loading ? (
+          ) : !results && loading ? (
             <Skeleton lines={6} height={84} />
           ) : !hits.length && !problem ? (
             <EmptyState icon="search" title="Nothing found">
@@ -185,7 +185,7 @@ export default function Search() {
               ))}
             </ol>
           )}
-          {found && hits.length > 0 && (found.total === null || hits.length < found.total) && (
+          {results && hits.length > 0 && (results.total === null || hits.length < results.total) && (
             <button type="button" class="button" onClick={more}>
               More
             </button>
@@ -218,7 +218,7 @@ interface Filters {
 }
 
 function useSearch(filters: Filters, key: string) {
-  const [found, setFound] = useState<Found | null>(null);
+  const [results, setFound] = useState<Found | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
   const [loading, setLoading] = useState(true);
   const load = async (offset: number, signal: AbortSignal | undefined) => {
@@ -256,9 +256,9 @@ function useSearch(filters: Filters, key: string) {
     };
   }, [key]);
   const more = () =>
-    void load(found?.hits.length ?? 0, undefined).then(
+    void load(results?.hits.length ?? 0, undefined).then(
       (page) => setFound((old) => old && { ...page, hits: [...old.hits, ...page.hits] }),
       (why) => setProblem(why as Error),
     );
-  return { found, problem, more, loading };
+  return { results, problem, more, loading };
 }

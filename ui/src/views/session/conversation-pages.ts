@@ -63,10 +63,10 @@ export function useConversation(project: string, session: string, moment: Target
   const load = useCallback(
     () =>
       guarded(async () => {
-        const found = moment.entry
+        const pages = moment.entry
           ? await pageAround(project, session, moment)
           : await newestPage(project, session);
-        return (old) => (old && found.entries.length ? append(old, found) : found);
+        return (old) => (old && pages.entries.length ? append(old, pages) : pages);
       }),
     [guarded],
   );
@@ -95,9 +95,9 @@ export function useConversation(project: string, session: string, moment: Target
     const goOn = async (last: Entry) => {
       let away = false;
       await guarded(async () => {
-        const found = await entriesAfter(project, session, last, MAX_ENTRIES_PER_REQUEST);
-        away = !found;
-        return (old) => (old && found ? append(old, found) : old);
+        const next = await entriesAfter(project, session, last, MAX_ENTRIES_PER_REQUEST);
+        away = !next;
+        return (old) => (old && next ? append(old, next) : old);
       });
       if (away) await load();
     };
@@ -142,8 +142,8 @@ export function useConversation(project: string, session: string, moment: Target
     once("later", () =>
       guarded(async () => {
         const last = latest.current?.later ? latest.current.entries.at(-1) : undefined;
-        const found = last && (await entriesAfter(project, session, last, PAGE_SIZE));
-        return (old) => (old && found ? append(old, found) : old);
+        const next = last && (await entriesAfter(project, session, last, PAGE_SIZE));
+        return (old) => (old && next ? append(old, next) : old);
       }),
     );
 
@@ -230,10 +230,10 @@ async function pageAround(project: string, session: string, moment: Target): Pro
 }
 
 /** What was found, after what was there before it, where the one goes on from the other. */
-function append(old: ConversationPages, found: ConversationPages): ConversationPages {
-  const first = found.entries[0];
-  if (!first) return { ...old, later: found.later };
+function append(old: ConversationPages, next: ConversationPages): ConversationPages {
+  const first = next.entries[0];
+  if (!first) return { ...old, later: next.later };
   const before = old.entries.filter((each) => each.seq < first.seq);
-  if (before.at(-1)?.entry !== first.parent) return found;
-  return { ...found, entries: [...before, ...found.entries], earlier: old.earlier };
+  if (before.at(-1)?.entry !== first.parent) return next;
+  return { ...next, entries: [...before, ...next.entries], earlier: old.earlier };
 }

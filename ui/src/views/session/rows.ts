@@ -47,14 +47,14 @@ export function rowsOf(entries: Entry[]): Rows {
  */
 export function turnsByLastEntry(entries: Entry[], turns: TurnStatus[]): Map<string, TurnStatus> {
   const known = new Map(turns.map((turn) => [turn.checkpoint, turn]));
-  const found = new Map<string, TurnStatus>();
+  const byEntry = new Map<string, TurnStatus>();
   let asked: string | null = null;
   for (const entry of entries) {
     if (entry.type === "user_input") asked = entry.checkpoint;
     const turn = entry.type === "step_snapshot" ? known.get(asked) : undefined;
-    if (turn) found.set(entry.entry, turn);
+    if (turn) byEntry.set(entry.entry, turn);
   }
-  return found;
+  return byEntry;
 }
 
 function isShown(entry: Entry): boolean {
@@ -98,7 +98,7 @@ function estimateHeight(entry: Entry): number {
 }
 
 function lines(text: string): number {
-  let found = 0;
-  for (const line of text.split("\n")) found += Math.max(1, Math.ceil(line.length / COLUMNS_PER_LINE));
-  return found;
+  let count = 0;
+  for (const line of text.split("\n")) count += Math.max(1, Math.ceil(line.length / COLUMNS_PER_LINE));
+  return count;
 }

@@ -11,7 +11,7 @@ const MOMENT = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 const ICONS: Record<string, string> = { ok: "check", note: "more", problem: "warning" };
 
 export function Health({ project }: { project: string }) {
-  const found = useResource(
+  const doctor = useResource(
     () => api.doctor(project),
     [project],
     (event) => event.project === project && event.kind === "operation",
@@ -20,13 +20,13 @@ export function Health({ project }: { project: string }) {
   return (
     <section class="panel" id="health">
       <h2>Health</h2>
-      {found.problem ? (
-        <ErrorBox problem={found.problem} retry={() => void found.reload()} />
-      ) : !found.data ? (
+      {doctor.problem ? (
+        <ErrorBox problem={doctor.problem} retry={() => void doctor.reload()} />
+      ) : !doctor.data ? (
         <Skeleton lines={5} height={28} flush />
       ) : (
         <ul class="findings">
-          {[...found.data.findings]
+          {[...doctor.data.findings]
             .sort((a, b) => order(a) - order(b))
             .map((each, at) => (
               <li key={at} class={`finding finding-${each.level}`}>

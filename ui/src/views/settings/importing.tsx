@@ -41,7 +41,7 @@ export function Import() {
   );
 }
 
-function imported(found: Record<string, unknown> | null): string {
-  const sessions = found?.sessions;
+function imported(result: Record<string, unknown> | null): string {
+  const sessions = result?.sessions;
   return typeof sessions === "number" ? `${count(sessions, "session")} taken in.` : "Done.";
 }

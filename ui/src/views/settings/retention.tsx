@@ -70,8 +70,8 @@ function Forget(props: { project: string; rules: SettingsRow; close: () => void 
     });
     close();
   }, [forget.job?.state]);
-  const found = preview.job?.state === "done" ? (preview.job.result as Forgotten) : null;
-  const many = found?.forgotten.length ?? 0;
+  const plan = preview.job?.state === "done" ? (preview.job.result as Forgotten) : null;
+  const many = plan?.forgotten.length ?? 0;
   return (
     <Dialog
       title="Forget old checkpoints?"
@@ -93,12 +93,12 @@ function Forget(props: { project: string; rules: SettingsRow; close: () => void 
       }
     >
       <p>The rules let go of {either(rulesOf(rules))}.</p>
-      {!found && <Progress job={preview.job} told={() => ""} />}
-      {found && many === 0 && <p>By these rules there is nothing to forget.</p>}
-      {found && many > 0 && (
+      {!plan && <Progress job={preview.job} told={() => ""} />}
+      {plan && many === 0 && <p>By these rules there is nothing to forget.</p>}
+      {plan && many > 0 && (
         <>
           <p>
-            <strong>{count(many, "checkpoint")}</strong> would go, {formatNumber(found.kept)}{" "}
+            <strong>{count(many, "checkpoint")}</strong> would go, {formatNumber(plan.kept)}{" "}
             stay. What only they hold cannot be restored any more. No file of the project is
             touched, and no session.
           </p>

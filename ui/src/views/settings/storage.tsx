@@ -39,8 +39,8 @@ export function Storage({ project }: { project: string }) {
   const verify = useJob();
   const gc = useJob();
   const busy = [verify, gc].some(({ job }) => job?.state === "running");
-  const found = gc.job?.state === "done" ? (gc.job.result as Collected) : null;
-  const free = found?.dry_run ? found.freed_bytes : null;
+  const result = gc.job?.state === "done" ? (gc.job.result as Collected) : null;
+  const free = result?.dry_run ? result.freed_bytes : null;
   useEffect(() => {
     if (gc.job?.state === "done") void Promise.all([one.reload(), all.reload()]);
   }, [gc.job?.state]);
@@ -52,7 +52,7 @@ export function Storage({ project }: { project: string }) {
       ) : !one.data ? (
         <Skeleton lines={2} height={40} flush />
       ) : (
-        <Project found={one.data} free={free} />
+        <Project usage={one.data} free={free} />
       )}
       {all.data && all.data.projects.length > 1 && (
         <Projects sizes={all.data.projects} here={project} />
@@ -102,8 +102,8 @@ export function Storage({ project }: { project: string }) {
   );
 }
 
-function Project({ found, free }: { found: ProjectSizes; free: number | null }) {
-  const { sizes, objects } = found;
+function Project({ usage, free }: { usage: ProjectSizes; free: number | null }) {
+  const { sizes, objects } = usage;
   const parts = NAMES.map(([key, name]) => ({ name, value: Number(sizes[key]) }));
   if (free) {
     parts[0]!.value -= free;
@@ -164,12 +164,12 @@ function Projects({ sizes, here }: { sizes: Sizes[]; here: string }) {
   );
 }
 
-function verified(found: Verified): string {
-  if (found.problems.length) return found.problems.join(" ");
-  return `All is well: ${count(found.objects, "object")}, ${formatSize(found.bytes)}, ${count(found.checkpoints, "checkpoint")}.`;
+function verified(result: Verified): string {
+  if (result.problems.length) return result.problems.join(" ");
+  return `All is well: ${count(result.objects, "object")}, ${formatSize(result.bytes)}, ${count(result.checkpoints, "checkpoint")}.`;
 }
 
-function collected(found: Collected): string {
-  const much = `${count(found.removed, "object")}, ${formatSize(found.freed_bytes)}`;
-  return found.dry_run ? `${much} could be freed.` : `Freed ${much}.`;
+function collected(result: Collected): string {
+  const much = `${count(result.removed, "object")}, ${formatSize(result.freed_bytes)}`;
+  return result.dry_run ? `${much} could be freed.` : `Freed ${much}.`;
 }

@@ -11,7 +11,7 @@ const MAX_SHOWN_CHARS = 20_000;
 export function ProjectRules(props: { project: string; reloadSettings: () => Promise<void> }) {
   const { project } = props;
   const [busy, setBusy] = useState(false);
-  const found = useResource(
+  const rules = useResource(
     () => api.ruleFiles(project),
     [project],
     (event) => event.project === project && ["files", "operation_changed"].includes(event.kind),
@@ -21,18 +21,18 @@ export function ProjectRules(props: { project: string; reloadSettings: () => Pro
     setBusy(true);
     try {
       const now = await request;
-      found.set(() => now);
+      rules.set(() => now);
       showToast(done);
     } catch (problem) {
       showError(problem);
-      await found.reload();
+      await rules.reload();
     } finally {
       setBusy(false);
       await props.reloadSettings();
     }
   }
 
-  const files = found.data?.files ?? [];
+  const files = rules.data?.files ?? [];
   return (
     <section class="panel" id="trust">
       <h2>Project's own rules</h2>
@@ -40,9 +40,9 @@ export function ProjectRules(props: { project: string; reloadSettings: () => Pro
         Agents and strangers write <code>.mulligan.toml</code> and <code>.mulliganignore</code> too.
         What would protect less than your own settings counts only once you accept it.
       </p>
-      {found.problem && !found.data ? (
-        <ErrorBox problem={found.problem} retry={() => void found.reload()} />
-      ) : !found.data ? (
+      {rules.problem && !rules.data ? (
+        <ErrorBox problem={rules.problem} retry={() => void rules.reload()} />
+      ) : !rules.data ? (
         <Skeleton lines={2} height={44} />
       ) : files.length === 0 ? (
         <p>Nothing in this project weakens your settings.</p>

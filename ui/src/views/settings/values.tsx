@@ -82,7 +82,7 @@ export interface Settings extends Resource<SettingsRow> {
 }
 
 export function useSettings(project: string): Settings {
-  const found = useResource(
+  const settings = useResource(
     () => api.settings(project),
     [project],
     (event) => event.project === project && event.kind === "files",
@@ -90,14 +90,14 @@ export function useSettings(project: string): Settings {
   async function change(body: SettingsChange): Promise<void> {
     try {
       const now = await api.changeSettings(project, body);
-      found.set(() => now);
+      settings.set(() => now);
       showToast("Saved for this project.");
     } catch (problem) {
       showError(problem);
-      await found.reload();
+      await settings.reload();
     }
   }
-  return { ...found, change };
+  return { ...settings, change };
 }
 
 export function Values(props: {

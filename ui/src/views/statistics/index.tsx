@@ -27,7 +27,7 @@ export default function Statistics() {
       ? ""
       : new Date(Math.floor(Date.now() / DAY_MS) * DAY_MS - (Number(days) - 1) * DAY_MS).toISOString();
   const bucket = days === "365" || days === "all" ? "month" : "day";
-  const found = useResource(
+  const stats = useResource(
     async () => {
       const which = { since, project };
       const [time, tools, agents] = await Promise.all([
@@ -40,7 +40,7 @@ export default function Statistics() {
     [since, project, bucket],
     (event) => event.kind === "entry" || event.kind === "entry_changed",
   );
-  const { data } = found;
+  const { data } = stats;
   return (
     <div class="view">
       <header class="bar">
@@ -64,7 +64,7 @@ export default function Statistics() {
       </header>
       <div class="page-scroll" tabIndex={0} role="group" aria-label="Statistics">
         <div class="column wide">
-          {found.problem && <ErrorBox problem={found.problem} retry={() => void found.reload()} />}
+          {stats.problem && <ErrorBox problem={stats.problem} retry={() => void stats.reload()} />}
           {!data ? (
             <Skeleton lines={4} height={160} />
           ) : !data.tools.total.calls ? (
@@ -156,10 +156,10 @@ function stacked(
 }
 
 function daysFrom(since: string): string[] {
-  const found: string[] = [];
+  const days: string[] = [];
   for (let time = Date.parse(since); time <= Date.now(); time += DAY_MS)
-    found.push(new Date(time).toISOString().slice(0, 10));
-  return found;
+    days.push(new Date(time).toISOString().slice(0, 10));
+  return days;
 }
 
 function label(key: string, bucket: "day" | "month"): string {
@@ -217,7 +217,7 @@ function Table({ name, stats }: { name: "tool" | "agent"; stats: Stats }) {
 }
 
 function StorePanel({ project }: { project: string }) {
-  const found = useResource(
+  const sizes = useResource(
     async () => {
       if (!project) return null;
       const [page, stored] = await Promise.all([
@@ -229,8 +229,8 @@ function StorePanel({ project }: { project: string }) {
     [project],
     (event) => event.project === project && event.kind === "operation",
   );
-  if (!found.data?.checkpoints.length) return null;
-  const { checkpoints, stored } = found.data;
+  if (!sizes.data?.checkpoints.length) return null;
+  const { checkpoints, stored } = sizes.data;
   const points = [...checkpoints]
     .reverse()
     .map((each) => ({ at: each.created_at, value: each.bytes }));
