@@ -1,7 +1,7 @@
 /**
- * The one way to the server: every request that the page makes.
+ * The HTTP client: every request that the page makes, except the event stream (`live.ts`).
  *
- * Paths are those of the OpenAPI document; a test compares them.
+ * A test compares the paths with the OpenAPI document.
  */
 
 import type {
@@ -42,7 +42,7 @@ import type {
 
 export type * from "./types";
 
-/** What the server refused, or that it could not be reached (`code` is then `unreachable`). */
+/** An error reply of the server; `code` is `unreachable` if there was no reply. */
 export class ApiError extends Error {
   constructor(
     readonly code: string,
@@ -56,7 +56,7 @@ export class ApiError extends Error {
 type Value = string | number | boolean | null | undefined;
 type Params = Record<string, Value | readonly string[]>;
 
-/** Whether requests may name a choice: an empty one means everything only with `all`. */
+/** Which pending changes to keep or discard; selecting everything needs `all`. */
 export interface Choice {
   hunks?: string[];
   paths?: string[];
@@ -65,7 +65,7 @@ export interface Choice {
   all?: boolean;
 }
 
-/** What to set; `take_back` names what is to be as if it had never been set here. */
+/** Settings to change; `take_back` names settings to reset to their default. */
 export type SettingsChange = Partial<Omit<SettingsRow, "origins">> & { take_back?: string[] };
 
 export interface SearchQuery extends Params {
@@ -249,7 +249,7 @@ async function send(method: string, url: string, body?: object, signal?: AbortSi
     response = await fetch(url, init);
   } catch (problem) {
     if (signal?.aborted) throw problem;
-    throw new ApiError("unreachable", "The server does not answer. The page tries again.", 0);
+    throw new ApiError("unreachable", "The server does not answer. Run `mulligan up`, then try again.", 0);
   }
   if (response.ok) return response;
   throw await errorOf(response);
@@ -260,7 +260,7 @@ async function errorOf(response: Response): Promise<ApiError> {
     const { error } = (await response.json()) as { error: { code: string; message: string } };
     return new ApiError(error.code, error.message, response.status);
   } catch {
-    return new ApiError("failed", `The server answered ${response.status}.`, response.status);
+    return new ApiError("failed", `The server answered with status ${response.status}. Try again.`, response.status);
   }
 }
 

@@ -1,4 +1,4 @@
-/** Numbers, times and names as people say them. */
+/** Format numbers, times and names for reading. */
 
 const UNITS: [number, number, Intl.RelativeTimeFormatUnit][] = [
   [60, 1, "second"],
@@ -17,7 +17,7 @@ export function formatAgo(moment: string, now = Date.now()): string {
   if (Number.isNaN(seconds)) return moment;
   if (seconds < 10) return "just now";
   const [, size, unit] = UNITS.find(([limit]) => seconds < limit)!;
-  // Days are those of the calendar: what is listed under a date is as many days ago.
+  // Count calendar days, to agree with the date headings of lists.
   if (unit === "day") return agoFormat.format(-daysBetween(new Date(moment), new Date(now)), unit);
   return agoFormat.format(-Math.floor(seconds / size), unit);
 }
@@ -30,7 +30,7 @@ export function formatTime(moment: string): string {
   return formatted(timeFormat, moment);
 }
 
-/** A moment that is no date stays as it is; `format` alone would throw. */
+/** Format a time; return text that is not a date unchanged, because `format` would throw. */
 function formatted(format: Intl.DateTimeFormat, moment: string): string {
   const at = Date.parse(moment);
   return Number.isNaN(at) ? moment : format.format(at);
@@ -65,7 +65,7 @@ export function formatSize(bytes: number): string {
   return `${formatNumber(Number(bytes.toFixed(bytes < 100 ? 1 : 0)))} ${SIZES[unit]}`;
 }
 
-/** The bytes that a text such as `1.5 GB` means; nothing if it means none. */
+/** Parse a size such as `1.5 GB` into bytes; null if it is not a size. */
 export function parseSize(text: string): number | null {
   const match = /^\s*([\d,]+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$/i.exec(text);
   if (!match) return null;
@@ -79,13 +79,13 @@ export function formatDuration(milliseconds: number): string {
   return `${(milliseconds / 60_000).toFixed(1)} min`;
 }
 
-/** The first line of a text, at most so long. */
+/** Return the first line of a text, cut to `limit` characters. */
 export function firstLine(text: string, limit = 120): string {
   const line = text.trim().split("\n", 1)[0] ?? "";
   return line.length > limit ? `${line.slice(0, limit - 1)}…` : line;
 }
 
-/** A path in two parts: the folder with its slash, and the name. */
+/** Split a path into its folder (with the slash) and its name. */
 export function splitPath(path: string): [string, string] {
   const cut = path.lastIndexOf("/") + 1;
   return [path.slice(0, cut), path.slice(cut)];
@@ -103,7 +103,7 @@ export function statusLabel(name: string): string {
   return STATUSES[name] ?? name;
 }
 
-/** On the wire rounds are `session_1`, `session_2`, … */
+/** Turn the API's `session_2` into “Round 2”. */
 export function roundName(name: string): string {
   return name.replace(/^session_/, "Round ");
 }

@@ -1,8 +1,8 @@
 /**
- * The keyboard: which keys do what just now.
+ * Keyboard shortcuts of the views and dialogs on screen.
  *
- * Views and dialogs lay their keys on top of each other; the topmost that knows a key gets it. A
- * dialog is `modal`: nothing below it hears anything. Keys typed into a field are the field's.
+ * Each view or dialog adds a layer; the topmost layer that binds a key handles it. A `modal` layer
+ * hides all layers below it. Keys typed into a form field stay in the field, except Escape.
  */
 
 import { signal } from "@preact/signals";
@@ -25,7 +25,7 @@ const SEQUENCE_S = 1.2;
 export const layers = signal<Layer[]>([]);
 export const helpShown = signal(false);
 
-/** The keys of a view, for as long as it is there. */
+/** Bind the keys of a component while it is mounted. */
 export function useKeys(title: string, bindings: Binding[], { modal = false } = {}): void {
   const latest = useRef(bindings);
   latest.current = bindings;

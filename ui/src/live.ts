@@ -1,8 +1,8 @@
 /**
- * What happens, as it happens: one stream of events for the whole page.
+ * Live events: one server-sent event stream for the whole page.
  *
- * A lost stream is opened again, after the last event that was seen; whoever listens is then told
- * `reconnected`, for what has no number. A page that nobody looks at lets go of its stream:
+ * A lost stream is reopened after the last event received. Listeners then get a `reconnected`
+ * event, because events without a number are not replayed. A hidden page closes its stream:
  * browsers allow only a few connections to one server.
  */
 
@@ -42,7 +42,7 @@ let retryDelayMs = FIRST_RETRY_MS;
 let retryTimer: number | undefined;
 let hiddenTimer: number | undefined;
 
-/** Calls back for every event until the returned function is called. */
+/** Subscribe to all events; the returned function unsubscribes. */
 export function listen(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -58,7 +58,7 @@ export function start(): void {
   window.addEventListener("online", () => !source && open());
 }
 
-/** Tries at once instead of soon. */
+/** Reconnect now instead of after the retry delay. */
 export function retry(): void {
   retryDelayMs = FIRST_RETRY_MS;
   open();
@@ -77,7 +77,7 @@ function open(): void {
     if (before === "lost") notify({ kind: "reconnected", project: null, number: null });
   };
   stream.onerror = () => {
-    // The browser's own attempts give up at the first answer that is no stream; ours do not.
+    // EventSource stops retrying after a reply that is not an event stream, so retry here.
     if (source !== stream) return;
     close();
     connection.value = "lost";

@@ -1,4 +1,4 @@
-/** Data of the server in a view: loaded, kept while it is loaded again, refreshed by events. */
+/** Server data in a view: loaded, kept during a reload, refreshed by live events. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "./api";
@@ -22,8 +22,10 @@ interface State<T> {
 const RELOAD_DELAY_MS = 120;
 
 /**
- * What `load` gives for these `inputs`. When inputs change, what was there before goes; when an
- * event that `concerns` it comes, it stays until the new data is there, so that nothing flickers.
+ * Load data for `inputs`, and reload it after events for which `shouldReload` is true.
+ *
+ * New inputs drop the old data at once. A reload keeps it until the new data arrives, so that the
+ * view does not flicker.
  */
 export function useResource<T>(
   load: () => Promise<T>,
@@ -45,10 +47,10 @@ export function useResource<T>(
       if (request === latestRequest.current) setState({ data, loading: false, key });
     } catch (problem) {
       if (request !== latestRequest.current) return;
-      const gone = problem instanceof ApiError && problem.code === "unreachable";
+      const isUnreachable = problem instanceof ApiError && problem.code === "unreachable";
       setState((old) =>
-        // That the server is gone is said once, above all views; they keep what they have.
-        gone && old.key === key && old.data !== undefined
+        // `Connection` reports a lost server for all views; each view keeps its data.
+        isUnreachable && old.key === key && old.data !== undefined
           ? old
           : failed(old, problem as Error, key),
       );

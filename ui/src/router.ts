@@ -1,4 +1,4 @@
-/** Addresses: where the page is, and going elsewhere. */
+/** Routes: parse the page's URL, build URLs, navigate without reloading. */
 
 import { computed, signal } from "@preact/signals";
 
@@ -10,7 +10,7 @@ export interface Route {
 
 const currentUrl = signal(readUrl());
 
-/** `/review`, or `/p/PROJECT/review`; what else there is to say is in the query. */
+/** The current route: `/VIEW` or `/p/PROJECT/VIEW`, with everything else in the query. */
 export const route = computed<Route>(() => {
   const { pathname, search } = new URL(currentUrl.value, window.location.origin);
   const parts = pathname.split("/").filter(Boolean);
@@ -40,7 +40,7 @@ export function go(address: string, { replace = false } = {}): void {
   currentUrl.value = readUrl();
 }
 
-/** Changes parts of the query, in place: filters are no steps to go back to. */
+/** Change query parameters without a history entry: “Back” does not step through filters. */
 export function setQuery(change: Query): void {
   const query = new URLSearchParams(route.value.query);
   for (const [name, value] of Object.entries(change)) {

@@ -1,11 +1,11 @@
-/** What all views share: the projects, the one that was looked at last, theme, toasts. */
+/** State shared by all views: projects, the current project, theme, toasts. */
 
 import { computed, effect, signal } from "@preact/signals";
 import { api, type ProjectRow } from "./api";
 import { listen } from "./live";
 import { route } from "./router";
 
-/** As many as the start page shows cards. */
+/** The start page shows this many project cards; only their pending changes are counted. */
 export const MAX_PROJECT_CARDS = 24;
 
 export const projects = signal<ProjectRow[] | null>(null);
@@ -13,14 +13,14 @@ export const projectsProblem = signal<Error | null>(null);
 
 const lastProject = signal(loadPreference("project"));
 
-/** The project that views are about: the one in the address, else the one before, else the newest. */
+/** The current project: from the URL, else the last one used, else the newest. */
 export const project = computed<ProjectRow | null>(() => {
   const all = projects.value ?? [];
   const wanted = route.value.project ?? lastProject.value;
   return all.find((each) => each.project === wanted) ?? all[0] ?? null;
 });
 
-/** Its id, which the address may tell before the projects are known. */
+/** Id of the current project; the URL has it before the project list is loaded. */
 export const projectId = computed(() => route.value.project ?? project.value?.project ?? null);
 
 effect(() => {
@@ -41,10 +41,10 @@ export async function loadProjects(): Promise<void> {
   }
 }
 
-/** Projects whose pending changes are being asked for. */
+/** Projects whose pending changes are being counted by the server. */
 const countsInFlight = new Set<string>();
 
-/** Count what is pending in projects that the server has not opened, the current one first. */
+/** Count pending changes of projects the server has not opened, current one first. */
 async function countPending(): Promise<void> {
   const here = projectId.peek();
   const unknown = (projects.peek() ?? [])
@@ -58,7 +58,7 @@ async function countPending(): Promise<void> {
       const row = await api.project(project);
       projects.value = projects.peek()!.map((each) => (each.project === project ? row : each));
     } catch {
-      // The next event asks again.
+      // The next live event retries.
     } finally {
       countsInFlight.delete(project);
     }
@@ -96,7 +96,7 @@ export interface Toast {
 }
 
 const TOAST_MS = 9000;
-/** What can be undone stays long enough to think about it. */
+/** A toast with an action stays longer, so that the user has time to decide. */
 const TOAST_WITH_ACTION_MS = 20_000;
 let nextToast = 1;
 export const toasts = signal<Toast[]>([]);
@@ -110,7 +110,7 @@ export function showToast(
   window.setTimeout(() => expire(toast.id), action ? TOAST_WITH_ACTION_MS : TOAST_MS);
 }
 
-/** The one that somebody points at, or has the focus in; it does not go away meanwhile. */
+/** The toast under the pointer or with the focus; it does not expire. */
 export const pinnedToast = signal<number | null>(null);
 
 function expire(id: number): void {
@@ -118,7 +118,7 @@ function expire(id: number): void {
   else dismissToast(id);
 }
 
-/** Does what the latest message offers to undo, if there is one. */
+/** Run the undo action of the newest toast that has one. */
 export function undoNewestToast(): void {
   const offered = toasts.value.findLast((each) => UNDO_LABELS.includes(each.action?.label ?? ""));
   if (!offered) return;
@@ -149,6 +149,6 @@ export function savePreference(name: string, value: string | null): void {
     if (value === null) localStorage.removeItem(name);
     else localStorage.setItem(name, value);
   } catch {
-    // Storage may be forbidden; what was chosen lasts until the page is closed.
+    // The browser may forbid storage; the choice then lasts until the page is closed.
   }
 }

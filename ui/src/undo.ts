@@ -1,11 +1,12 @@
 /**
- * Take back operations by their numbers. The server takes back exactly the one that is named, or
- * refuses because something else was done since.
+ * Undo and redo operations by number.
+ *
+ * The server undoes exactly the named operation, or refuses if another operation came after it.
  */
 
 import { api, ApiError, type RestoreResult } from "./api";
 
-/** Take back what one decision did, its last operation first; gives the numbers of the undos. */
+/** Undo the operations of one decision, newest first; return the numbers of the undos. */
 export async function undoOperations(project: string, operations: readonly number[]): Promise<number[]> {
   const undos: number[] = [];
   for (const expect of [...operations].reverse())
@@ -13,7 +14,7 @@ export async function undoOperations(project: string, operations: readonly numbe
   return undos;
 }
 
-/** Do again what `takeBack` took back; gives the numbers of the operations that do it. */
+/** Redo what `undoOperations` undid; return the numbers of the redos. */
 export async function redoOperations(project: string, undos: readonly number[]): Promise<number[]> {
   const redos: number[] = [];
   for (const expect of [...undos].reverse())
@@ -21,17 +22,17 @@ export async function redoOperations(project: string, undos: readonly number[]):
   return redos;
 }
 
-/** The last operation of the project, if it is a decision of a review; for a page just loaded. */
+/** Return the project's last operation if it is a review decision, else throw. */
 export async function lastReviewDecision(project: string): Promise<number[]> {
   const { undoes, undoes_kind } = await api.undo(project, { preview: true });
   if (undoes === null || !["keep", "discard"].includes(undoes_kind ?? ""))
-    throw new ApiError("nothing_to_undo", "The last operation is no decision of a review.", 404);
+    throw new ApiError("nothing_to_undo", "The last operation is not a review decision.", 404);
   return [undoes];
 }
 
-/** An undo that only left files alone has no number: nothing was taken back. */
+/** Return the operation's number; throw if every file was skipped and nothing was undone. */
 function operationNumber({ operation, skipped }: RestoreResult): number {
   if (operation !== null) return operation;
   const first = skipped[0];
-  throw new Error(`Nothing was taken back${first ? `: ${first.path}: ${first.reason}` : ""}.`);
+  throw new Error(`Nothing was undone${first ? `: ${first.path}: ${first.reason}` : ""}.`);
 }

@@ -1,4 +1,4 @@
-/** A small difference within something else: an edit in a conversation. */
+/** A small diff inside a conversation. */
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import { count } from "../format";

@@ -1,4 +1,4 @@
-/** Code in a message, or a file on its own. */
+/** Highlighted code: a block in a message, and single lines of a diff. */
 
 import { useMemo } from "preact/hooks";
 import { markInvisible } from "../parts/invisible";
@@ -21,7 +21,7 @@ export function Code({ text, language }: { text: string; language: string }) {
   );
 }
 
-/** A line in colours; `marks` are what is different in it, blanks from `blank` on can be seen. */
+/** A highlighted line; `marks` are its changed spans, blanks from `blank` on are made visible. */
 export function Tokens(props: {
   tokens?: Token[];
   text: string;
@@ -50,7 +50,7 @@ function shown(token: Piece, key: number) {
   );
 }
 
-/** Blanks that can be seen, and are still blanks when they are copied. */
+/** Draw visible blanks by CSS, so that they are copied as blanks. */
 function blanks(text: string, key: number) {
   if (!text) return null;
   return (
@@ -60,7 +60,7 @@ function blanks(text: string, key: number) {
   );
 }
 
-/** Tokens, cut where a mark or a row of blanks to be seen begins and ends. */
+/** Cut tokens at the edges of changed spans and visible blanks. */
 function cut(tokens: Token[], text: string, marks: readonly Span[], blank: number): Piece[] {
   const cuts = [...new Set([...marks.flat(), blank])].sort((one, other) => one - other);
   const pieces: Piece[] = [];

@@ -1,11 +1,11 @@
-/** How many columns of code fit: measured once for the font, and again when the window changes. */
+/** Measure how many columns of code fit into an element; again after a resize. */
 
 import type { RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 
 const MIN_COLUMNS = 24;
 
-/** The columns that are left in an element beside `taken` pixels. */
+/** Return the columns of each half of an element, without `taken` pixels. */
 export function useColumns(
   element: RefObject<HTMLElement | null>,
   taken: number,

@@ -1,4 +1,4 @@
-/** A whole file, with its lines numbered; however long it is, only what is seen is drawn. */
+/** A whole file with line numbers, as a virtual list. */
 
 import { useMemo, useRef } from "preact/hooks";
 import { VirtualList } from "../parts/virtual";

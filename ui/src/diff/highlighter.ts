@@ -1,4 +1,4 @@
-/** The colours come in a part of their own: code is readable before they are there. */
+/** Load the syntax highlighter in the background; code is readable before it arrives. */
 
 import { signal } from "@preact/signals";
 import type { HighlightedText } from "./syntax";
@@ -8,13 +8,13 @@ type Highlight = (lines: readonly string[], name: string) => HighlightedText;
 const highlight = signal<Highlight | null>(null);
 let requested = false;
 
-/** How to colour code, as soon as that is known. */
+/** Return the highlighter, or null while it loads; the caller re-renders when it arrives. */
 export function highlighter(): Highlight | null {
   if (!requested) {
     requested = true;
     import("./syntax").then(
       (syntax) => (highlight.value = syntax.highlightText),
-      // The server was gone just then; whoever draws next asks again.
+      // The server could not be reached; the next render tries again.
       () => (requested = false),
     );
   }

@@ -1,4 +1,4 @@
-/** One row of a difference, drawn. */
+/** Render one row of a diff. */
 
 import { Icon } from "../parts/icons";
 import { count } from "../format";
@@ -41,16 +41,16 @@ function GapRow({ row, open }: { row: Gap; open: OpenGap | undefined }) {
   const steps = hidden !== null && hidden > GAP_STEP_LINES * 2;
   return (
     <div class="diff-gap" style={{ height: `${row.height}px` }}>
-      <button type="button" onClick={() => open?.(row.open, "all")}>
+      <button type="button" onClick={() => open?.(row.id, "all")}>
         <Icon name="more" size={14} />{" "}
-        {hidden === null ? "The lines below" : count(hidden, "unchanged line")}
+        {hidden === null ? "Show the lines below" : count(hidden, "unchanged line")}
       </button>
       {steps && between[0] && (
         <button
           type="button"
           class="diff-step"
           title={`Show ${GAP_STEP_LINES} more lines below the change above`}
-          onClick={() => open?.(row.open, "below")}
+          onClick={() => open?.(row.id, "below")}
         >
           <Icon name="down" size={12} /> {GAP_STEP_LINES}
           <span class="unseen"> more lines below the change above</span>
@@ -61,7 +61,7 @@ function GapRow({ row, open }: { row: Gap; open: OpenGap | undefined }) {
           type="button"
           class="diff-step"
           title={`Show ${GAP_STEP_LINES} more lines above the change below`}
-          onClick={() => open?.(row.open, "above")}
+          onClick={() => open?.(row.id, "above")}
         >
           <Icon name="up" size={12} /> {GAP_STEP_LINES}
           <span class="unseen"> more lines above the change below</span>

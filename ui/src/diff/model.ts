@@ -1,8 +1,8 @@
 /**
- * A difference as rows of known height: what the review, comparisons and messages draw.
+ * Turn a diff into rows of known height, for the review, comparisons and messages.
  *
- * Hunks come from the server; the lines around them from the file as it is now. Those may not be
- * there yet: their place is kept, so that nothing moves when they come.
+ * Hunks come from the server, context lines from the current file. Until the file is loaded its
+ * context rows are blank, so that nothing moves when the text arrives.
  */
 
 import { markColumns } from "../parts/invisible";
@@ -17,10 +17,10 @@ export interface Hunk {
   new_lines: readonly string[];
 }
 
-/** A line ends without a newline, or with a carriage return among lines that have none. */
+/** An unusual line end: no newline, or CRLF in a hunk that also has LF lines. */
 export type End = "" | "none" | "return";
 
-/** One line of a file. There may be very many of these, so the key is made when it is asked for. */
+/** One line of a diff. The key is computed on demand, because there may be very many lines. */
 export class Line implements Row {
   readonly kind = "line";
 
@@ -30,18 +30,17 @@ export class Line implements Row {
     readonly sign: " " | "+" | "-",
     readonly old: number | null,
     readonly now: number | null,
-    /** Where its text is: in the hunk's old or new lines, or in the file. */
+    /** Index of its text in the hunk's old or new lines, or in the file. */
     readonly at: number,
     readonly text: string,
     readonly height: number,
-    /** How many characters of it are not shown. */
+    /** Number of characters cut off at the end. */
     readonly cut: number,
-    /** How it ends, where that is not as usual. */
     readonly end: End,
     private readonly differences: WordDiff | null,
   ) {}
 
-  /** What is different within the line. */
+  /** The changed spans of the line. */
   get marks(): readonly Span[] {
     if (this.sign === " " || !this.differences) return [];
     return this.differences.of(this.sign, this.at);
@@ -54,7 +53,7 @@ export class Line implements Row {
   }
 }
 
-/** Two lines side by side, of which one may be missing. */
+/** Two lines side by side; one may be missing. */
 export class Pair implements Row {
   readonly kind = "pair";
   readonly height: number;
@@ -77,14 +76,14 @@ export class Pair implements Row {
 export interface Gap extends Row {
   kind: "gap";
   file: string;
-  /** How many lines it hides; not known before the file is. */
+  /** Number of hidden lines; null until the file is loaded. */
   hidden: number | null;
-  /** Whether there is a change above it, and one below. */
+  /** True if there is a change above; true if there is one below. */
   between: [boolean, boolean];
-  open: string;
+  id: string;
 }
 
-/** How many lines more than usual are shown below and above the changes around each gap. */
+/** Extra context lines by gap: below the change above it, and above the change below it. */
 export type OpenedGaps = ReadonlyMap<string, readonly [below: number, above: number]>;
 
 export function openGap(old: OpenedGaps, gap: string, how: "all" | "below" | "above"): OpenedGaps {
@@ -104,18 +103,18 @@ export interface Shape {
 
 export const LINE_PX = 20;
 export const GAP_PX = 28;
-/** How many lines are shown at a time of a gap that hides many. */
+/** Lines that one click shows of a large gap. */
 export const GAP_STEP_LINES = 20;
 const CONTEXT_LINES = 3;
-/** A gap as small as this hides less than it costs. */
+/** Shorter gaps are shown in full. */
 const MIN_GAP_LINES = 3;
 const MAX_LINE_CHARS = 2000;
-/** Columns of a wide mark, such as `U+E0061…×20`. */
+/** Columns of a wide mark of invisible characters, such as `U+E0061…×20`. */
 const MARK_COLUMNS = 12;
-/** Columns that saying it takes. */
+/** Columns of the note about an unusual line end. */
 const END_COLUMNS = { "": 0, none: 20, return: 2 };
 
-/** The rows of one hunk. */
+/** Return the rows of one hunk. */
 export function hunkRows(file: string, hunk: Hunk, shape: Shape): (Line | Pair)[] {
   const { old_lines: before, new_lines: after } = hunk;
   const differences =
@@ -142,7 +141,7 @@ function endsWithCrlf(text: string): boolean {
   return text.endsWith("\r\n");
 }
 
-/** A line that is the same on both sides. */
+/** Return the row of a context line. */
 export function unchangedRow(
   file: string,
   shape: Shape,
@@ -156,8 +155,9 @@ export function unchangedRow(
 }
 
 /**
- * The lines around hunks that did not change, and gaps where there are more of them. Before the
- * file's lines are there, those that are `known` by their numbers are shown, and no others counted.
+ * Return the context rows between two hunks, with a gap row for hidden lines.
+ *
+ * Until the file's `lines` are loaded, only the lines in `known` (by line number) have text.
  */
 export function contextRows(
   file: string,
@@ -186,7 +186,7 @@ export function contextRows(
     file,
     hidden,
     between: [before !== null, after !== null],
-    open: id,
+    id,
   });
   if (!after && !lines) {
     let end = from;
@@ -217,14 +217,14 @@ function line(
   const bare = withoutLineEnd(text);
   const shown = bare.length > MAX_LINE_CHARS ? bare.slice(0, MAX_LINE_CHARS) : bare;
   const marks = markColumns(shown);
-  // A mark is not broken: where it does not fit, the rest of its row stays empty.
+  // A mark does not wrap, so it may leave the rest of its row empty.
   const columns = shape.columns - (marks ? MARK_COLUMNS : 0);
   const rows = Math.max(1, Math.ceil((columnsOf(shown) + marks + END_COLUMNS[end]) / columns));
   const cut = bare.length - shown.length;
   return new Line(file, hunk, sign, old, number, at, shown, rows * LINE_PX, cut, end, differences);
 }
 
-/** Without its end; asked of very many lines, so without a pattern. */
+/** Strip the line end; called for very many lines, so without a regular expression. */
 function withoutLineEnd(text: string): string {
   let end = text.length;
   if (text.charCodeAt(end - 1) === 10) end--;
@@ -234,7 +234,7 @@ function withoutLineEnd(text: string): string {
 
 const PLAIN = /^[ -~]*$/;
 
-/** How many columns a text takes; wide characters take two. */
+/** Return the columns that a text takes; wide characters take two. */
 function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let columns = 0;

@@ -1,16 +1,16 @@
-/** Unified differences, as text, taken apart. */
+/** Parse unified diffs. */
 
 import type { Hunk } from "./model";
 
 export interface PatchHunk extends Hunk {
-  /** Unchanged lines before and after, as the patch shows them. */
+  /** Context lines of the patch before and after the hunk. */
   before: string[];
   after: string[];
 }
 
 const HEAD = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
-/** The changes in a patch of one file, each a contiguous one, with the lines around it. */
+/** Return the contiguous changes in a patch of one file, with their context lines. */
 export function parsePatch(patch: string, name: string): PatchHunk[] {
   const hunks: PatchHunk[] = [];
   const lines = patch.split("\n");
@@ -28,14 +28,14 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
     if (head) {
       close();
       unchanged = [];
-      // A side without lines is counted from the line before it.
+      // For a side without lines, the header gives the line before it.
       old = Number(head[1]) + (head[2] === "0" ? 1 : 0);
       now = Number(head[3]) + (head[4] === "0" ? 1 : 0);
       inside = true;
     } else if (!inside) {
       continue;
     } else if (line.startsWith("\\")) {
-      // "\ No newline at end of file" is about the line before.
+      // "\ No newline at end of file" belongs to the line before it.
       if (last.length) last.push(last.pop()!.slice(0, -1));
     } else if (line.startsWith("diff --git")) {
       inside = false;

@@ -1,4 +1,4 @@
-/** Differences of many files, one below the other, with only what is seen drawn. */
+/** The diffs of many files in one virtual list. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FileChange } from "../api";
@@ -38,7 +38,7 @@ type Lines = ReadonlyMap<string, readonly string[]>;
 export function DiffStream(props: {
   files: FileChange[];
   split: boolean;
-  /** Reads a file as it is on the newer side, for the lines around its changes. */
+  /** Read the newer version of a file, for its context lines. */
   read: (path: string) => Promise<string>;
 }) {
   const { files, split } = props;
@@ -47,7 +47,7 @@ export function DiffStream(props: {
   const [folded, setFolded] = useState<Set<string>>(new Set());
   const [opened, setOpened] = useState<OpenedGaps>(new Map());
   const [lines, setLines] = useState<Lines>(new Map());
-  // What was read belongs to what was compared then: it stays for files that are as they were.
+  // Keep loaded lines and opened gaps only for files whose patch is unchanged.
   const patches = useRef(new Map<string, string | null | undefined>());
   useEffect(() => {
     const before = patches.current;
@@ -82,7 +82,7 @@ export function DiffStream(props: {
       if (!lines.has(path)) {
         const content = linesOf(await props.read(path));
         if (!hunks.get(path)!.every((hunk) => fits(hunk, content)))
-          throw new Error(`${path} has changed since; compare again to see its lines.`);
+          throw new Error(`${path} has changed since this comparison. Reload the page to see its lines.`);
         setLines((old) => new Map(old).set(path, content));
       }
       setOpened((old) => openGap(old, gap, how));
@@ -176,7 +176,7 @@ function rowsOf(
   return rows;
 }
 
-/** The lines around a hunk that the patch itself tells, with their numbers. */
+/** Return the context lines in the patch itself, with their line numbers. */
 function around(hunk: PatchHunk): [number, string][] {
   const end = hunk.new_start + hunk.new_lines.length;
   return [
@@ -201,10 +201,10 @@ function fits(hunk: PatchHunk, lines: readonly string[]): boolean {
 }
 
 function noteOf(change: FileChange): string {
-  if (change.is_binary) return "A binary file.";
-  if (change.is_too_large) return "Too large to compare line by line; it can be opened under Files.";
-  if (change.old_path) return "Moved without a change.";
+  if (change.is_binary) return "Binary file; its content is not shown.";
+  if (change.is_too_large) return "Too large to compare line by line. Open the file under “Files”.";
+  if (change.old_path) return "Renamed; the content is unchanged.";
   if (change.old_mode !== change.new_mode && change.old_mode && change.new_mode)
     return `Permissions changed from ${change.old_mode} to ${change.new_mode}.`;
-  return change.status === "deleted" ? "Deleted; it was empty." : "Empty.";
+  return change.status === "deleted" ? "Deleted; the file was empty." : "Empty file.";
 }

@@ -1,6 +1,7 @@
 /**
- * Colours for code, line by line. What a line begins inside of, a long string or a comment, is
- * all that one line tells the next; so only what is looked at needs to be read.
+ * Highlight code line by line, on demand.
+ *
+ * The only state between lines is the long string or comment that a line starts in.
  */
 
 import { CONSTANTS, languageOf, type Language } from "./languages";
@@ -10,7 +11,7 @@ export interface Token {
   kind: string;
 }
 
-/** What is still open at the end of a line: the closing mark that is waited for. */
+/** What is open at a line's end: `/` (comment) or `"` (string) and its closing mark; or "". */
 export type State = string;
 
 const MAX_LINE_CHARS = 2000;
@@ -19,7 +20,7 @@ const WORD = /[A-Za-z_$\u00a1-\uffff][\w$\u00a1-\uffff]*/y;
 const CALL = /\s*\(/y;
 const constants = new Set(CONSTANTS.split(" "));
 
-/** The lines of a text, coloured when they are asked for. */
+/** A text whose lines are highlighted on demand. */
 export class HighlightedText {
   private readonly states: State[] = [""];
   private readonly tokensByLine = new Map<number, Token[]>();
@@ -29,7 +30,7 @@ export class HighlightedText {
     private readonly reader: Tokenizer | null,
   ) {}
 
-  /** The tokens of a line; counts from 0. */
+  /** Return the tokens of a line, counted from 0. */
   line(at: number): Token[] {
     const known = this.tokensByLine.get(at);
     if (known) return known;
@@ -38,14 +39,14 @@ export class HighlightedText {
     return tokens;
   }
 
-  /** What a line begins inside of. */
+  /** Return the state at the start of a line. */
   state(at: number): State {
     for (let each = this.states.length; each <= at; each++)
       this.states.push(this.read(this.lines[each - 1] ?? "", this.states[each - 1]!)[1]);
     return this.states[at]!;
   }
 
-  /** Lines that stand where this text has others, such as those that were replaced. */
+  /** Return tokens of other lines, as if they started at line `at`, such as deleted lines. */
   replacementTokens(lines: readonly string[], at: number): Token[][] {
     let state = this.reader ? this.state(Math.min(at, this.lines.length)) : "";
     return lines.map((line) => {
@@ -92,7 +93,6 @@ class Tokenizer {
     }
     let inTag = this.language.kind !== "markup";
     while (at < line.length) {
-      const rest = line[at]!;
       const open = this.opening(line, at);
       if (open) {
         const [kind, start, end] = open;
@@ -106,40 +106,25 @@ class Tokenizer {
         at = until;
         continue;
       }
-      const name = match(this.language.names, line, at);
-      if (name) {
-        if (this.language.kind === "markup") inTag = name.startsWith("<");
-        out.add(name, "name");
-        at += name.length;
-        continue;
-      }
-      const text = inTag && this.string(line, at);
-      if (text) {
-        out.add(text, "string");
-        at += text.length;
-        continue;
-      }
-      if (this.language.kind) {
-        out.add(rest, "");
-        at++;
-        continue;
-      }
-      const number = match(NUMBER, line, at);
-      if (number) {
-        out.add(number, "number");
-        at += number.length;
-        continue;
-      }
-      const word = match(WORD, line, at);
-      if (word) {
-        out.add(word, this.kind(word, line, at + word.length));
-        at += word.length;
-        continue;
-      }
-      out.add(rest, "");
-      at++;
+      const [text, kind] = this.next(line, at, inTag);
+      if (kind === "name" && this.language.kind === "markup") inTag = text.startsWith("<");
+      out.add(text, kind);
+      at += text.length;
     }
     return [out.tokens, ""];
+  }
+
+  /** Return text and kind of the next token that is no comment and no long string. */
+  private next(line: string, at: number, inTag: boolean): [text: string, kind: string] {
+    const name = match(this.language.names, line, at);
+    if (name) return [name, "name"];
+    const quoted = inTag && this.string(line, at);
+    if (quoted) return [quoted, "string"];
+    const number = !this.language.kind && match(NUMBER, line, at);
+    if (number) return [number, "number"];
+    const word = !this.language.kind && match(WORD, line, at);
+    if (word) return [word, this.kind(word, line, at + word.length)];
+    return [line[at]!, ""];
   }
 
   private kind(word: string, line: string, after: number): string {
@@ -185,7 +170,7 @@ function match(pattern: RegExp | undefined, line: string, at: number): string | 
   return pattern.exec(line)?.[0] || null;
 }
 
-/** Behind the closing mark, or -1; a backslash hides what follows it. */
+/** Return the index after the closing mark, or -1; a backslash escapes the next character. */
 function endAfter(line: string, from: number, mark: string): number {
   for (let at = from; at < line.length; at++) {
     if (line[at] === "\\") at++;

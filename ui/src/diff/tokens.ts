@@ -1,4 +1,4 @@
-/** How the lines of a difference are coloured: worked out once, and only for what is seen. */
+/** Highlight the lines of a diff: each once, and only when it is rendered. */
 
 import type { highlighter } from "./highlighter";
 import type { Hunk, Line } from "./model";
@@ -6,7 +6,7 @@ import type { HighlightedText, Token } from "./syntax";
 
 export type TokensOf = (line: Line) => Token[] | undefined;
 
-/** With the whole file at hand, long strings and comments are known for what they are. */
+/** Return a function from line to tokens; with the whole file, multi-line strings are exact. */
 export function tokensOf(
   name: string,
   hunks: readonly Hunk[],

@@ -1,7 +1,7 @@
 /**
- * What is different within lines that replace others, word by word.
+ * Find the changed words within replaced lines.
  *
- * It is worked out for the lines that are drawn, when they are drawn.
+ * Computed only for rendered lines.
  */
 
 export type Span = readonly [from: number, to: number];
@@ -10,7 +10,7 @@ type Spans = readonly [old: readonly Span[], now: readonly Span[]];
 
 const NONE: Spans = [[], []];
 const WORD = /[\p{L}\p{N}_]+|\s+|[^]/gu;
-/** Lines that share less than this are others, and nothing within them is worth a mark. */
+/** Lines that share less than this fraction get no word marks. */
 const MIN_LIKENESS = 0.3;
 const MAX_LINE_CHARS = 2000;
 const MAX_WORD_PAIRS = 40_000;
@@ -20,7 +20,7 @@ export class WordDiff {
   private partners: Map<number, number> | null = null;
   private readonly known = new Map<number, Spans>();
 
-  /** Side by side, a line is compared with the one beside it; else with the one most like it. */
+  /** Pair each line with the one `beside` it, or else with the most similar one. */
   constructor(
     private readonly before: readonly string[],
     private readonly after: readonly string[],
@@ -50,7 +50,7 @@ export class WordDiff {
   }
 }
 
-/** Which line became which, in order: those pairs that are together most alike. */
+/** Pair old and new lines in order, maximising the total likeness. */
 function aligned(before: readonly string[], after: readonly string[]): Map<number, number> {
   const wide = after.length + 1;
   const best = new Float64Array((before.length + 1) * wide);
@@ -73,7 +73,7 @@ function aligned(before: readonly string[], after: readonly string[]): Map<numbe
   return pairs;
 }
 
-/** How much two lines begin and end alike, from 0 to 1; little is nothing. */
+/** Return the fraction that is common prefix and suffix; 0 below `MIN_LIKENESS`. */
 function likeness(one: string, other: string): number {
   const most = Math.max(one.length, other.length);
   if (!most) return 0;
@@ -86,7 +86,7 @@ function likeness(one: string, other: string): number {
   return share < MIN_LIKENESS ? 0 : share;
 }
 
-/** Where two lines differ. */
+/** Return the changed spans of two lines. */
 export function compare(old: string, now: string): Spans {
   const before = words(old);
   const after = words(now);
@@ -106,7 +106,7 @@ export function compare(old: string, now: string): Spans {
   return kept < whole * MIN_LIKENESS ? NONE : [ours, theirs];
 }
 
-/** The words, by their places, that only one of the two has; the longest common sequence stays. */
+/** Return the indexes of words outside the longest common subsequence. */
 function unshared(before: string[], after: string[]): [Set<number>, Set<number>] {
   const [left, right] = [new Set(before.keys()), new Set(after.keys())];
   if (before.length * after.length > MAX_WORD_PAIRS) return [left, right];
@@ -128,7 +128,7 @@ function unshared(before: string[], after: string[]): [Set<number>, Set<number>]
   return [left, right];
 }
 
-/** The changed words as spans of characters; what only blanks part is one. */
+/** Turn changed words into character spans, joining spans that only blanks separate. */
 function spans(all: string[], isChanged: (at: number) => boolean): Span[] {
   const spans: [number, number][] = [];
   let at = 0;

@@ -1,4 +1,4 @@
-/** A dialog in the middle: the browser's own, so that focus stays inside and Escape leaves. */
+/** A modal dialog; the browser's `<dialog>` traps the focus and handles Escape. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";

@@ -1,9 +1,9 @@
-/** Keeps an error while drawing one part of the page from taking the others along. */
+/** An error boundary: if its children fail to render, the rest of the page stays. */
 
 import { Component, type ComponentChildren } from "preact";
 
 interface Props {
-  /** Drawn in the place of the children once they fail. */
+  /** Rendered instead of children that failed. */
   fallback: (problem: Error, retry: () => void) => ComponentChildren;
   children: ComponentChildren;
 }

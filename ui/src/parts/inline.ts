@@ -1,10 +1,10 @@
 /**
- * Inline Markdown as a tree: emphasis, code, links. Linear in time, bounded in depth.
+ * Parse inline Markdown (emphasis, code, links) into a tree, in linear time and bounded depth.
  *
- * 1. The text is read once, from left to right.
- * 2. A mark that may open is put on a stack of at most `MAX_DEPTH`; the oldest falls off, and is text.
+ * 1. Read the text once, from left to right.
+ * 2. Push a mark that may open on a stack of at most `MAX_DEPTH`; the oldest falls off and is text.
  * 3. A mark that closes an open one wraps everything since into one node, so no node moves twice.
- * 4. The end of a code span or an address is looked up in an index that only moves forward.
+ * 4. Look up the end of a code span or URL in an index that only moves forward.
  */
 
 export type Inline = string | Span;
@@ -12,13 +12,13 @@ export type Inline = string | Span;
 export interface Span {
   tag: "strong" | "em" | "s" | "code" | "a";
   children: Inline[];
-  /** Where a link leads. */
+  /** The URL of a link. */
   to?: string;
 }
 
 interface Open {
   mark: string;
-  /** The place of its own text in `out`. */
+  /** Index of the mark's own text in `out`. */
   at: number;
 }
 
@@ -76,7 +76,7 @@ class Parser {
     else this.emphasis(first);
   }
 
-  /** Take so many characters as text. */
+  /** Emit the next `length` characters as text. */
   private add(length: number): void {
     this.out.push(this.text.slice(this.at, this.at + length));
     this.at += length;
@@ -116,7 +116,7 @@ class Parser {
     this.add(length);
   }
 
-  /** `](address)` or `](address "title")` behind an open `[`. */
+  /** Close a link at `](url)` or `](url "title")`. */
   private closesLink(): void {
     const place = this.open.findLastIndex((each) => each.mark === "[");
     const target = place < 0 ? null : this.target(this.at + 1);
@@ -177,7 +177,7 @@ function runLength(text: string, from: number): number {
   return end - from;
 }
 
-/** Where the next run of so many backticks begins, or -1; asked for in the order of the text. */
+/** Find the next run of `length` backticks, or -1; callers ask with rising `from`. */
 function tickRuns(text: string): (length: number, from: number) => number {
   const runs = new Map<number, number[]>();
   for (const run of text.matchAll(/`+/g)) {
@@ -195,7 +195,7 @@ function tickRuns(text: string): (length: number, from: number) => number {
   };
 }
 
-/** The next match from a place on, or -1; asked for in the order of the text. */
+/** Find the next match at or after `from`, or -1; callers ask with rising `from`. */
 function nextMatch(text: string, pattern: RegExp): (from: number) => number {
   let next = -1;
   let ended = false;

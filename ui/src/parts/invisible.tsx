@@ -1,8 +1,8 @@
 /**
- * Marks characters that a reader cannot see, in everything that the page draws.
+ * Mark invisible characters in all text that the page renders.
  *
- * The hook sees every element before it is drawn, so no view can forget to ask. A mark shows the
- * code point and keeps the character itself, which is still there when the text is copied.
+ * A Preact hook sees every element before it is rendered, so no view can forget to do this. A mark
+ * shows the code point and keeps the character itself, so copied text stays the same.
  */
 
 import { Fragment, options, type ComponentChild, type VNode } from "preact";
@@ -10,7 +10,7 @@ import { BLANK, HIDDEN, PICTOGRAPHS, type Ranges } from "../invisible-ranges";
 
 interface Segment {
   text: string;
-  /** What stands in the place of hidden characters. */
+  /** Shown instead of hidden characters. */
   label?: string;
   title?: string;
 }
@@ -18,7 +18,7 @@ interface Segment {
 const PLAIN = /^[\t\n -~]*$/;
 const MAX_LISTED = 12;
 const ATTRIBUTES = ["title", "aria-label", "placeholder"];
-/** Elements that hold text alone; what they hold is escaped. */
+/** Elements that can hold only text: their text is escaped instead of marked. */
 const TEXT_ONLY = new Set(["option", "text", "title"]);
 const NEVER = new Set(["textarea", "script", "style"]);
 
@@ -26,7 +26,7 @@ const hidden = classOf(HIDDEN);
 const blank = classOf(BLANK);
 const one = `[${classOf(PICTOGRAPHS)}][\\u{fe0f}\\u{1f3fb}-\\u{1f3ff}]?`;
 const emoji = `[#*0-9]\\u{fe0f}\\u{20e3}|${one}(?:\\u{200d}${one})*`;
-/** A carriage return that ends a line is as usual. */
+/** A carriage return before a newline is not marked. */
 const run = `(?:(?!\\r\\n)[${hidden}])+`;
 const IN_CODE = new RegExp(`(${run})|([${blank}]+)`, "gu");
 const IN_PROSE = new RegExp(`${emoji}|(${run})`, "gu");
@@ -38,7 +38,7 @@ function classOf(ranges: Ranges): string {
     .join("");
 }
 
-/** Text for an element, with marks; code also marks its odd blanks, prose keeps its emoji. */
+/** Return text with marks; code also marks unusual blanks, prose keeps its emoji. */
 export function markInvisible(text: string, code: boolean): ComponentChild {
   if (PLAIN.test(text)) return text;
   const parts = segments(text, code);
@@ -58,7 +58,7 @@ export function markInvisible(text: string, code: boolean): ComponentChild {
   });
 }
 
-/** Text for a place that takes no elements, such as a tooltip. */
+/** Return text for places without elements, such as tooltips: `[U+200B]`. */
 export function escapeInvisible(text: string): string {
   if (PLAIN.test(text)) return text;
   return segments(text, false)
@@ -66,7 +66,7 @@ export function escapeInvisible(text: string): string {
     .join("");
 }
 
-/** How many columns the marks of a line of code take, beyond its characters. */
+/** Return the columns that the marks of a code line add. */
 export function markColumns(text: string): number {
   if (PLAIN.test(text)) return 0;
   let columns = 0;
@@ -125,7 +125,7 @@ type Mark = (text: string) => ComponentChild;
 
 function onElement({ props }: VNode<Props>, type: string): void {
   const names = String(props.class ?? "");
-  // The marks themselves hold what they mark.
+  // Do not mark the marks: they hold the invisible characters.
   if (NEVER.has(type) || names.startsWith("invisible")) return;
   for (const name of ATTRIBUTES) {
     const value = props[name];

@@ -1,10 +1,9 @@
 /**
- * Markdown as agents write it. Everything becomes elements by our own hand: what looks like HTML
- * stays text, and links lead only to the web.
+ * Render Markdown as Preact elements. HTML stays text, and links lead only to http(s) URLs.
  *
- * Anybody may have written the text, so every step is linear in its length, and quotes and lists
- * nest at most `MAX_DEPTH` deep: what is deeper is text. No pattern here can match one piece of
- * text in two ways.
+ * The text is untrusted, so every step is linear in its length, and quotes and lists nest at most
+ * `MAX_DEPTH` deep; deeper levels are text. No pattern can match the same text in two ways, so none
+ * can backtrack.
  */
 
 import type { ComponentChild, ComponentChildren } from "preact";
@@ -38,7 +37,7 @@ function parseBlocks(lines: string[], depth: number): ComponentChild[] {
       elements.push(<Code key={at} text={body.join("\n")} language={fence[3]!} />);
       at = until + 1;
     } else if (heading) {
-      // The page's own headings come first; those of a message begin below them.
+      // The page's own headings are h1 and h2; those of a message start at h3.
       const Tag = `h${Math.min(6, heading[1]!.length + 2)}` as "h3";
       elements.push(<Tag key={at}>{inline(headingText(line.slice(heading[1]!.length)))}</Tag>);
       at++;
@@ -89,7 +88,7 @@ function parseList(lines: string[], depth: number, key: number): ComponentChild 
   );
 }
 
-/** Without the number signs that may end a heading. */
+/** Strip the closing `#` signs of a heading. */
 function headingText(line: string): string {
   const text = line.trim();
   let end = text.length;

@@ -1,10 +1,9 @@
 /**
- * A list of any length whose rows have heights that nobody knows before they are drawn, such as a
- * conversation. Only what can be seen is drawn.
+ * A virtual list with rows of unknown height, such as a conversation: renders visible rows only.
  *
- * A row has the height that was guessed until it is measured; then all is put right before it is
- * painted, and what the reader looks at stays where it is. At the end the list is followed: what
- * is added there is shown.
+ * A row has its estimated height until it is measured. Positions are corrected before the browser
+ * paints, and the row that the user is reading stays where it is. A list scrolled to its end
+ * follows new rows.
  */
 
 import type { ComponentChildren, Ref } from "preact";
@@ -17,29 +16,29 @@ export interface EstimatedRow {
 }
 
 export interface MeasuredHandle {
-  /** Puts a row into the middle, or at the top; gives whether there is such a row. */
+  /** Scroll a row to the middle or top; return false if there is no such row. */
   show: (key: string, where: "middle" | "top") => boolean;
   toEnd: () => void;
-  /** The row that is at the top just now. */
+  /** Key of the row at the top of the view. */
   first: () => string | null;
 }
 
 interface Props<R extends EstimatedRow> {
   rows: R[];
-  /** Each row as an `<li>` with its key as `data-key`. */
+  /** Render a row as an `<li>` with its key as `data-key`. */
   render: (row: R) => ComponentChildren;
   label: string;
   class: string;
   gap: number;
   handle?: Ref<MeasuredHandle>;
-  /** Called when the beginning, or the end, is near. */
+  /** Called when the user scrolls near the start or end. */
   onNearStart?: () => void;
   onNearEnd?: () => void;
   before?: ComponentChildren;
   after?: ComponentChildren;
 }
 
-/** What stays in its place: a row, so far below the upper edge; or the end of everything. */
+/** What stays in place: a row, `at` pixels below the upper edge, or the end of the list. */
 type Anchor = { key: string; at: number | "middle" } | "end";
 
 const OVERSCAN_PX = 800;
@@ -77,12 +76,12 @@ export function MeasuredList<R extends EstimatedRow>(props: Props<R>) {
     );
   }
 
-  /** What is above the rows, within the same box. */
+  /** Height of the content above the rows. */
   function offsetAbove(): number {
     return above.current?.offsetHeight ?? 0;
   }
 
-  /** Measures what is new, or all where something may have grown; gives whether that changed. */
+  /** Measure new rows, or all after a resize; return true if any height changed. */
   function measureRows(): boolean {
     let changed = false;
     for (const element of list.current?.children ?? []) {
@@ -126,7 +125,7 @@ export function MeasuredList<R extends EstimatedRow>(props: Props<R>) {
     let width = box.current!.clientWidth;
     const observer = new ResizeObserver(() => {
       if (box.current!.clientWidth !== width) {
-        // Lines break elsewhere now: nothing that was measured holds any more.
+        // Lines wrap differently now, so all measured heights are stale.
         width = box.current!.clientWidth;
         heights.clear();
       }
@@ -139,7 +138,7 @@ export function MeasuredList<R extends EstimatedRow>(props: Props<R>) {
     return () => observer.disconnect();
   }, []);
 
-  /** The first row in sight that was seen before: what is new must not push it away. */
+  /** Return the first visible row that was measured: new rows must not push it away. */
   function anchorAt(top: number, height: number): number {
     const first = indexAt(tops, top);
     for (let index = first; index < rows.length && tops[index]! < top + height; index++)
@@ -150,7 +149,7 @@ export function MeasuredList<R extends EstimatedRow>(props: Props<R>) {
   function onScroll(): void {
     const element = box.current!;
     const { scrollTop, scrollHeight, clientHeight } = element;
-    // What we did ourselves is nobody's wish to be elsewhere.
+    // Only a scroll by the user moves the anchor, not one by `applyAnchor`.
     if (Math.abs(scrollTop - applied.current.top) > 1) {
       applied.current.top = -1;
       const index = anchorAt(scrollTop - offsetAbove(), clientHeight);

@@ -1,4 +1,4 @@
-/** What a restore would do, file by file, before it is done. */
+/** The preview of a restore: which files it writes, deletes and skips. */
 
 import { useState } from "preact/hooks";
 import type { RestorePlan } from "../api";
@@ -23,7 +23,7 @@ export function Plan({ plan }: { plan: RestorePlan }) {
         paths={plan.restored}
         dirty={dirty}
       />
-      <PathList title="Delete" hint="not there then" paths={plan.deleted} dirty={dirty} />
+      <PathList title="Delete" hint="did not exist then" paths={plan.deleted} dirty={dirty} />
       {plan.skipped.length > 0 && (
         <section class="plan-part">
           <h3>
@@ -51,10 +51,10 @@ export function Plan({ plan }: { plan: RestorePlan }) {
 }
 
 export function NoChange() {
-  return <p class="plan-nothing">No file would change: all is as it was then.</p>;
+  return <p class="plan-nothing">No file would change: all files already have this content.</p>;
 }
 
-/** Whether anything would be done. */
+/** Return true if the plan writes or deletes any file. */
 export function hasChanges(plan: RestorePlan): boolean {
   return plan.restored.length > 0 || plan.deleted.length > 0;
 }

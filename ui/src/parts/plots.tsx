@@ -1,4 +1,4 @@
-/** Small plots, drawn by hand: no more than what they show. */
+/** Small SVG charts. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { formatNumber } from "../format";
@@ -13,7 +13,7 @@ const BOTTOM_PX = 22;
 const LEFT_PX = 34;
 const SHADES = 6;
 
-/** Bars over time, one on top of the other. */
+/** Stacked bars over time. */
 export function Bars({
   labels,
   series,
@@ -89,7 +89,7 @@ export function Bars({
   );
 }
 
-/** One quantity over time, as an area. */
+/** One quantity over time, as an area chart. */
 export function Area({
   points,
   title,
@@ -149,7 +149,7 @@ export function Legend({ names }: { names: string[] }) {
   );
 }
 
-/** What something is made of, as one bar; parts that are nothing are left out. */
+/** One bar divided into parts, with a legend; empty parts are not drawn. */
 export function BreakdownBar({
   parts,
   title,
@@ -208,7 +208,7 @@ function Swatch({ shade }: { shade: number }) {
   );
 }
 
-/** A share of something, as a bar in a row of a table. */
+/** A share of a whole, as a bar in a table row. */
 export function ShareBar({ part, of }: { part: number; of: number }) {
   const width = of ? Math.max(part > 0 ? 2 : 0, (100 * part) / of) : 0;
   return (
@@ -233,7 +233,7 @@ function useWidth() {
   return [box, width] as const;
 }
 
-/** The next round number, so that the grid's numbers are easy to read. */
+/** Round up to a number that makes the grid labels easy to read. */
 function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return (

@@ -1,12 +1,12 @@
 import { Icon } from "./icons";
 
-/** One of several, from a list that opens. */
+/** A drop-down list. */
 export function Select(props: {
   label: string;
   value: string;
   options: [value: string, label: string][];
   choose: (value: string) => void;
-  /** What is said before it, where the label alone is for those who do not see it. */
+  /** Visible text before the list; without it the label is for screen readers only. */
   lead?: string;
   class?: string;
 }) {

@@ -1,11 +1,11 @@
-/** Something that can be set: what it is, what it means, and the way to set it. */
+/** One row of a settings form: label, hint, control and note. */
 
 import type { ComponentChildren } from "preact";
 
 export function Setting(props: {
   label: string;
   hint?: ComponentChildren;
-  /** What else is to be known just now, such as why it cannot be set here. */
+  /** Current state, such as why the setting cannot be changed here. */
   note?: ComponentChildren;
   children: ComponentChildren;
 }) {

@@ -1,4 +1,4 @@
-/** Small things that every view is made of. */
+/** Small components that all views use. */
 
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -9,7 +9,7 @@ import { Icon } from "./icons";
 const now = signal(Date.now());
 setInterval(() => (now.value = Date.now()), 20_000);
 
-/** A time as people say it, exact when one points at it. */
+/** A relative time, with the exact time as its tooltip. */
 export function TimeAgo({ at }: { at: string }) {
   return (
     <time dateTime={at} title={formatDateTime(at)}>
@@ -18,7 +18,7 @@ export function TimeAgo({ at }: { at: string }) {
   );
 }
 
-/** How much waits for a decision: `+N −N`, and nothing at all when that is nothing. */
+/** Lines pending review as `+N −N`; nothing if there are none. */
 export function Badge({ of }: { of: PendingStats | null | undefined }) {
   if (!of || (of.additions === 0 && of.deletions === 0)) return null;
   return <Counts additions={of.additions} deletions={of.deletions} />;
@@ -72,7 +72,7 @@ export function StatusLetter({ of }: { of: string }) {
   );
 }
 
-/** What a view says when there is nothing in it: what it is for, and what to do next. */
+/** The content of an empty view: what it is for, and what to do next. */
 export function EmptyState(props: { icon: string; title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -85,7 +85,7 @@ export function EmptyState(props: { icon: string; title: string; children?: Comp
   );
 }
 
-/** What went wrong, what to do about it, and a way to try again. */
+/** An error message with a button to try again. */
 export function ErrorBox({ problem, retry }: { problem: Error; retry?: () => void }) {
   return (
     <div class="trouble" role="alert">
@@ -100,7 +100,7 @@ export function ErrorBox({ problem, retry }: { problem: Error; retry?: () => voi
   );
 }
 
-/** The shape of what is to come, so that nothing jumps when it is there. */
+/** A placeholder in the shape of the content that is loading, so that nothing jumps. */
 export function Skeleton(props: { lines?: number; height?: number; flush?: boolean }) {
   const { lines = 6, height = 44, flush } = props;
   return (
@@ -122,7 +122,7 @@ interface Option<T> {
   icon?: string;
 }
 
-/** A choice of a few, side by side. */
+/** A group of buttons of which one is pressed. */
 export function Segments<T extends string>(props: {
   label: string;
   value: T;
@@ -151,7 +151,7 @@ export function Key({ children }: { children: ComponentChildren }) {
   return <kbd>{children}</kbd>;
 }
 
-/** A text with `<mark>` around what matched; everything else in it is only text. */
+/** Render a search snippet: `<mark>` becomes an element, everything else stays text. */
 export function Highlighted({ text }: { text: string }) {
   const parts = text.split(/<mark>([\s\S]*?)<\/mark>/);
   return <>{parts.map((part, each) => (each % 2 ? <mark key={each}>{part}</mark> : part))}</>;

@@ -1,8 +1,8 @@
 /**
- * A list of any length that draws only what can be seen.
+ * A virtual list with rows of known height: renders visible rows only.
  *
- * Heights are known beforehand, so that the scroll bar tells the truth from the first moment. When
- * rows change, the row that the reader was at stays where it is on the screen.
+ * The known heights make the scroll bar exact from the start. When rows change, the row at the top
+ * of the screen stays where it is.
  */
 
 import type { ComponentChildren, Ref } from "preact";
@@ -15,7 +15,7 @@ export interface Row {
 }
 
 export interface VirtualHandle {
-  /** Scrolls so that a row can be seen; `top` puts it there, so far below the edge. */
+  /** Scroll a row into view; `top` puts it that many pixels below the upper edge. */
   show: (key: string, where?: { top?: number }) => void;
   element: () => HTMLElement | null;
 }
@@ -33,7 +33,7 @@ interface Props<R extends Row> {
   topInset?: number;
 }
 
-/** Where the reader was, and among which rows. */
+/** The row at the top of the screen, and the rows at that time. */
 interface Anchor<R> {
   rows: R[];
   tops: Float64Array;
@@ -70,8 +70,8 @@ export function VirtualList<R extends Row>(props: Props<R>) {
     const element = box.current!;
     const kept = anchor.current;
     if (!kept) return;
-    // Mostly it is where it was; only else is it worth looking everywhere. If the row itself is
-    // gone, the next one below it that is still there stays in its place.
+    // Usually the row has kept its index, so look there before building the key index. If the row
+    // is gone, anchor to the next row below it that still exists.
     const last = Math.min(kept.rows.length, kept.index + MAX_ANCHOR_SEARCH_ROWS);
     for (let each = kept.index; each < last; each++) {
       const { key } = kept.rows[each]!;

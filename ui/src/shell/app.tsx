@@ -1,4 +1,4 @@
-/** The frame around all views: where to go, what happens, and what went wrong. */
+/** The frame around all views: navigation, connection state, toasts and help. */
 
 import { useEffect } from "preact/hooks";
 import { lazyView } from "./lazy-view";
@@ -58,7 +58,7 @@ export function App() {
       does: "go to settings and health",
       run: () => go(urlFor("settings", project.value?.project)),
     },
-    { key: "u", does: "undo what was just done, while it is offered", run: undoNewestToast },
+    { key: "u", does: "undo what was just done, while its message is shown", run: undoNewestToast },
     { key: "?", does: "show or hide this help", run: () => (helpShown.value = !helpShown.value) },
   ]);
   return (
@@ -80,8 +80,8 @@ export function App() {
 }
 
 function failedView(problem: Error, retry: () => void) {
-  const said = new Error(`This view could not be drawn: ${problem.message}`);
-  return <ErrorBox problem={said} retry={retry} />;
+  const message = `This view could not be shown: ${problem.message}`;
+  return <ErrorBox problem={new Error(message)} retry={retry} />;
 }
 
 function search(): void {
@@ -101,10 +101,10 @@ function focusMain(event: Event): void {
 
 function UnknownAddress() {
   return (
-    <EmptyState icon="search" title="There is nothing at this address">
+    <EmptyState icon="search" title="There is no page at this address">
       <p>
         <a class="button" href="/">
-          To the sessions
+          Go to the sessions
         </a>
       </p>
     </EmptyState>

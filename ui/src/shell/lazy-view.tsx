@@ -1,6 +1,7 @@
 /**
- * A view in a part of its own: loaded when it is first shown, or when there is nothing else to do.
- * So it is there even if the server is not, by the time that somebody goes to it.
+ * Views in bundles of their own: loaded when first shown, or earlier when the browser is idle.
+ *
+ * The idle preload makes a view available even if the server stops before the user opens it.
  */
 
 import { signal } from "@preact/signals";
@@ -22,16 +23,16 @@ export function lazyView(load: () => Promise<{ default: View }>): View {
       () => undefined,
     );
   window.setTimeout(() => requestIdleCallback(() => void fetch()), PRELOAD_AFTER_MS);
-  return function Lazily() {
+  return function LazyView() {
     useEffect(() => {
       if (loaded.value) return undefined;
       void fetch().then(() => {
         if (!loaded.value)
           problem.value = new Error(
-            "A part of the page could not be loaded. It comes when the server is back.",
+            "This view could not be loaded. The page reloads when the server is back.",
           );
       });
-      // Browsers may remember that a part could not be had; the whole page is asked for anew.
+      // Browsers may cache the failed import, so reload the whole page.
       return listen((event) => {
         if (event.kind === "reconnected" && problem.value) location.reload();
       });

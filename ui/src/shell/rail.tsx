@@ -1,4 +1,4 @@
-/** The way to everything: projects, views, theme and help. */
+/** The navigation at the side: projects, views, theme and help. */
 
 import { helpShown } from "../keys";
 import { connection } from "../live";
@@ -40,7 +40,7 @@ export function Rail() {
         <Item view="settings" icon="settings" label="Settings" href={urlFor("settings", here)} />
       </ul>
       <div class="rail-foot">
-        <span class={`live live-${connection.value}`} title={`Events: ${connection.value}`}>
+        <span class={`live live-${connection.value}`} title={`Live updates: ${connection.value}`}>
           <span class="live-dot" />
           <span class="rail-word">
             {connection.value === "live"
