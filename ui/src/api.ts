@@ -1,7 +1,7 @@
 /**
- * The one way to the server: every request that the page makes.
+ * The HTTP client: every request that the page makes, except the event stream (`live.ts`).
  *
- * Paths are those of the OpenAPI document; a test compares them.
+ * A test compares the paths with the OpenAPI document.
  */
 
 import type {
@@ -42,8 +42,8 @@ import type {
 
 export type * from "./types";
 
-/** What the server refused, or that it could not be reached (`code` is then `unreachable`). */
-export class Problem extends Error {
+/** An error reply of the server; `code` is `unreachable` if there was no reply. */
+export class ApiError extends Error {
   constructor(
     readonly code: string,
     message: string,
@@ -54,9 +54,9 @@ export class Problem extends Error {
 }
 
 type Value = string | number | boolean | null | undefined;
-type Given = Record<string, Value | readonly string[]>;
+type Params = Record<string, Value | readonly string[]>;
 
-/** Whether requests may name a choice: an empty one means everything only with `all`. */
+/** Which pending changes to keep or discard; selecting everything needs `all`. */
 export interface Choice {
   hunks?: string[];
   paths?: string[];
@@ -65,10 +65,10 @@ export interface Choice {
   all?: boolean;
 }
 
-/** What to set; `take_back` names what is to be as if it had never been set here. */
+/** Settings to change; `take_back` names settings to reset to their default. */
 export type SettingsChange = Partial<Omit<SettingsRow, "origins">> & { take_back?: string[] };
 
-export interface SearchQuery extends Given {
+export interface SearchQuery extends Params {
   q: string;
   project?: string;
   agent?: string;
@@ -84,7 +84,7 @@ export const api = {
   project: (project: string) => get<ProjectRow>("/projects/{project}", { project }),
   openProject: (path: string) => post<ProjectRow>("/projects", {}, { path }),
 
-  sessions: (project: string, query: Given) =>
+  sessions: (project: string, query: Params) =>
     get<Sessions>("/projects/{project}/sessions", { project }, query),
   session: (project: string, session: string) =>
     get<Session>("/projects/{project}/sessions/{session}", { project, session }),
@@ -94,9 +94,9 @@ export const api = {
     remove<Session>("/projects/{project}/sessions/{session}", { project, session }),
   clearSessions: (project: string, body: { confirm?: string | null }) =>
     post<Cleared>("/projects/{project}/sessions/clear", { project }, body),
-  entries: (project: string, session: string, query: Given) =>
+  entries: (project: string, session: string, query: Params) =>
     get<EntryPage>("/projects/{project}/sessions/{session}/entries", { project, session }, query),
-  conversation: (project: string, session: string, query: Given) =>
+  conversation: (project: string, session: string, query: Params) =>
     get<Conversation>(
       "/projects/{project}/sessions/{session}/conversation",
       { project, session },
@@ -134,20 +134,20 @@ export const api = {
   reset: (project: string, session: string, body: { force?: boolean; preview?: boolean }) =>
     post<Reset>("/projects/{project}/sessions/{session}/reset", { project, session }, body),
 
-  pending: (project: string, query: Given) =>
+  pending: (project: string, query: Params) =>
     get<Review>("/projects/{project}/pending", { project }, query),
   keep: (project: string, choice: Choice) =>
     post<Kept>("/projects/{project}/keep", { project }, choice),
   discard: (project: string, choice: Choice & { force?: boolean; preview?: boolean }) =>
     post<Discarded>("/projects/{project}/discard", { project }, choice),
-  operations: (project: string, query: Given) =>
+  operations: (project: string, query: Params) =>
     get<{ operations: Operation[] }>("/projects/{project}/operations", { project }, query),
   undo: (project: string, body: { preview?: boolean; expect?: number }) =>
     post<RestoreResult>("/projects/{project}/undo", { project }, body),
   redo: (project: string, body: { preview?: boolean; expect?: number }) =>
     post<RestoreResult>("/projects/{project}/redo", { project }, body),
 
-  checkpoints: (project: string, query: Given) =>
+  checkpoints: (project: string, query: Params) =>
     get<Checkpoints>("/projects/{project}/checkpoints", { project }, query),
   takeCheckpoint: (project: string, message: string) =>
     post<Checkpoint>("/projects/{project}/checkpoints", { project }, { message }),
@@ -168,15 +168,15 @@ export const api = {
       { project, checkpoint },
       body,
     ),
-  diff: (project: string, query: Given) =>
+  diff: (project: string, query: Params) =>
     get<{ files: FileChange[] }>("/projects/{project}/diff", { project }, query),
   file: (project: string, path: string) => text("/projects/{project}/file", { project }, { path }),
-  fileThen: (project: string, checkpoint: string, path: string) =>
+  fileAt: (project: string, checkpoint: string, path: string) =>
     text("/projects/{project}/checkpoints/{checkpoint}/file", { project, checkpoint }, { path }),
 
   search: (query: SearchQuery, signal?: AbortSignal) =>
     get<Found>("/search", {}, { ...query, as_you_type: true }, signal),
-  stats: (query: Given) => get<Stats>("/stats", {}, query),
+  stats: (query: Params) => get<Stats>("/stats", {}, query),
 
   doctor: (project: string) =>
     get<{ findings: Finding[] }>("/projects/{project}/doctor", { project }),
@@ -186,7 +186,7 @@ export const api = {
   excludes: (project: string) => get<Excludes>("/projects/{project}/excludes", { project }),
   writeExcludes: (project: string, body: { text: string; version: string | null }) =>
     put<RestoreResult>("/projects/{project}/excludes", { project }, body),
-  trusted: (project: string) => get<RuleFiles>("/projects/{project}/trust", { project }),
+  ruleFiles: (project: string) => get<RuleFiles>("/projects/{project}/trust", { project }),
   trust: (project: string, body: { path: string; sha256: string }) =>
     post<RuleFiles>("/projects/{project}/trust", { project }, body),
   distrust: (project: string) => remove<RuleFiles>("/projects/{project}/trust", { project }),
@@ -205,28 +205,28 @@ export const api = {
   cancelJob: (job: string) => remove<JobRow>("/jobs/{job}", { job }),
 };
 
-function get<T>(path: string, parts: Given = {}, query: Given = {}, signal?: AbortSignal) {
-  return json<T>("GET", address(path, parts, query), undefined, signal);
+function get<T>(path: string, parts: Params = {}, query: Params = {}, signal?: AbortSignal) {
+  return json<T>("GET", urlOf(path, parts, query), undefined, signal);
 }
 
-function post<T>(path: string, parts: Given, body: object) {
-  return json<T>("POST", address(path, parts), body);
+function post<T>(path: string, parts: Params, body: object) {
+  return json<T>("POST", urlOf(path, parts), body);
 }
 
-function put<T>(path: string, parts: Given, body: object) {
-  return json<T>("PUT", address(path, parts), body);
+function put<T>(path: string, parts: Params, body: object) {
+  return json<T>("PUT", urlOf(path, parts), body);
 }
 
-function patch<T>(path: string, parts: Given, body: object) {
-  return json<T>("PATCH", address(path, parts), body);
+function patch<T>(path: string, parts: Params, body: object) {
+  return json<T>("PATCH", urlOf(path, parts), body);
 }
 
-function remove<T>(path: string, parts: Given) {
-  return json<T>("DELETE", address(path, parts));
+function remove<T>(path: string, parts: Params) {
+  return json<T>("DELETE", urlOf(path, parts));
 }
 
-async function text(path: string, parts: Given, query: Given): Promise<string> {
-  return (await answer("GET", address(path, parts, query))).text();
+async function text(path: string, parts: Params, query: Params): Promise<string> {
+  return (await send("GET", urlOf(path, parts, query))).text();
 }
 
 async function json<T>(
@@ -235,36 +235,36 @@ async function json<T>(
   body?: object,
   signal?: AbortSignal,
 ): Promise<T> {
-  return (await answer(method, url, body, signal)).json() as Promise<T>;
+  return (await send(method, url, body, signal)).json() as Promise<T>;
 }
 
-async function answer(method: string, url: string, body?: object, signal?: AbortSignal) {
+async function send(method: string, url: string, body?: object, signal?: AbortSignal) {
   const init: RequestInit = { method, signal: signal ?? null };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
     init.headers = { "content-type": "application/json" };
   }
-  let found: Response;
+  let response: Response;
   try {
-    found = await fetch(url, init);
+    response = await fetch(url, init);
   } catch (problem) {
     if (signal?.aborted) throw problem;
-    throw new Problem("unreachable", "The server does not answer. The page tries again.", 0);
+    throw new ApiError("unreachable", "The server does not answer. Run `mulligan up`, then try again.", 0);
   }
-  if (found.ok) return found;
-  throw await refusal(found);
+  if (response.ok) return response;
+  throw await errorOf(response);
 }
 
-async function refusal(found: Response): Promise<Problem> {
+async function errorOf(response: Response): Promise<ApiError> {
   try {
-    const { error } = (await found.json()) as { error: { code: string; message: string } };
-    return new Problem(error.code, error.message, found.status);
+    const { error } = (await response.json()) as { error: { code: string; message: string } };
+    return new ApiError(error.code, error.message, response.status);
   } catch {
-    return new Problem("failed", `The server answered ${found.status}.`, found.status);
+    return new ApiError("failed", `The server answered with status ${response.status}. Try again.`, response.status);
   }
 }
 
-function address(path: string, parts: Given, query: Given = {}): string {
+function urlOf(path: string, parts: Params, query: Params = {}): string {
   const filled = path.replace(/{(\w+)}/g, (_, name: string) =>
     encodeURIComponent(String(parts[name])),
   );

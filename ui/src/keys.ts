@@ -1,8 +1,8 @@
 /**
- * The keyboard: which keys do what just now.
+ * Keyboard shortcuts of the views and dialogs on screen.
  *
- * Views and dialogs lay their keys on top of each other; the topmost that knows a key gets it. A
- * dialog is `modal`: nothing below it hears anything. Keys typed into a field are the field's.
+ * Each view or dialog adds a layer; the topmost layer that binds a key handles it. A `modal` layer
+ * hides all layers below it. Keys typed into a form field stay in the field, except Escape.
  */
 
 import { signal } from "@preact/signals";
@@ -20,12 +20,12 @@ interface Layer {
   bindings: () => Binding[];
 }
 
-const SEQUENCE_SECONDS = 1.2;
+const SEQUENCE_S = 1.2;
 
 export const layers = signal<Layer[]>([]);
 export const helpShown = signal(false);
 
-/** The keys of a view, for as long as it is there. */
+/** Bind the keys of a component while it is mounted. */
 export function useKeys(title: string, bindings: Binding[], { modal = false } = {}): void {
   const latest = useRef(bindings);
   latest.current = bindings;
@@ -40,45 +40,45 @@ export function useKeys(title: string, bindings: Binding[], { modal = false } = 
 
 export function start(): void {
   let prefix = "";
-  let until = 0;
+  let prefixExpiresAt = 0;
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (isTyping(event.target) && event.key !== "Escape") return;
-    const waiting = prefix && event.timeStamp < until;
+    const waiting = prefix && event.timeStamp < prefixExpiresAt;
     const pressed = waiting ? `${prefix} ${event.key}` : event.key;
     prefix = "";
     if (run(pressed)) {
       event.preventDefault();
-    } else if (!waiting && begins(event.key)) {
+    } else if (!waiting && startsSequence(event.key)) {
       prefix = event.key;
-      until = event.timeStamp + SEQUENCE_SECONDS * 1000;
+      prefixExpiresAt = event.timeStamp + SEQUENCE_S * 1000;
       event.preventDefault();
     }
   });
 }
 
-function heard(): Layer[] {
-  const found: Layer[] = [];
+function activeLayers(): Layer[] {
+  const active: Layer[] = [];
   for (const layer of [...layers.value].reverse()) {
-    found.push(layer);
+    active.push(layer);
     if (layer.modal) break;
   }
-  return found;
+  return active;
 }
 
 function run(pressed: string): boolean {
-  for (const layer of heard()) {
-    const found = layer.bindings().find(({ key }) => key === pressed);
-    if (found) {
-      found.run();
+  for (const layer of activeLayers()) {
+    const binding = layer.bindings().find(({ key }) => key === pressed);
+    if (binding) {
+      binding.run();
       return true;
     }
   }
   return false;
 }
 
-function begins(pressed: string): boolean {
-  return heard().some((layer) => layer.bindings().some(({ key }) => key.startsWith(`${pressed} `)));
+function startsSequence(pressed: string): boolean {
+  return activeLayers().some((layer) => layer.bindings().some(({ key }) => key.startsWith(`${pressed} `)));
 }
 
 function isTyping(target: EventTarget | null): boolean {

@@ -1,8 +1,8 @@
 /**
- * What happens, as it happens: one stream of events for the whole page.
+ * Live events: one server-sent event stream for the whole page.
  *
- * A lost stream is opened again, after the last event that was seen; whoever listens is then told
- * `reconnected`, for what has no number. A page that nobody looks at lets go of its stream:
+ * A lost stream is reopened after the last event received. Listeners then get a `reconnected`
+ * event, because events without a number are not replayed. A hidden page closes its stream:
  * browsers allow only a few connections to one server.
  */
 
@@ -29,20 +29,20 @@ const KINDS = [
   "files",
   "job",
 ];
-const FIRST_WAIT = 500;
-const LONGEST_WAIT = 5000;
-const HIDDEN_FOR = 30_000;
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 5000;
+const CLOSE_WHEN_HIDDEN_MS = 30_000;
 
 export const connection = signal<"connecting" | "live" | "lost">("connecting");
 
 const listeners = new Set<Listener>();
 let source: EventSource | null = null;
-let last: string | null = null;
-let wait = FIRST_WAIT;
-let again: number | undefined;
-let hiding: number | undefined;
+let lastEventId: string | null = null;
+let retryDelayMs = FIRST_RETRY_MS;
+let retryTimer: number | undefined;
+let hiddenTimer: number | undefined;
 
-/** Calls back for every event until the returned function is called. */
+/** Subscribe to all events; the returned function unsubscribes. */
 export function listen(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -51,54 +51,54 @@ export function listen(listener: Listener): () => void {
 export function start(): void {
   open();
   document.addEventListener("visibilitychange", () => {
-    clearTimeout(hiding);
-    if (document.hidden) hiding = window.setTimeout(close, HIDDEN_FOR);
+    clearTimeout(hiddenTimer);
+    if (document.hidden) hiddenTimer = window.setTimeout(close, CLOSE_WHEN_HIDDEN_MS);
     else if (!source) open();
   });
   window.addEventListener("online", () => !source && open());
 }
 
-/** Tries at once instead of soon. */
+/** Reconnect now instead of after the retry delay. */
 export function retry(): void {
-  wait = FIRST_WAIT;
+  retryDelayMs = FIRST_RETRY_MS;
   open();
 }
 
 function open(): void {
   close();
   const stream = new EventSource(
-    `/api/v1/events${last ? `?after=${encodeURIComponent(last)}` : ""}`,
+    `/api/v1/events${lastEventId ? `?after=${encodeURIComponent(lastEventId)}` : ""}`,
   );
   source = stream;
   stream.onopen = () => {
-    wait = FIRST_WAIT;
+    retryDelayMs = FIRST_RETRY_MS;
     const before = connection.value;
     connection.value = "live";
-    if (before === "lost") tell({ kind: "reconnected", project: null, number: null });
+    if (before === "lost") notify({ kind: "reconnected", project: null, number: null });
   };
   stream.onerror = () => {
-    // The browser's own attempts give up at the first answer that is no stream; ours do not.
+    // EventSource stops retrying after a reply that is not an event stream, so retry here.
     if (source !== stream) return;
     close();
     connection.value = "lost";
-    again = window.setTimeout(open, wait);
-    wait = Math.min(wait * 2, LONGEST_WAIT);
+    retryTimer = window.setTimeout(open, retryDelayMs);
+    retryDelayMs = Math.min(retryDelayMs * 2, MAX_RETRY_MS);
   };
   for (const kind of KINDS) {
     stream.addEventListener(kind, (event) => {
       const message = event as MessageEvent<string>;
-      if (message.lastEventId) last = message.lastEventId;
-      tell(JSON.parse(message.data) as LiveEvent);
+      if (message.lastEventId) lastEventId = message.lastEventId;
+      notify(JSON.parse(message.data) as LiveEvent);
     });
   }
 }
 
 function close(): void {
-  clearTimeout(again);
+  clearTimeout(retryTimer);
   source?.close();
   source = null;
 }
 
-function tell(event: LiveEvent): void {
+function notify(event: LiveEvent): void {
   for (const listener of [...listeners]) listener(event);
 }

@@ -1,7 +1,7 @@
-/** Data of the server in a view: loaded, kept while it is loaded again, refreshed by events. */
+/** Server data in a view: loaded, kept during a reload, refreshed by live events. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { Problem } from "./api";
+import { ApiError } from "./api";
 import { listen, type LiveEvent } from "./live";
 
 export interface Resource<T> {
@@ -19,36 +19,38 @@ interface State<T> {
   key: string;
 }
 
-const QUIET = 120;
+const RELOAD_DELAY_MS = 120;
 
 /**
- * What `load` gives for these `inputs`. When inputs change, what was there before goes; when an
- * event that `concerns` it comes, it stays until the new data is there, so that nothing flickers.
+ * Load data for `inputs`, and reload it after events for which `shouldReload` is true.
+ *
+ * New inputs drop the old data at once. A reload keeps it until the new data arrives, so that the
+ * view does not flicker.
  */
 export function useResource<T>(
   load: () => Promise<T>,
   inputs: unknown[],
-  concerns?: (event: LiveEvent) => boolean,
+  shouldReload?: (event: LiveEvent) => boolean,
 ): Resource<T> {
   const [state, setState] = useState<State<T>>({ loading: true, key: "" });
   const key = JSON.stringify(inputs);
-  const round = useRef(0);
+  const latestRequest = useRef(0);
   const loader = useRef(load);
   loader.current = load;
-  const judge = useRef(concerns);
-  judge.current = concerns;
+  const shouldReloadRef = useRef(shouldReload);
+  shouldReloadRef.current = shouldReload;
 
   const reload = useCallback(async () => {
-    const mine = ++round.current;
+    const request = ++latestRequest.current;
     try {
       const data = await loader.current();
-      if (mine === round.current) setState({ data, loading: false, key });
+      if (request === latestRequest.current) setState({ data, loading: false, key });
     } catch (problem) {
-      if (mine !== round.current) return;
-      const gone = problem instanceof Problem && problem.code === "unreachable";
+      if (request !== latestRequest.current) return;
+      const isUnreachable = problem instanceof ApiError && problem.code === "unreachable";
       setState((old) =>
-        // That the server is gone is said once, above all views; they keep what they have.
-        gone && old.key === key && old.data !== undefined
+        // `Connection` reports a lost server for all views; each view keeps its data.
+        isUnreachable && old.key === key && old.data !== undefined
           ? old
           : failed(old, problem as Error, key),
       );
@@ -59,17 +61,17 @@ export function useResource<T>(
     void reload();
     let timer: number | undefined;
     const stop = listen((event) => {
-      const again = event.kind === "reconnected" || judge.current?.(event);
+      const again = event.kind === "reconnected" || shouldReloadRef.current?.(event);
       if (!again || timer !== undefined) return;
       timer = window.setTimeout(() => {
         timer = undefined;
         void reload();
-      }, QUIET);
+      }, RELOAD_DELAY_MS);
     });
     return () => {
       stop();
       clearTimeout(timer);
-      round.current++;
+      latestRequest.current++;
     };
   }, [reload]);
 
@@ -77,11 +79,11 @@ export function useResource<T>(
     setState((old) => (old.data === undefined ? old : { ...old, data: change(old.data) }));
   }, []);
 
-  const fits = state.key === key;
+  const isCurrent = state.key === key;
   return {
-    data: fits ? state.data : undefined,
-    problem: fits ? state.problem : undefined,
-    loading: !fits || state.loading,
+    data: isCurrent ? state.data : undefined,
+    problem: isCurrent ? state.problem : undefined,
+    loading: !isCurrent || state.loading,
     reload,
     set,
   };

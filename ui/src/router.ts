@@ -1,18 +1,18 @@
-/** Addresses: where the page is, and going elsewhere. */
+/** Routes: parse the page's URL, build URLs, navigate without reloading. */
 
 import { computed, signal } from "@preact/signals";
 
-export interface Place {
+export interface Route {
   view: string;
   project: string | null;
   query: URLSearchParams;
 }
 
-const location_ = signal(here());
+const currentUrl = signal(readUrl());
 
-/** `/review`, or `/p/PROJECT/review`; what else there is to say is in the query. */
-export const place = computed<Place>(() => {
-  const { pathname, search } = new URL(location_.value, window.location.origin);
+/** The current route: `/VIEW` or `/p/PROJECT/VIEW`, with everything else in the query. */
+export const route = computed<Route>(() => {
+  const { pathname, search } = new URL(currentUrl.value, window.location.origin);
   const parts = pathname.split("/").filter(Boolean);
   const inProject = parts[0] === "p" && parts.length > 1;
   return {
@@ -24,25 +24,25 @@ export const place = computed<Place>(() => {
 
 type Query = Record<string, string | number | null | undefined>;
 
-export function to(view: string, project?: string | null, query: Query = {}): string {
+export function urlFor(view: string, project?: string | null, query: Query = {}): string {
   const path = project ? `/p/${encodeURIComponent(project)}/${view}` : `/${view}`;
-  const asked = new URLSearchParams();
+  const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
-    if (value !== undefined && value !== null && value !== "") asked.set(name, String(value));
-  const rest = asked.toString();
+    if (value !== undefined && value !== null && value !== "") params.set(name, String(value));
+  const rest = params.toString();
   return (path === "/home" ? "/" : path) + (rest ? `?${rest}` : "");
 }
 
 export function go(address: string, { replace = false } = {}): void {
-  if (address === here()) return;
+  if (address === readUrl()) return;
   if (replace) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
-  location_.value = here();
+  currentUrl.value = readUrl();
 }
 
-/** Changes parts of the query, in place: filters are no steps to go back to. */
+/** Change query parameters without a history entry: “Back” does not step through filters. */
 export function setQuery(change: Query): void {
-  const query = new URLSearchParams(place.value.query);
+  const query = new URLSearchParams(route.value.query);
   for (const [name, value] of Object.entries(change)) {
     if (value === undefined || value === null || value === "") query.delete(name);
     else query.set(name, String(value));
@@ -52,7 +52,7 @@ export function setQuery(change: Query): void {
 }
 
 export function start(): void {
-  window.addEventListener("popstate", () => (location_.value = here()));
+  window.addEventListener("popstate", () => (currentUrl.value = readUrl()));
   document.addEventListener("click", (event) => {
     const plain = !event.defaultPrevented && event.button === 0;
     if (!plain || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -64,6 +64,6 @@ export function start(): void {
   });
 }
 
-function here(): string {
+function readUrl(): string {
   return window.location.pathname + window.location.search;
 }

@@ -1,33 +1,33 @@
-/** What all views share: the projects, the one that was looked at last, theme, toasts. */
+/** State shared by all views: projects, the current project, theme, toasts. */
 
 import { computed, effect, signal } from "@preact/signals";
 import { api, type ProjectRow } from "./api";
 import { listen } from "./live";
-import { place } from "./router";
+import { route } from "./router";
 
-/** As many as the start page shows cards. */
-export const MOST_COUNTED = 24;
+/** The start page shows this many project cards; only their pending changes are counted. */
+export const MAX_PROJECT_CARDS = 24;
 
 export const projects = signal<ProjectRow[] | null>(null);
 export const projectsProblem = signal<Error | null>(null);
 
-const lastProject = signal(stored("project"));
+const lastProject = signal(loadPreference("project"));
 
-/** The project that views are about: the one in the address, else the one before, else the newest. */
+/** The current project: from the URL, else the last one used, else the newest. */
 export const project = computed<ProjectRow | null>(() => {
   const all = projects.value ?? [];
-  const wanted = place.value.project ?? lastProject.value;
+  const wanted = route.value.project ?? lastProject.value;
   return all.find((each) => each.project === wanted) ?? all[0] ?? null;
 });
 
-/** Its id, which the address may tell before the projects are known. */
-export const projectId = computed(() => place.value.project ?? project.value?.project ?? null);
+/** Id of the current project; the URL has it before the project list is loaded. */
+export const projectId = computed(() => route.value.project ?? project.value?.project ?? null);
 
 effect(() => {
-  const { project } = place.value;
+  const { project } = route.value;
   if (project && project !== lastProject.peek()) {
     lastProject.value = project;
-    store("project", project);
+    savePreference("project", project);
   }
 });
 
@@ -41,26 +41,26 @@ export async function loadProjects(): Promise<void> {
   }
 }
 
-/** Projects whose pending changes are being asked for. */
-const counting = new Set<string>();
+/** Projects whose pending changes are being counted by the server. */
+const countsInFlight = new Set<string>();
 
-/** Count what is pending in projects that the server has not opened, the current one first. */
+/** Count pending changes of projects the server has not opened, current one first. */
 async function countPending(): Promise<void> {
   const here = projectId.peek();
   const unknown = (projects.peek() ?? [])
-    .slice(0, MOST_COUNTED)
-    .filter((each) => !each.pending && each.exists && !counting.has(each.project))
+    .slice(0, MAX_PROJECT_CARDS)
+    .filter((each) => !each.pending && each.exists && !countsInFlight.has(each.project))
     .sort((one, other) => Number(other.project === here) - Number(one.project === here));
   for (const { project } of unknown) {
-    if (counting.has(project)) continue;
-    counting.add(project);
+    if (countsInFlight.has(project)) continue;
+    countsInFlight.add(project);
     try {
       const row = await api.project(project);
       projects.value = projects.peek()!.map((each) => (each.project === project ? row : each));
     } catch {
-      // The next event asks again.
+      // The next live event retries.
     } finally {
-      counting.delete(project);
+      countsInFlight.delete(project);
     }
   }
 }
@@ -79,13 +79,13 @@ export function start(): void {
 
 export type Theme = "system" | "light" | "dark";
 
-export const theme = signal<Theme>((stored("theme") as Theme | null) ?? "system");
+export const theme = signal<Theme>((loadPreference("theme") as Theme | null) ?? "system");
 
 export function setTheme(chosen: Theme): void {
   theme.value = chosen;
   if (chosen === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = chosen;
-  store("theme", chosen === "system" ? null : chosen);
+  savePreference("theme", chosen === "system" ? null : chosen);
 }
 
 export interface Toast {
@@ -95,48 +95,48 @@ export interface Toast {
   action?: { label: string; run: () => void };
 }
 
-const SHOWN_FOR = 9000;
-/** What can be undone stays long enough to think about it. */
-const OFFERED_FOR = 20_000;
+const TOAST_MS = 9000;
+/** A toast with an action stays longer, so that the user has time to decide. */
+const TOAST_WITH_ACTION_MS = 20_000;
 let nextToast = 1;
 export const toasts = signal<Toast[]>([]);
 
-export function say(
+export function showToast(
   text: string,
   { tone = "plain", action }: { tone?: Toast["tone"]; action?: Toast["action"] } = {},
 ): void {
   const toast: Toast = { id: nextToast++, text, tone, ...(action ? { action } : {}) };
   toasts.value = [...toasts.value.slice(-2), toast];
-  window.setTimeout(() => expire(toast.id), action ? OFFERED_FOR : SHOWN_FOR);
+  window.setTimeout(() => expire(toast.id), action ? TOAST_WITH_ACTION_MS : TOAST_MS);
 }
 
-/** The one that somebody points at, or has the focus in; it does not go away meanwhile. */
-export const heldToast = signal<number | null>(null);
+/** The toast under the pointer or with the focus; it does not expire. */
+export const pinnedToast = signal<number | null>(null);
 
 function expire(id: number): void {
-  if (heldToast.value === id) window.setTimeout(() => expire(id), 1000);
-  else hush(id);
+  if (pinnedToast.value === id) window.setTimeout(() => expire(id), 1000);
+  else dismissToast(id);
 }
 
-/** Does what the latest message offers to undo, if there is one. */
-export function undoLatest(): void {
-  const offered = toasts.value.findLast((each) => UNDOING.includes(each.action?.label ?? ""));
+/** Run the undo action of the newest toast that has one. */
+export function undoNewestToast(): void {
+  const offered = toasts.value.findLast((each) => UNDO_LABELS.includes(each.action?.label ?? ""));
   if (!offered) return;
-  hush(offered.id);
+  dismissToast(offered.id);
   offered.action!.run();
 }
 
-const UNDOING = ["Undo", "Take back"];
+const UNDO_LABELS = ["Undo", "Take back"];
 
-export function hush(id: number): void {
+export function dismissToast(id: number): void {
   toasts.value = toasts.value.filter((each) => each.id !== id);
 }
 
-export function complain(problem: unknown): void {
-  say(problem instanceof Error ? problem.message : String(problem), { tone: "problem" });
+export function showError(problem: unknown): void {
+  showToast(problem instanceof Error ? problem.message : String(problem), { tone: "problem" });
 }
 
-export function stored(name: string): string | null {
+export function loadPreference(name: string): string | null {
   try {
     return localStorage.getItem(name);
   } catch {
@@ -144,11 +144,11 @@ export function stored(name: string): string | null {
   }
 }
 
-export function store(name: string, value: string | null): void {
+export function savePreference(name: string, value: string | null): void {
   try {
     if (value === null) localStorage.removeItem(name);
     else localStorage.setItem(name, value);
   } catch {
-    // Storage may be forbidden; what was chosen lasts until the page is closed.
+    // The browser may forbid storage; the choice then lasts until the page is closed.
   }
 }

@@ -1,32 +1,32 @@
-/** A small difference within something else: an edit in a conversation. */
+/** A small diff inside a conversation. */
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { count } from "../words";
+import { count } from "../format";
 import { useColumns } from "./columns";
-import { colouring } from "./colours";
+import { highlighter } from "./highlighter";
 import { DiffLine } from "./lines";
-import { hunkRows, sameRow, type Line } from "./model";
+import { hunkRows, unchangedRow, type Line } from "./model";
 import { parsePatch } from "./patch";
 
-const FIRST = 14;
-const MOST = 600;
+const PREVIEW_LINES = 14;
+const MAX_LINES = 600;
 
 export function DiffBlock({ patch, path }: { patch: string; path: string }) {
   const [all, setAll] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const columns = useColumns(box, 116, 1);
   const hunks = useMemo(() => parsePatch(patch, path), [patch, path]);
-  const make = colouring();
+  const make = highlighter();
   const rows = useMemo(() => {
     const shape = { columns, split: false };
     return hunks.flatMap((hunk) => {
       const [old, now] = [hunk.old_start, hunk.new_start];
       const before = hunk.before.map((text, at) => {
         const above = hunk.before.length - at;
-        return sameRow(path, shape, text, now - above, old - above);
+        return unchangedRow(path, shape, text, now - above, old - above);
       });
       const after = hunk.after.map((text, at) =>
-        sameRow(path, shape, text, now + hunk.new_lines.length + at, old + hunk.old_lines.length + at),
+        unchangedRow(path, shape, text, now + hunk.new_lines.length + at, old + hunk.old_lines.length + at),
       );
       return [...before, ...hunkRows(path, hunk, shape), ...after] as Line[];
     });
@@ -40,7 +40,7 @@ export function DiffBlock({ patch, path }: { patch: string; path: string }) {
     [make, rows, path],
   );
   const index = useMemo(() => new Map(rows.map((row, at) => [row, at])), [rows]);
-  const shown = all ? rows.slice(0, MOST) : rows.slice(0, FIRST);
+  const shown = all ? rows.slice(0, MAX_LINES) : rows.slice(0, PREVIEW_LINES);
   return (
     <div class="diff-block" ref={box}>
       {shown.map((row) => (

@@ -1,13 +1,13 @@
-/** Code in a message, or a file on its own. */
+/** Highlighted code: a block in a message, and single lines of a diff. */
 
 import { useMemo } from "preact/hooks";
-import { marked } from "../parts/invisible";
-import { colouring } from "./colours";
+import { markInvisible } from "../parts/invisible";
+import { highlighter } from "./highlighter";
 import type { Token } from "./syntax";
-import type { Span } from "./words";
+import type { Span } from "./word-diff";
 
 export function Code({ text, language }: { text: string; language: string }) {
-  const make = colouring();
+  const make = highlighter();
   const lines = useMemo(() => text.split("\n"), [text]);
   const colours = useMemo(() => make?.(lines, language || "plain"), [make, lines, language]);
   return (
@@ -21,18 +21,18 @@ export function Code({ text, language }: { text: string; language: string }) {
   );
 }
 
-/** A line in colours; `marks` are what is different in it, blanks from `blank` on can be seen. */
-export function Tokens(given: {
+/** A highlighted line; `marks` are its changed spans, blanks from `blank` on are made visible. */
+export function Tokens(props: {
   tokens?: Token[];
   text: string;
   marks?: readonly Span[];
   blank?: number;
 }) {
-  const tokens = given.tokens ?? [{ text: given.text, kind: "" }];
-  if (!given.text) return <>{"\n"}</>;
-  const { marks = [], blank = given.text.length } = given;
-  if (!marks.length && blank === given.text.length) return <>{tokens.map(shown)}</>;
-  return <>{cut(tokens, given.text, marks, blank).map(shown)}</>;
+  const tokens = props.tokens ?? [{ text: props.text, kind: "" }];
+  if (!props.text) return <>{"\n"}</>;
+  const { marks = [], blank = props.text.length } = props;
+  if (!marks.length && blank === props.text.length) return <>{tokens.map(shown)}</>;
+  return <>{cut(tokens, props.text, marks, blank).map(shown)}</>;
 }
 
 interface Piece extends Token {
@@ -41,36 +41,36 @@ interface Piece extends Token {
 }
 
 function shown(token: Piece, key: number) {
-  if (!token.kind && !token.changed && !token.blank) return marked(token.text, true);
+  if (!token.kind && !token.changed && !token.blank) return markInvisible(token.text, true);
   const names = [token.kind && `t-${token.kind}`, token.changed && "changed"].filter(Boolean);
   return (
     <span key={key} class={names.join(" ")}>
-      {token.blank ? token.text.split(/(\t)/).map(blanks) : marked(token.text, true)}
+      {token.blank ? token.text.split(/(\t)/).map(blanks) : markInvisible(token.text, true)}
     </span>
   );
 }
 
-/** Blanks that can be seen, and are still blanks when they are copied. */
+/** Draw visible blanks by CSS, so that they are copied as blanks. */
 function blanks(text: string, key: number) {
   if (!text) return null;
   return (
     <span key={key} class={text === "\t" ? "tab" : "spaces"}>
-      {marked(text, true)}
+      {markInvisible(text, true)}
     </span>
   );
 }
 
-/** Tokens, cut where a mark or a row of blanks to be seen begins and ends. */
+/** Cut tokens at the edges of changed spans and visible blanks. */
 function cut(tokens: Token[], text: string, marks: readonly Span[], blank: number): Piece[] {
   const cuts = [...new Set([...marks.flat(), blank])].sort((one, other) => one - other);
-  const found: Piece[] = [];
+  const pieces: Piece[] = [];
   let at = 0;
   for (const token of tokens) {
     const end = at + token.text.length;
     for (const until of [...cuts.filter((each) => each > at && each < end), end]) {
       const mark = marks.find(([from, to]) => from <= at && until <= to);
       const part = text.slice(at, until);
-      found.push({
+      pieces.push({
         text: part,
         kind: token.kind,
         changed: mark !== undefined,
@@ -79,5 +79,5 @@ function cut(tokens: Token[], text: string, marks: readonly Span[], blank: numbe
       at = until;
     }
   }
-  return found;
+  return pieces;
 }

@@ -1,11 +1,11 @@
-/** How many columns of code fit: measured once for the font, and again when the window changes. */
+/** Measure how many columns of code fit into an element; again after a resize. */
 
 import type { RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 
-const FEWEST = 24;
+const MIN_COLUMNS = 24;
 
-/** The columns that are left in an element beside `taken` pixels. */
+/** Return the columns of each half of an element, without `taken` pixels. */
 export function useColumns(
   element: RefObject<HTMLElement | null>,
   taken: number,
@@ -18,7 +18,7 @@ export function useColumns(
     const character = measure(box);
     const fit = () => {
       const width = box.clientWidth / halves - taken;
-      setColumns(Math.max(FEWEST, Math.floor(width / character)));
+      setColumns(Math.max(MIN_COLUMNS, Math.floor(width / character)));
     };
     fit();
     const observer = new ResizeObserver(fit);

@@ -1,42 +1,42 @@
-/** A whole file, with its lines numbered; however long it is, only what is seen is drawn. */
+/** A whole file with line numbers, as a virtual list. */
 
 import { useMemo, useRef } from "preact/hooks";
-import { Virtual } from "../parts/virtual";
+import { VirtualList } from "../parts/virtual";
 import { Tokens } from "./code";
 import { useColumns } from "./columns";
-import { colouring } from "./colours";
-import { sameRow, type Line } from "./model";
+import { highlighter } from "./highlighter";
+import { unchangedRow, type Line } from "./model";
 import { tokensOf } from "./tokens";
 
-const NUMBERS = 80;
+const LINE_NUMBERS_PX = 80;
 
 export function FileText({ text, path }: { text: string; path: string }) {
   const box = useRef<HTMLDivElement>(null);
-  const columns = useColumns(box, NUMBERS, 1);
+  const columns = useColumns(box, LINE_NUMBERS_PX, 1);
   const lines = useMemo(() => {
-    const found = text.split("\n");
-    if (found.at(-1) === "") found.pop();
-    return found;
+    const split = text.split("\n");
+    if (split.at(-1) === "") split.pop();
+    return split;
   }, [text]);
   const rows = useMemo(() => {
     const shape = { columns, split: false };
-    return lines.map((line, at) => sameRow(path, shape, line, at + 1, at + 1) as Line);
+    return lines.map((line, at) => unchangedRow(path, shape, line, at + 1, at + 1) as Line);
   }, [lines, columns, path]);
-  const make = colouring();
+  const make = highlighter();
   const tokens = useMemo(() => tokensOf(path, [], lines, make), [path, lines, make]);
   return (
     <div class="file-text" ref={box}>
-      <Virtual
+      <VirtualList
         rows={rows}
         label={path}
         class="diff"
         render={(row) => {
-          const found = tokens(row);
+          const rowTokens = tokens(row);
           return (
             <div key={row.key} class="diff-line" style={{ height: `${row.height}px` }}>
               <span class="diff-number">{row.now}</span>
               <span class="diff-text">
-                <Tokens text={row.text} {...(found ? { tokens: found } : {})} />
+                <Tokens text={row.text} {...(rowTokens ? { tokens: rowTokens } : {})} />
               </span>
             </div>
           );

@@ -1,22 +1,22 @@
-/** What is needed to know of a language to colour it: comments, strings, words. */
+/** Languages for syntax highlighting: comments, strings, keywords. */
 
 export interface Language {
   line?: string[];
   block?: [string, string][];
-  /** Strings that end with their line. */
+  /** Quotes of strings that end with their line. */
   strings?: string[];
-  /** Strings that may go over several lines. */
+  /** Start and end of strings that may span lines. */
   long?: [string, string][];
   words?: string;
   constants?: string;
-  /** Names with a meaning of their own, such as keys, tags and decorators. */
+  /** Special names, such as keys, tags and decorators. */
   names?: RegExp;
   kind?: "code" | "markup" | "prose";
 }
 
 const C_COMMENTS = { line: ["//"], block: [["/*", "*/"]] as [string, string][] };
 const QUOTES = ['"', "'"];
-const CONSTANTS = "true false null undefined None True False nil NaN this self super";
+export const CONSTANTS = "true false null undefined None True False nil NaN this self super";
 
 const JAVASCRIPT: Language = {
   ...C_COMMENTS,
@@ -230,10 +230,8 @@ const BY_ENDING: Record<string, Language> = {
   nix: YAML,
 };
 
-/** The language of a file, or of the word behind a fence; none if it is not known. */
+/** Return the language of a file name or code fence; null if unknown. */
 export function languageOf(name: string): Language | null {
   const last = name.slice(name.lastIndexOf("/") + 1).toLowerCase();
   return BY_ENDING[last.slice(last.lastIndexOf(".") + 1)] ?? null;
 }
-
-export { CONSTANTS };

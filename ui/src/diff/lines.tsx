@@ -1,25 +1,25 @@
-/** One row of a difference, drawn. */
+/** Render one row of a diff. */
 
 import { Icon } from "../parts/icons";
-import { count } from "../words";
+import { count } from "../format";
 import { Tokens } from "./code";
-import { STEP, type DiffRow, type Gap, type Line } from "./model";
+import { GAP_STEP_LINES, type DiffRow, type Gap, type Line } from "./model";
 import type { TokensOf } from "./tokens";
 
 export type OpenGap = (gap: string, how: "all" | "below" | "above") => void;
 
 const SIGNS = { " ": "same", "+": "added", "-": "removed" };
 
-export function DiffLine(given: {
+export function DiffLine(props: {
   row: DiffRow;
   tokens: TokensOf;
   active?: boolean;
   open?: OpenGap;
 }) {
-  const { row, tokens } = given;
+  const { row, tokens } = props;
   const style = { height: `${row.height}px` };
-  const active = given.active ? " is-active" : "";
-  if (row.kind === "gap") return <GapRow row={row} open={given.open} />;
+  const active = props.active ? " is-active" : "";
+  if (row.kind === "gap") return <GapRow row={row} open={props.open} />;
   if (row.kind === "line")
     return (
       <div class={`diff-line diff-${SIGNS[row.sign]}${active}`} style={style}>
@@ -38,21 +38,21 @@ export function DiffLine(given: {
 
 function GapRow({ row, open }: { row: Gap; open: OpenGap | undefined }) {
   const { hidden, between } = row;
-  const steps = hidden !== null && hidden > STEP * 2;
+  const steps = hidden !== null && hidden > GAP_STEP_LINES * 2;
   return (
     <div class="diff-gap" style={{ height: `${row.height}px` }}>
-      <button type="button" onClick={() => open?.(row.open, "all")}>
+      <button type="button" onClick={() => open?.(row.id, "all")}>
         <Icon name="more" size={14} />{" "}
-        {hidden === null ? "The lines below" : count(hidden, "unchanged line")}
+        {hidden === null ? "Show the lines below" : count(hidden, "unchanged line")}
       </button>
       {steps && between[0] && (
         <button
           type="button"
           class="diff-step"
-          title={`Show ${STEP} more lines below the change above`}
-          onClick={() => open?.(row.open, "below")}
+          title={`Show ${GAP_STEP_LINES} more lines below the change above`}
+          onClick={() => open?.(row.id, "below")}
         >
-          <Icon name="down" size={12} /> {STEP}
+          <Icon name="down" size={12} /> {GAP_STEP_LINES}
           <span class="unseen"> more lines below the change above</span>
         </button>
       )}
@@ -60,10 +60,10 @@ function GapRow({ row, open }: { row: Gap; open: OpenGap | undefined }) {
         <button
           type="button"
           class="diff-step"
-          title={`Show ${STEP} more lines above the change below`}
-          onClick={() => open?.(row.open, "above")}
+          title={`Show ${GAP_STEP_LINES} more lines above the change below`}
+          onClick={() => open?.(row.id, "above")}
         >
-          <Icon name="up" size={12} /> {STEP}
+          <Icon name="up" size={12} /> {GAP_STEP_LINES}
           <span class="unseen"> more lines above the change below</span>
         </button>
       )}
@@ -71,13 +71,13 @@ function GapRow({ row, open }: { row: Gap; open: OpenGap | undefined }) {
   );
 }
 
-function Half(given: { line: Line | null; side: "old" | "now"; tokens: TokensOf }) {
-  const { line, side } = given;
+function Half(props: { line: Line | null; side: "old" | "now"; tokens: TokensOf }) {
+  const { line, side } = props;
   if (!line) return <div class="diff-half diff-none" />;
   return (
     <div class={`diff-half diff-${SIGNS[line.sign]}`}>
       <span class="diff-number">{line[side] ?? ""}</span>
-      <Text line={line} tokens={given.tokens} />
+      <Text line={line} tokens={props.tokens} />
     </div>
   );
 }
@@ -85,7 +85,7 @@ function Half(given: { line: Line | null; side: "old" | "now"; tokens: TokensOf 
 const ENDS = { none: "no newline at end", return: "␍" };
 
 function Text({ line, tokens }: { line: Line; tokens: TokensOf }) {
-  const found = tokens(line);
+  const lineTokens = tokens(line);
   return (
     <>
       <span class="diff-sign" aria-hidden="true">
@@ -97,7 +97,7 @@ function Text({ line, tokens }: { line: Line; tokens: TokensOf }) {
           text={line.text}
           marks={line.marks}
           {...(line.sign === "+" ? { blank: line.text.trimEnd().length } : {})}
-          {...(found ? { tokens: found } : {})}
+          {...(lineTokens ? { tokens: lineTokens } : {})}
         />
         {line.cut > 0 && <span class="faint"> … {count(line.cut, "more character")}</span>}
         {line.end && (

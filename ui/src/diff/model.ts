@@ -1,13 +1,13 @@
 /**
- * A difference as rows of known height: what the review, comparisons and messages draw.
+ * Turn a diff into rows of known height, for the review, comparisons and messages.
  *
- * Hunks come from the server; the lines around them from the file as it is now. Those may not be
- * there yet: their place is kept, so that nothing moves when they come.
+ * Hunks come from the server, context lines from the current file. Until the file is loaded its
+ * context rows are blank, so that nothing moves when the text arrives.
  */
 
 import { markColumns } from "../parts/invisible";
 import type { Row } from "../parts/virtual";
-import { Differences, type Span } from "./words";
+import { WordDiff, type Span } from "./word-diff";
 
 export interface Hunk {
   id: string;
@@ -17,10 +17,10 @@ export interface Hunk {
   new_lines: readonly string[];
 }
 
-/** A line ends without a newline, or with a carriage return among lines that have none. */
+/** An unusual line end: no newline, or CRLF in a hunk that also has LF lines. */
 export type End = "" | "none" | "return";
 
-/** One line of a file. There may be very many of these, so the key is made when it is asked for. */
+/** One line of a diff. The key is computed on demand, because there may be very many lines. */
 export class Line implements Row {
   readonly kind = "line";
 
@@ -30,18 +30,17 @@ export class Line implements Row {
     readonly sign: " " | "+" | "-",
     readonly old: number | null,
     readonly now: number | null,
-    /** Where its text is: in the hunk's old or new lines, or in the file. */
+    /** Index of its text in the hunk's old or new lines, or in the file. */
     readonly at: number,
     readonly text: string,
     readonly height: number,
-    /** How many characters of it are not shown. */
+    /** Number of characters cut off at the end. */
     readonly cut: number,
-    /** How it ends, where that is not as usual. */
     readonly end: End,
-    private readonly differences: Differences | null,
+    private readonly differences: WordDiff | null,
   ) {}
 
-  /** What is different within the line. */
+  /** The changed spans of the line. */
   get marks(): readonly Span[] {
     if (this.sign === " " || !this.differences) return [];
     return this.differences.of(this.sign, this.at);
@@ -54,7 +53,7 @@ export class Line implements Row {
   }
 }
 
-/** Two lines side by side, of which one may be missing. */
+/** Two lines side by side; one may be missing. */
 export class Pair implements Row {
   readonly kind = "pair";
   readonly height: number;
@@ -77,21 +76,21 @@ export class Pair implements Row {
 export interface Gap extends Row {
   kind: "gap";
   file: string;
-  /** How many lines it hides; not known before the file is. */
+  /** Number of hidden lines; null until the file is loaded. */
   hidden: number | null;
-  /** Whether there is a change above it, and one below. */
+  /** True if there is a change above; true if there is one below. */
   between: [boolean, boolean];
-  open: string;
+  id: string;
 }
 
-/** How many lines more than usual are shown below and above the changes around each gap. */
-export type Opened = ReadonlyMap<string, readonly [below: number, above: number]>;
+/** Extra context lines by gap: below the change above it, and above the change below it. */
+export type OpenedGaps = ReadonlyMap<string, readonly [below: number, above: number]>;
 
-export function openGap(old: Opened, gap: string, how: "all" | "below" | "above"): Opened {
+export function openGap(old: OpenedGaps, gap: string, how: "all" | "below" | "above"): OpenedGaps {
   const [below, above] = old.get(gap) ?? [0, 0];
   const next = new Map(old);
   if (how === "all") next.set(gap, [Infinity, 0]);
-  else next.set(gap, how === "below" ? [below + STEP, above] : [below, above + STEP]);
+  else next.set(gap, how === "below" ? [below + GAP_STEP_LINES, above] : [below, above + GAP_STEP_LINES]);
   return next;
 }
 
@@ -102,28 +101,28 @@ export interface Shape {
   split: boolean;
 }
 
-export const LINE = 20;
-export const GAP = 28;
-/** How many lines are shown at a time of a gap that hides many. */
-export const STEP = 20;
-const CONTEXT = 3;
-/** A gap as small as this hides less than it costs. */
-const FEW = 3;
-const LONGEST = 2000;
-/** Columns of a wide mark, such as `U+E0061…×20`. */
+export const LINE_PX = 20;
+export const GAP_PX = 28;
+/** Lines that one click shows of a large gap. */
+export const GAP_STEP_LINES = 20;
+const CONTEXT_LINES = 3;
+/** Shorter gaps are shown in full. */
+const MIN_GAP_LINES = 3;
+const MAX_LINE_CHARS = 2000;
+/** Columns of a wide mark of invisible characters, such as `U+E0061…×20`. */
 const MARK_COLUMNS = 12;
-/** Columns that saying it takes. */
+/** Columns of the note about an unusual line end. */
 const END_COLUMNS = { "": 0, none: 20, return: 2 };
 
-/** The rows of one hunk. */
+/** Return the rows of one hunk. */
 export function hunkRows(file: string, hunk: Hunk, shape: Shape): (Line | Pair)[] {
   const { old_lines: before, new_lines: after } = hunk;
   const differences =
-    before.length && after.length ? new Differences(before, after, shape.split) : null;
-  const returning = before.filter(returns).length + after.filter(returns).length;
+    before.length && after.length ? new WordDiff(before, after, shape.split) : null;
+  const returning = before.filter(endsWithCrlf).length + after.filter(endsWithCrlf).length;
   const mixed = returning > 0 && returning < before.length + after.length;
   const end = (text: string): End =>
-    !text.endsWith("\n") ? "none" : mixed && returns(text) ? "return" : "";
+    !text.endsWith("\n") ? "none" : mixed && endsWithCrlf(text) ? "return" : "";
   const removed = before.map((text, at) => {
     const number = hunk.old_start + at;
     return line(shape, file, hunk.id, "-", number, null, at, text, end(text), differences);
@@ -138,12 +137,12 @@ export function hunkRows(file: string, hunk: Hunk, shape: Shape): (Line | Pair)[
   );
 }
 
-function returns(text: string): boolean {
+function endsWithCrlf(text: string): boolean {
   return text.endsWith("\r\n");
 }
 
-/** A line that is the same on both sides. */
-export function sameRow(
+/** Return the row of a context line. */
+export function unchangedRow(
   file: string,
   shape: Shape,
   text: string,
@@ -156,15 +155,16 @@ export function sameRow(
 }
 
 /**
- * The lines around hunks that did not change, and gaps where there are more of them. Before the
- * file's lines are there, those that are `known` by their numbers are shown, and no others counted.
+ * Return the context rows between two hunks, with a gap row for hidden lines.
+ *
+ * Until the file's `lines` are loaded, only the lines in `known` (by line number) have text.
  */
 export function contextRows(
   file: string,
   shape: Shape,
   around: { before: Hunk | null; after: Hunk | null },
   lines: readonly string[] | null,
-  opened: Opened,
+  opened: OpenedGaps,
   known?: ReadonlyMap<number, string>,
 ): DiffRow[] {
   const { before, after } = around;
@@ -177,27 +177,27 @@ export function contextRows(
     Array.from({ length: Math.max(0, stop - start) }, (_, each) => {
       const number = start + each;
       const text = lines?.[number - 1] ?? known?.get(number) ?? "";
-      return sameRow(file, shape, text, number, number + shift, (before ?? after)!.id);
+      return unchangedRow(file, shape, text, number, number + shift, (before ?? after)!.id);
     });
   const gap = (hidden: number | null): Gap => ({
     kind: "gap",
     key: `gap ${id}`,
-    height: GAP,
+    height: GAP_PX,
     file,
     hidden,
     between: [before !== null, after !== null],
-    open: id,
+    id,
   });
   if (!after && !lines) {
     let end = from;
-    while (end < from + CONTEXT && (!known || known.has(end))) end++;
-    return known && end === from + CONTEXT ? [...show(from, end), gap(null)] : show(from, end);
+    while (end < from + CONTEXT_LINES && (!known || known.has(end))) end++;
+    return known && end === from + CONTEXT_LINES ? [...show(from, end), gap(null)] : show(from, end);
   }
   const end = after ? after.new_start : lines!.length + 1;
   const [below, above] = (lines && opened.get(id)) ?? [0, 0];
-  const head = (before ? CONTEXT : 0) + below;
-  const tail = (after ? CONTEXT : 0) + above;
-  const few = lines || !known ? FEW : 0;
+  const head = (before ? CONTEXT_LINES : 0) + below;
+  const tail = (after ? CONTEXT_LINES : 0) + above;
+  const few = lines || !known ? MIN_GAP_LINES : 0;
   if (end - from <= head + tail + few) return show(from, end);
   return [...show(from, from + head), gap(end - from - head - tail), ...show(end - tail, end)];
 }
@@ -212,20 +212,20 @@ function line(
   at: number,
   text: string,
   end: End,
-  differences: Differences | null,
+  differences: WordDiff | null,
 ): Line {
-  const bare = bareOf(text);
-  const shown = bare.length > LONGEST ? bare.slice(0, LONGEST) : bare;
+  const bare = withoutLineEnd(text);
+  const shown = bare.length > MAX_LINE_CHARS ? bare.slice(0, MAX_LINE_CHARS) : bare;
   const marks = markColumns(shown);
-  // A mark is not broken: where it does not fit, the rest of its row stays empty.
+  // A mark does not wrap, so it may leave the rest of its row empty.
   const columns = shape.columns - (marks ? MARK_COLUMNS : 0);
-  const rows = Math.max(1, Math.ceil((width(shown) + marks + END_COLUMNS[end]) / columns));
+  const rows = Math.max(1, Math.ceil((columnsOf(shown) + marks + END_COLUMNS[end]) / columns));
   const cut = bare.length - shown.length;
-  return new Line(file, hunk, sign, old, number, at, shown, rows * LINE, cut, end, differences);
+  return new Line(file, hunk, sign, old, number, at, shown, rows * LINE_PX, cut, end, differences);
 }
 
-/** Without its end; asked of very many lines, so without a pattern. */
-function bareOf(text: string): string {
+/** Strip the line end; called for very many lines, so without a regular expression. */
+function withoutLineEnd(text: string): string {
   let end = text.length;
   if (text.charCodeAt(end - 1) === 10) end--;
   if (text.charCodeAt(end - 1) === 13) end--;
@@ -234,8 +234,8 @@ function bareOf(text: string): string {
 
 const PLAIN = /^[ -~]*$/;
 
-/** How many columns a text takes; wide characters take two. */
-function width(text: string): number {
+/** Return the columns that a text takes; wide characters take two. */
+function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let columns = 0;
   for (let at = 0; at < text.length; at++) {

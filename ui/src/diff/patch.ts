@@ -1,50 +1,50 @@
-/** Unified differences, as text, taken apart. */
+/** Parse unified diffs. */
 
 import type { Hunk } from "./model";
 
 export interface PatchHunk extends Hunk {
-  /** Unchanged lines before and after, as the patch shows them. */
+  /** Context lines of the patch before and after the hunk. */
   before: string[];
   after: string[];
 }
 
 const HEAD = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
-/** The changes in a patch of one file, each a contiguous one, with the lines around it. */
+/** Return the contiguous changes in a patch of one file, with their context lines. */
 export function parsePatch(patch: string, name: string): PatchHunk[] {
-  const found: PatchHunk[] = [];
+  const hunks: PatchHunk[] = [];
   const lines = patch.split("\n");
   let current: PatchHunk | null = null;
   let [old, now] = [0, 0];
-  let still: string[] = [];
+  let unchanged: string[] = [];
   let inside = false;
   let last: string[] = [];
   const close = () => {
-    if (current) current.after = still;
+    if (current) current.after = unchanged;
     current = null;
   };
   for (const line of lines) {
     const head = HEAD.exec(line);
     if (head) {
       close();
-      still = [];
-      // A side without lines is counted from the line before it.
+      unchanged = [];
+      // For a side without lines, the header gives the line before it.
       old = Number(head[1]) + (head[2] === "0" ? 1 : 0);
       now = Number(head[3]) + (head[4] === "0" ? 1 : 0);
       inside = true;
     } else if (!inside) {
       continue;
     } else if (line.startsWith("\\")) {
-      // "\ No newline at end of file" is about the line before.
+      // "\ No newline at end of file" belongs to the line before it.
       if (last.length) last.push(last.pop()!.slice(0, -1));
     } else if (line.startsWith("diff --git")) {
       inside = false;
     } else if (line.startsWith("-") || line.startsWith("+")) {
-      if (!current || still.length) {
-        const before: string[] = current ? [] : still;
+      if (!current || unchanged.length) {
+        const before: string[] = current ? [] : unchanged;
         close();
         const made: PatchHunk = {
-          id: `${name} ${found.length}`,
+          id: `${name} ${hunks.length}`,
           old_start: old,
           new_start: now,
           old_lines: [],
@@ -52,9 +52,9 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
           before,
           after: [],
         };
-        found.push(made);
+        hunks.push(made);
         current = made;
-        still = [];
+        unchanged = [];
       }
       const target: PatchHunk = current;
       if (line[0] === "-") {
@@ -66,12 +66,12 @@ export function parsePatch(patch: string, name: string): PatchHunk[] {
       }
       last.push(`${line.slice(1)}\n`);
     } else if (line.startsWith(" ")) {
-      still.push(line.slice(1));
+      unchanged.push(line.slice(1));
       last = [];
       old++;
       now++;
     }
   }
   close();
-  return found;
+  return hunks;
 }

@@ -1,20 +1,20 @@
-/** Differences of many files, one below the other, with only what is seen drawn. */
+/** The diffs of many files in one virtual list. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FileChange } from "../api";
 import { Icon } from "../parts/icons";
-import { Counts, Letter, Path } from "../parts/small";
-import { Virtual, type Row } from "../parts/virtual";
-import { complain } from "../state";
+import { Counts, StatusLetter, Path } from "../parts/small";
+import { VirtualList, type Row } from "../parts/virtual";
+import { showError } from "../state";
 import { useColumns } from "./columns";
-import { colouring } from "./colours";
+import { highlighter } from "./highlighter";
 import { DiffLine, type OpenGap } from "./lines";
 import {
   contextRows,
   hunkRows,
   openGap,
   type DiffRow,
-  type Opened,
+  type OpenedGaps,
   type Shape,
 } from "./model";
 import { parsePatch, type PatchHunk } from "./patch";
@@ -35,19 +35,19 @@ type StreamRow = FileRow | NoteRow | (DiffRow & { change: FileChange });
 
 type Lines = ReadonlyMap<string, readonly string[]>;
 
-export function DiffStream(given: {
+export function DiffStream(props: {
   files: FileChange[];
   split: boolean;
-  /** Reads a file as it is on the newer side, for the lines around its changes. */
+  /** Read the newer version of a file, for its context lines. */
   read: (path: string) => Promise<string>;
 }) {
-  const { files, split } = given;
+  const { files, split } = props;
   const box = useRef<HTMLDivElement>(null);
   const columns = useColumns(box, split ? 80 : 124, split ? 2 : 1);
   const [folded, setFolded] = useState<Set<string>>(new Set());
-  const [opened, setOpened] = useState<Opened>(new Map());
+  const [opened, setOpened] = useState<OpenedGaps>(new Map());
   const [lines, setLines] = useState<Lines>(new Map());
-  // What was read belongs to what was compared then: it stays for files that are as they were.
+  // Keep loaded lines and opened gaps only for files whose patch is unchanged.
   const patches = useRef(new Map<string, string | null | undefined>());
   useEffect(() => {
     const before = patches.current;
@@ -67,7 +67,7 @@ export function DiffStream(given: {
       rowsOf(change, hunks.get(change.path)!, shape, folded.has(change.path), lines, opened),
     );
   }, [files, columns, split, folded, lines, opened]);
-  const make = colouring();
+  const make = highlighter();
   const tokens = useMemo(() => {
     const known = new Map<string, TokensOf>();
     return ({ path }: FileChange) => {
@@ -80,14 +80,14 @@ export function DiffStream(given: {
   async function open(path: string, ...[gap, how]: Parameters<OpenGap>): Promise<void> {
     try {
       if (!lines.has(path)) {
-        const found = linesOf(await given.read(path));
-        if (!hunks.get(path)!.every((hunk) => fits(hunk, found)))
-          throw new Error(`${path} has changed since; compare again to see its lines.`);
-        setLines((old) => new Map(old).set(path, found));
+        const content = linesOf(await props.read(path));
+        if (!hunks.get(path)!.every((hunk) => fits(hunk, content)))
+          throw new Error(`${path} has changed since this comparison. Reload the page to see its lines.`);
+        setLines((old) => new Map(old).set(path, content));
       }
       setOpened((old) => openGap(old, gap, how));
     } catch (problem) {
-      complain(problem);
+      showError(problem);
     }
   }
 
@@ -99,7 +99,7 @@ export function DiffStream(given: {
     });
   return (
     <div class="stream" ref={box}>
-      <Virtual<StreamRow>
+      <VirtualList<StreamRow>
         rows={rows}
         label="Differences"
         class="diff"
@@ -139,7 +139,7 @@ function Head({ row, fold }: { row: FileRow; fold: (path: string) => void }) {
       >
         <Icon name={row.folded ? "right" : "down"} />
       </button>
-      <Letter of={change.status} />
+      <StatusLetter of={change.status} />
       <Path path={change.path} />
       {change.old_path && <span class="faint from">from {change.old_path}</span>}
       <Counts additions={change.additions} deletions={change.deletions} />
@@ -153,7 +153,7 @@ function rowsOf(
   shape: Shape,
   folded: boolean,
   contents: Lines,
-  opened: Opened,
+  opened: OpenedGaps,
 ): StreamRow[] {
   const { path } = change;
   const head: FileRow = { kind: "file", key: `file ${path}`, height: 40, change, folded };
@@ -176,7 +176,7 @@ function rowsOf(
   return rows;
 }
 
-/** The lines around a hunk that the patch itself tells, with their numbers. */
+/** Return the context lines in the patch itself, with their line numbers. */
 function around(hunk: PatchHunk): [number, string][] {
   const end = hunk.new_start + hunk.new_lines.length;
   return [
@@ -201,10 +201,10 @@ function fits(hunk: PatchHunk, lines: readonly string[]): boolean {
 }
 
 function noteOf(change: FileChange): string {
-  if (change.is_binary) return "A binary file.";
-  if (change.is_too_large) return "Too large to compare line by line; it can be opened under Files.";
-  if (change.old_path) return "Moved without a change.";
+  if (change.is_binary) return "Binary file; its content is not shown.";
+  if (change.is_too_large) return "Too large to compare line by line. Open the file under “Files”.";
+  if (change.old_path) return "Renamed; the content is unchanged.";
   if (change.old_mode !== change.new_mode && change.old_mode && change.new_mode)
     return `Permissions changed from ${change.old_mode} to ${change.new_mode}.`;
-  return change.status === "deleted" ? "Deleted; it was empty." : "Empty.";
+  return change.status === "deleted" ? "Deleted; the file was empty." : "Empty file.";
 }

@@ -1,6 +1,7 @@
 /**
- * Colours for code, line by line. What a line begins inside of, a long string or a comment, is
- * all that one line tells the next; so only what is looked at needs to be read.
+ * Highlight code line by line, on demand.
+ *
+ * The only state between lines is the long string or comment that a line starts in.
  */
 
 import { CONSTANTS, languageOf, type Language } from "./languages";
@@ -10,43 +11,43 @@ export interface Token {
   kind: string;
 }
 
-/** What is still open at the end of a line: the closing mark that is waited for. */
+/** What is open at a line's end: `/` (comment) or `"` (string) and its closing mark; or "". */
 export type State = string;
 
-const LONGEST = 2000;
+const MAX_LINE_CHARS = 2000;
 const NUMBER = /(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?)[a-zA-Z%]*/y;
 const WORD = /[A-Za-z_$\u00a1-\uffff][\w$\u00a1-\uffff]*/y;
 const CALL = /\s*\(/y;
 const constants = new Set(CONSTANTS.split(" "));
 
-/** The lines of a text, coloured when they are asked for. */
-export class Colours {
+/** A text whose lines are highlighted on demand. */
+export class HighlightedText {
   private readonly states: State[] = [""];
-  private readonly found = new Map<number, Token[]>();
+  private readonly tokensByLine = new Map<number, Token[]>();
 
   constructor(
     private readonly lines: readonly string[],
-    private readonly reader: Reader | null,
+    private readonly reader: Tokenizer | null,
   ) {}
 
-  /** The tokens of a line; counts from 0. */
+  /** Return the tokens of a line, counted from 0. */
   line(at: number): Token[] {
-    const known = this.found.get(at);
+    const known = this.tokensByLine.get(at);
     if (known) return known;
     const tokens = this.read(this.lines[at] ?? "", this.state(at))[0];
-    this.found.set(at, tokens);
+    this.tokensByLine.set(at, tokens);
     return tokens;
   }
 
-  /** What a line begins inside of. */
+  /** Return the state at the start of a line. */
   state(at: number): State {
     for (let each = this.states.length; each <= at; each++)
       this.states.push(this.read(this.lines[each - 1] ?? "", this.states[each - 1]!)[1]);
     return this.states[at]!;
   }
 
-  /** Lines that stand where this text has others, such as those that were replaced. */
-  instead(lines: readonly string[], at: number): Token[][] {
+  /** Return tokens of other lines, as if they started at line `at`, such as deleted lines. */
+  replacementTokens(lines: readonly string[], at: number): Token[][] {
     let state = this.reader ? this.state(Math.min(at, this.lines.length)) : "";
     return lines.map((line) => {
       const [tokens, next] = this.read(line, state);
@@ -56,25 +57,25 @@ export class Colours {
   }
 
   private read(line: string, state: State): [Token[], State] {
-    if (!this.reader || line.length > LONGEST) return [[{ text: line, kind: "" }], state];
+    if (!this.reader || line.length > MAX_LINE_CHARS) return [[{ text: line, kind: "" }], state];
     return this.reader.read(line, state);
   }
 }
 
-export function coloursOf(lines: readonly string[], name: string): Colours {
+export function highlightText(lines: readonly string[], name: string): HighlightedText {
   const language = languageOf(name);
-  return new Colours(lines, language ? readerOf(language) : null);
+  return new HighlightedText(lines, language ? tokenizerFor(language) : null);
 }
 
-const readers = new Map<Language, Reader>();
+const tokenizers = new Map<Language, Tokenizer>();
 
-function readerOf(language: Language): Reader {
-  let found = readers.get(language);
-  if (!found) readers.set(language, (found = new Reader(language)));
-  return found;
+function tokenizerFor(language: Language): Tokenizer {
+  let tokenizer = tokenizers.get(language);
+  if (!tokenizer) tokenizers.set(language, (tokenizer = new Tokenizer(language)));
+  return tokenizer;
 }
 
-class Reader {
+class Tokenizer {
   private readonly words: Set<string>;
 
   constructor(private readonly language: Language) {
@@ -82,7 +83,7 @@ class Reader {
   }
 
   read(line: string, state: State): [Token[], State] {
-    const out = new Out();
+    const out = new TokenList();
     let at = 0;
     if (state) {
       const end = line.indexOf(closing(state), 0);
@@ -92,12 +93,11 @@ class Reader {
     }
     let inTag = this.language.kind !== "markup";
     while (at < line.length) {
-      const rest = line[at]!;
       const open = this.opening(line, at);
       if (open) {
         const [kind, start, end] = open;
         const from = at + start.length;
-        const until = end === "" ? line.length : ending(line, from, end);
+        const until = end === "" ? line.length : endAfter(line, from, end);
         if (until < 0) {
           out.add(line.slice(at), kind);
           return [out.tokens, (kind === "comment" ? "/" : '"') + end];
@@ -106,40 +106,25 @@ class Reader {
         at = until;
         continue;
       }
-      const name = match(this.language.names, line, at);
-      if (name) {
-        if (this.language.kind === "markup") inTag = name.startsWith("<");
-        out.add(name, "name");
-        at += name.length;
-        continue;
-      }
-      const text = inTag && this.string(line, at);
-      if (text) {
-        out.add(text, "string");
-        at += text.length;
-        continue;
-      }
-      if (this.language.kind) {
-        out.add(rest, "");
-        at++;
-        continue;
-      }
-      const number = match(NUMBER, line, at);
-      if (number) {
-        out.add(number, "number");
-        at += number.length;
-        continue;
-      }
-      const word = match(WORD, line, at);
-      if (word) {
-        out.add(word, this.kind(word, line, at + word.length));
-        at += word.length;
-        continue;
-      }
-      out.add(rest, "");
-      at++;
+      const [text, kind] = this.next(line, at, inTag);
+      if (kind === "name" && this.language.kind === "markup") inTag = text.startsWith("<");
+      out.add(text, kind);
+      at += text.length;
     }
     return [out.tokens, ""];
+  }
+
+  /** Return text and kind of the next token that is no comment and no long string. */
+  private next(line: string, at: number, inTag: boolean): [text: string, kind: string] {
+    const name = match(this.language.names, line, at);
+    if (name) return [name, "name"];
+    const quoted = inTag && this.string(line, at);
+    if (quoted) return [quoted, "string"];
+    const number = !this.language.kind && match(NUMBER, line, at);
+    if (number) return [number, "number"];
+    const word = !this.language.kind && match(WORD, line, at);
+    if (word) return [word, this.kind(word, line, at + word.length)];
+    return [line[at]!, ""];
   }
 
   private kind(word: string, line: string, after: number): string {
@@ -164,12 +149,12 @@ class Reader {
   private string(line: string, at: number): string | null {
     const quote = line[at]!;
     if (!this.language.strings?.includes(quote)) return null;
-    const end = ending(line, at + 1, quote);
+    const end = endAfter(line, at + 1, quote);
     return line.slice(at, end < 0 ? line.length : end);
   }
 }
 
-class Out {
+class TokenList {
   readonly tokens: Token[] = [];
 
   add(text: string, kind: string): void {
@@ -185,8 +170,8 @@ function match(pattern: RegExp | undefined, line: string, at: number): string | 
   return pattern.exec(line)?.[0] || null;
 }
 
-/** Behind the closing mark, or -1; a backslash hides what follows it. */
-function ending(line: string, from: number, mark: string): number {
+/** Return the index after the closing mark, or -1; a backslash escapes the next character. */
+function endAfter(line: string, from: number, mark: string): number {
   for (let at = from; at < line.length; at++) {
     if (line[at] === "\\") at++;
     else if (line.startsWith(mark, at)) return at + mark.length;

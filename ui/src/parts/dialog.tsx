@@ -1,13 +1,13 @@
-/** A dialog in the middle: the browser's own, so that focus stays inside and Escape leaves. */
+/** A modal dialog; the browser's `<dialog>` traps the focus and handles Escape. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { useKeys, type Binding } from "../keys";
 import { Icon } from "./icons";
 
-const NONE: Binding[] = [];
+const NO_KEYS: Binding[] = [];
 
-export function Dialog(given: {
+export function Dialog(props: {
   title: string;
   close: () => void;
   children: ComponentChildren;
@@ -16,7 +16,7 @@ export function Dialog(given: {
 }) {
   const element = useRef<HTMLDialogElement>(null);
   const title = useId();
-  useKeys(given.title, NONE, { modal: true });
+  useKeys(props.title, NO_KEYS, { modal: true });
   useEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();
@@ -27,25 +27,25 @@ export function Dialog(given: {
   return (
     <dialog
       ref={element}
-      class={given.wide ? "dialog dialog-wide" : "dialog"}
+      class={props.wide ? "dialog dialog-wide" : "dialog"}
       aria-labelledby={title}
       onCancel={(event) => {
         event.preventDefault();
-        given.close();
+        props.close();
       }}
-      onClick={(event) => event.target === element.current && given.close()}
+      onClick={(event) => event.target === element.current && props.close()}
     >
       <div class="dialog-inside">
         <header class="dialog-head">
-          <h2 id={title}>{given.title}</h2>
-          <button type="button" class="bare" aria-label="Close" onClick={given.close}>
+          <h2 id={title}>{props.title}</h2>
+          <button type="button" class="bare" aria-label="Close" onClick={props.close}>
             <Icon name="close" />
           </button>
         </header>
-        <div class="dialog-body" tabIndex={0} role="group" aria-label={given.title}>
-          {given.children}
+        <div class="dialog-body" tabIndex={0} role="group" aria-label={props.title}>
+          {props.children}
         </div>
-        {given.actions && <footer class="dialog-foot">{given.actions}</footer>}
+        {props.actions && <footer class="dialog-foot">{props.actions}</footer>}
       </div>
     </dialog>
   );

@@ -1,14 +1,14 @@
-/** Keeps an error while drawing one part of the page from taking the others along. */
+/** An error boundary: if its children fail to render, the rest of the page stays. */
 
 import { Component, type ComponentChildren } from "preact";
 
-interface Given {
-  /** Drawn in the place of the children once they fail. */
+interface Props {
+  /** Rendered instead of children that failed. */
   fallback: (problem: Error, retry: () => void) => ComponentChildren;
   children: ComponentChildren;
 }
 
-export class Guard extends Component<Given, { problem: Error | null }> {
+export class Guard extends Component<Props, { problem: Error | null }> {
   override state = { problem: null };
 
   static getDerivedStateFromError(problem: Error) {
@@ -19,7 +19,7 @@ export class Guard extends Component<Given, { problem: Error | null }> {
     console.warn(problem);
   }
 
-  render({ fallback, children }: Given, { problem }: { problem: Error | null }) {
+  render({ fallback, children }: Props, { problem }: { problem: Error | null }) {
     return problem ? fallback(problem, () => this.setState({ problem: null })) : children;
   }
 }

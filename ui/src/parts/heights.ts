@@ -1,6 +1,6 @@
-/** Rows below each other, by their heights: where each begins, and which one is at a place. */
+/** Positions of stacked rows, computed from their heights. */
 
-/** Where each row begins, and at the end of it all where the last one ends. */
+/** Return the top of each row, followed by the bottom of the last one. */
 export function topsOf<R>(rows: readonly R[], height: (row: R) => number): Float64Array {
   const tops = new Float64Array(rows.length + 1);
   for (let each = 0; each < rows.length; each++)
@@ -8,7 +8,7 @@ export function topsOf<R>(rows: readonly R[], height: (row: R) => number): Float
   return tops;
 }
 
-/** The row that covers a height. */
+/** Return the index of the row at a vertical position. */
 export function indexAt(tops: Float64Array, top: number): number {
   let low = 0;
   let high = Math.max(0, tops.length - 2);

@@ -1,4 +1,4 @@
-/** Small drawings, all on a grid of 16, in the colour of the text around them. */
+/** Icons on a 16 px grid, in the colour of the surrounding text. */
 
 const PATHS: Record<string, string> = {
   home: "M2.5 7.5 8 2.8l5.5 4.7M4 6.6V13h8V6.6",
@@ -41,7 +41,7 @@ export function Icon({ name, size = 16 }: { name: string; size?: number }) {
   );
 }
 
-/** The sign of Mulligan: a stroke taken back. */
+/** Mulligan's logo. */
 export function Sign({ size = 24 }: { size?: number }) {
   return (
     <svg class="sign" width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">

@@ -1,10 +1,10 @@
 /**
- * Inline Markdown as a tree: emphasis, code, links. Linear in time, bounded in depth.
+ * Parse inline Markdown (emphasis, code, links) into a tree, in linear time and bounded depth.
  *
- * 1. The text is read once, from left to right.
- * 2. A mark that may open is put on a stack of at most `MAX_DEPTH`; the oldest falls off, and is text.
+ * 1. Read the text once, from left to right.
+ * 2. Push a mark that may open on a stack of at most `MAX_DEPTH`; the oldest falls off and is text.
  * 3. A mark that closes an open one wraps everything since into one node, so no node moves twice.
- * 4. The end of a code span or an address is looked up in an index that only moves forward.
+ * 4. Look up the end of a code span or URL in an index that only moves forward.
  */
 
 export type Inline = string | Span;
@@ -12,13 +12,13 @@ export type Inline = string | Span;
 export interface Span {
   tag: "strong" | "em" | "s" | "code" | "a";
   children: Inline[];
-  /** Where a link leads. */
+  /** The URL of a link. */
   to?: string;
 }
 
 interface Open {
   mark: string;
-  /** The place of its own text in `out`. */
+  /** Index of the mark's own text in `out`. */
   at: number;
 }
 
@@ -45,16 +45,16 @@ class Parser {
   private readonly out: Inline[] = [];
   private readonly open: Open[] = [];
   private at = 0;
-  private readonly ticks: (length: number, from: number) => number;
+  private readonly nextTickRun: (length: number, from: number) => number;
   private readonly linkEnd: (from: number) => number;
-  private readonly inked: (from: number) => number;
-  private readonly quote: (from: number) => number;
+  private readonly nextNonBlank: (from: number) => number;
+  private readonly nextQuote: (from: number) => number;
 
   constructor(private readonly text: string) {
-    this.ticks = tickRuns(text);
+    this.nextTickRun = tickRuns(text);
     this.linkEnd = nextMatch(text, /[)\s]/g);
-    this.inked = nextMatch(text, /\S/g);
-    this.quote = nextMatch(text, /"/g);
+    this.nextNonBlank = nextMatch(text, /\S/g);
+    this.nextQuote = nextMatch(text, /"/g);
   }
 
   parse(): Inline[] {
@@ -76,7 +76,7 @@ class Parser {
     else this.emphasis(first);
   }
 
-  /** Take so many characters as text. */
+  /** Emit the next `length` characters as text. */
   private add(length: number): void {
     this.out.push(this.text.slice(this.at, this.at + length));
     this.at += length;
@@ -91,7 +91,7 @@ class Parser {
 
   private code(): void {
     const length = runLength(this.text, this.at);
-    const end = this.ticks(length, this.at + length);
+    const end = this.nextTickRun(length, this.at + length);
     if (end < 0) return this.add(length);
     const inside = this.text.slice(this.at + length, end);
     const padded = inside.length > 2 && inside.startsWith(" ") && inside.endsWith(" ");
@@ -101,11 +101,11 @@ class Parser {
 
   private address(): void {
     ADDRESS.lastIndex = this.at;
-    const found = ADDRESS.exec(this.text)?.[0] ?? "";
-    let end = found.length;
-    while (end > 0 && TRAILING.includes(found[end - 1]!)) end--;
-    if (end <= "https://".length) return this.add(Math.max(1, found.length));
-    const to = found.slice(0, end);
+    const url = ADDRESS.exec(this.text)?.[0] ?? "";
+    let end = url.length;
+    while (end > 0 && TRAILING.includes(url[end - 1]!)) end--;
+    if (end <= "https://".length) return this.add(Math.max(1, url.length));
+    const to = url.slice(0, end);
     this.out.push({ tag: "a", to, children: [to] });
     this.at += end;
   }
@@ -116,7 +116,7 @@ class Parser {
     this.add(length);
   }
 
-  /** `](address)` or `](address "title")` behind an open `[`. */
+  /** Close a link at `](url)` or `](url "title")`. */
   private closesLink(): void {
     const place = this.open.findLastIndex((each) => each.mark === "[");
     const target = place < 0 ? null : this.target(this.at + 1);
@@ -132,9 +132,9 @@ class Parser {
     if (end <= from + 1) return null;
     const to = this.text.slice(from + 1, end);
     if (this.text[end] === ")") return [to, end + 1];
-    end = this.inked(end);
+    end = this.nextNonBlank(end);
     if (this.text[end] !== '"') return null;
-    const close = this.quote(end + 1);
+    const close = this.nextQuote(end + 1);
     return close >= 0 && this.text[close + 1] === ")" ? [to, close + 2] : null;
   }
 
@@ -177,13 +177,13 @@ function runLength(text: string, from: number): number {
   return end - from;
 }
 
-/** Where the next run of so many backticks begins, or -1; asked for in the order of the text. */
+/** Find the next run of `length` backticks, or -1; callers ask with rising `from`. */
 function tickRuns(text: string): (length: number, from: number) => number {
   const runs = new Map<number, number[]>();
-  for (const found of text.matchAll(/`+/g)) {
-    const same = runs.get(found[0].length);
-    if (same) same.push(found.index);
-    else runs.set(found[0].length, [found.index]);
+  for (const run of text.matchAll(/`+/g)) {
+    const same = runs.get(run[0].length);
+    if (same) same.push(run.index);
+    else runs.set(run[0].length, [run.index]);
   }
   const heads = new Map<number, number>();
   return (length, from) => {
@@ -195,34 +195,34 @@ function tickRuns(text: string): (length: number, from: number) => number {
   };
 }
 
-/** The next match from a place on, or -1; asked for in the order of the text. */
+/** Find the next match at or after `from`, or -1; callers ask with rising `from`. */
 function nextMatch(text: string, pattern: RegExp): (from: number) => number {
-  let found = -1;
+  let next = -1;
   let ended = false;
   return (from) => {
-    if (!ended && found < from) {
+    if (!ended && next < from) {
       pattern.lastIndex = from;
-      found = pattern.exec(text)?.index ?? -1;
-      ended = found < 0;
+      next = pattern.exec(text)?.index ?? -1;
+      ended = next < 0;
     }
-    return ended ? -1 : found;
+    return ended ? -1 : next;
   };
 }
 
 function merged(parts: Inline[]): Inline[] {
-  const found: Inline[] = [];
+  const joined: Inline[] = [];
   let texts: string[] = [];
   const flush = () => {
-    if (texts.length) found.push(texts.join(""));
+    if (texts.length) joined.push(texts.join(""));
     texts = [];
   };
   for (const part of parts) {
     if (typeof part === "string") texts.push(part);
     else {
       flush();
-      found.push(part);
+      joined.push(part);
     }
   }
   flush();
-  return found;
+  return joined;
 }

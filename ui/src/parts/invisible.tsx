@@ -1,8 +1,8 @@
 /**
- * Marks characters that a reader cannot see, in everything that the page draws.
+ * Mark invisible characters in all text that the page renders.
  *
- * The hook sees every element before it is drawn, so no view can forget to ask. A mark shows the
- * code point and keeps the character itself, which is still there when the text is copied.
+ * A Preact hook sees every element before it is rendered, so no view can forget to do this. A mark
+ * shows the code point and keeps the character itself, so copied text stays the same.
  */
 
 import { Fragment, options, type ComponentChild, type VNode } from "preact";
@@ -10,7 +10,7 @@ import { BLANK, HIDDEN, PICTOGRAPHS, type Ranges } from "../invisible-ranges";
 
 interface Segment {
   text: string;
-  /** What stands in the place of hidden characters. */
+  /** Shown instead of hidden characters. */
   label?: string;
   title?: string;
 }
@@ -18,7 +18,7 @@ interface Segment {
 const PLAIN = /^[\t\n -~]*$/;
 const MAX_LISTED = 12;
 const ATTRIBUTES = ["title", "aria-label", "placeholder"];
-/** Elements that hold text alone; what they hold is escaped. */
+/** Elements that can hold only text: their text is escaped instead of marked. */
 const TEXT_ONLY = new Set(["option", "text", "title"]);
 const NEVER = new Set(["textarea", "script", "style"]);
 
@@ -26,7 +26,7 @@ const hidden = classOf(HIDDEN);
 const blank = classOf(BLANK);
 const one = `[${classOf(PICTOGRAPHS)}][\\u{fe0f}\\u{1f3fb}-\\u{1f3ff}]?`;
 const emoji = `[#*0-9]\\u{fe0f}\\u{20e3}|${one}(?:\\u{200d}${one})*`;
-/** A carriage return that ends a line is as usual. */
+/** A carriage return before a newline is not marked. */
 const run = `(?:(?!\\r\\n)[${hidden}])+`;
 const IN_CODE = new RegExp(`(${run})|([${blank}]+)`, "gu");
 const IN_PROSE = new RegExp(`${emoji}|(${run})`, "gu");
@@ -38,12 +38,12 @@ function classOf(ranges: Ranges): string {
     .join("");
 }
 
-/** Text for an element, with marks; code also marks its odd blanks, prose keeps its emoji. */
-export function marked(text: string, code: boolean): ComponentChild {
+/** Return text with marks; code also marks unusual blanks, prose keeps its emoji. */
+export function markInvisible(text: string, code: boolean): ComponentChild {
   if (PLAIN.test(text)) return text;
-  const found = segments(text, code);
-  if (found.length === 1 && !found[0]!.title) return text;
-  return found.map((each, key) => {
+  const parts = segments(text, code);
+  if (parts.length === 1 && !parts[0]!.title) return text;
+  return parts.map((each, key) => {
     if (!each.title) return each.text;
     return (
       <span
@@ -58,15 +58,15 @@ export function marked(text: string, code: boolean): ComponentChild {
   });
 }
 
-/** Text for a place that takes no elements, such as a tooltip. */
-export function escaped(text: string): string {
+/** Return text for places without elements, such as tooltips: `[U+200B]`. */
+export function escapeInvisible(text: string): string {
   if (PLAIN.test(text)) return text;
   return segments(text, false)
     .map((each) => (each.label ? `[${each.label}]` : each.text))
     .join("");
 }
 
-/** How many columns the marks of a line of code take, beyond its characters. */
+/** Return the columns that the marks of a code line add. */
 export function markColumns(text: string): number {
   if (PLAIN.test(text)) return 0;
   let columns = 0;
@@ -75,18 +75,18 @@ export function markColumns(text: string): number {
 }
 
 function segments(text: string, code: boolean): Segment[] {
-  const found: Segment[] = [];
+  const parts: Segment[] = [];
   let at = 0;
   for (const match of text.matchAll(code ? IN_CODE : IN_PROSE)) {
     const [, run, blanks] = match;
     if (!run && !blanks) continue;
-    if (match.index > at) found.push({ text: text.slice(at, match.index) });
-    if (run) found.push({ text: run, label: labelOf(run), title: titleOf(run) });
-    else found.push({ text: blanks!, title: titleOf(blanks!) });
+    if (match.index > at) parts.push({ text: text.slice(at, match.index) });
+    if (run) parts.push({ text: run, label: labelOf(run), title: titleOf(run) });
+    else parts.push({ text: blanks!, title: titleOf(blanks!) });
     at = match.index + match[0].length;
   }
-  if (at < text.length) found.push({ text: text.slice(at) });
-  return found;
+  if (at < text.length) parts.push({ text: text.slice(at) });
+  return parts;
 }
 
 function labelOf(run: string): string {
@@ -115,7 +115,7 @@ export function start(): void {
   const before = options.vnode;
   options.vnode = (vnode) => {
     if (typeof vnode.type === "string") onElement(vnode as VNode<Props>, vnode.type);
-    else if (vnode.type === Fragment) onChildren(vnode.props as Props, (text) => marked(text, false));
+    else if (vnode.type === Fragment) onChildren(vnode.props as Props, (text) => markInvisible(text, false));
     before?.(vnode);
   };
 }
@@ -125,29 +125,29 @@ type Mark = (text: string) => ComponentChild;
 
 function onElement({ props }: VNode<Props>, type: string): void {
   const names = String(props.class ?? "");
-  // The marks themselves hold what they mark.
+  // Do not mark the marks: they hold the invisible characters.
   if (NEVER.has(type) || names.startsWith("invisible")) return;
   for (const name of ATTRIBUTES) {
     const value = props[name];
-    if (isOdd(value)) props[name] = escaped(value);
+    if (needsMarks(value)) props[name] = escapeInvisible(value);
   }
   const code = type === "pre" || type === "code" || names.startsWith("path");
-  onChildren(props, TEXT_ONLY.has(type) ? escaped : (text) => marked(text, code));
+  onChildren(props, TEXT_ONLY.has(type) ? escapeInvisible : (text) => markInvisible(text, code));
 }
 
 function onChildren(props: Props, mark: Mark): void {
-  if (holdsOdd(props.children)) props.children = withMarks(props.children, mark);
+  if (anyNeedsMarks(props.children)) props.children = withMarks(props.children, mark);
 }
 
 function withMarks(children: unknown, mark: Mark): unknown {
-  if (isOdd(children)) return mark(children);
+  if (needsMarks(children)) return mark(children);
   return Array.isArray(children) ? children.map((each) => withMarks(each, mark)) : children;
 }
 
-function holdsOdd(children: unknown): boolean {
-  return Array.isArray(children) ? children.some(holdsOdd) : isOdd(children);
+function anyNeedsMarks(children: unknown): boolean {
+  return Array.isArray(children) ? children.some(anyNeedsMarks) : needsMarks(children);
 }
 
-function isOdd(value: unknown): value is string {
+function needsMarks(value: unknown): value is string {
   return typeof value === "string" && !PLAIN.test(value);
 }

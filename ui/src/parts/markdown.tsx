@@ -1,10 +1,9 @@
 /**
- * Markdown as agents write it. Everything becomes elements by our own hand: what looks like HTML
- * stays text, and links lead only to the web.
+ * Render Markdown as Preact elements. HTML stays text, and links lead only to http(s) URLs.
  *
- * Anybody may have written the text, so every step is linear in its length, and quotes and lists
- * nest at most `MAX_DEPTH` deep: what is deeper is text. No pattern here can match one piece of
- * text in two ways.
+ * The text is untrusted, so every step is linear in its length, and quotes and lists nest at most
+ * `MAX_DEPTH` deep; deeper levels are text. No pattern can match the same text in two ways, so none
+ * can backtrack.
  */
 
 import type { ComponentChild, ComponentChildren } from "preact";
@@ -12,7 +11,7 @@ import { Code } from "../diff/code";
 import { MAX_DEPTH, parseInline, type Inline } from "./inline";
 
 export function Markdown({ text }: { text: string }) {
-  return <div class="prose">{blocks(text.replace(/\r\n?/g, "\n").split("\n"), 0)}</div>;
+  return <div class="prose">{parseBlocks(text.replace(/\r\n?/g, "\n").split("\n"), 0)}</div>;
 }
 
 const FENCE = /^(\s*)(```+|~~~+)\s*([\w+#.-]*)/;
@@ -21,8 +20,8 @@ const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?=\s)/;
 const RULES = new Set(["-", "*", "_"]);
 const TABLE_CELL = /^:?-+:?$/;
 
-function blocks(lines: string[], depth: number): ComponentChild[] {
-  const found: ComponentChild[] = [];
+function parseBlocks(lines: string[], depth: number): ComponentChild[] {
+  const elements: ComponentChild[] = [];
   let at = 0;
   while (at < lines.length) {
     const line = lines[at]!;
@@ -31,43 +30,43 @@ function blocks(lines: string[], depth: number): ComponentChild[] {
     if (!line.trim()) {
       at++;
     } else if (fence) {
-      const until = first(lines, at + 1, (each) => each.trimStart().startsWith(fence[2]!));
+      const until = findLine(lines, at + 1, (each) => each.trimStart().startsWith(fence[2]!));
       const body = lines
         .slice(at + 1, until)
         .map((each) => each.slice(indent(each, fence[1]!.length)));
-      found.push(<Code key={at} text={body.join("\n")} language={fence[3]!} />);
+      elements.push(<Code key={at} text={body.join("\n")} language={fence[3]!} />);
       at = until + 1;
     } else if (heading) {
-      // The page's own headings come first; those of a message begin below them.
+      // The page's own headings are h1 and h2; those of a message start at h3.
       const Tag = `h${Math.min(6, heading[1]!.length + 2)}` as "h3";
-      found.push(<Tag key={at}>{inline(headingText(line.slice(heading[1]!.length)))}</Tag>);
+      elements.push(<Tag key={at}>{inline(headingText(line.slice(heading[1]!.length)))}</Tag>);
       at++;
     } else if (isRule(line)) {
-      found.push(<hr key={at} />);
+      elements.push(<hr key={at} />);
       at++;
     } else if (depth < MAX_DEPTH && ITEM.test(line)) {
       const until = endOfList(lines, at);
-      found.push(list(lines.slice(at, until), depth + 1, at));
+      elements.push(parseList(lines.slice(at, until), depth + 1, at));
       at = until;
     } else if (depth < MAX_DEPTH && line.startsWith(">")) {
-      const until = first(lines, at, (each) => !each.startsWith(">"));
+      const until = findLine(lines, at, (each) => !each.startsWith(">"));
       const inside = lines.slice(at, until).map((each) => each.replace(/^>\s?/, ""));
-      found.push(<blockquote key={at}>{blocks(inside, depth + 1)}</blockquote>);
+      elements.push(<blockquote key={at}>{parseBlocks(inside, depth + 1)}</blockquote>);
       at = until;
     } else if (line.includes("|") && isTableRule(lines[at + 1] ?? "")) {
-      const until = first(lines, at, (each) => !each.includes("|"));
-      found.push(<Table key={at} lines={lines.slice(at, until)} />);
+      const until = findLine(lines, at, (each) => !each.includes("|"));
+      elements.push(<Table key={at} lines={lines.slice(at, until)} />);
       at = until;
     } else {
-      const until = first(lines, at + 1, (each) => !each.trim() || starts(each));
-      found.push(<p key={at}>{inline(lines.slice(at, until).join("\n"))}</p>);
+      const until = findLine(lines, at + 1, (each) => !each.trim() || startsBlock(each));
+      elements.push(<p key={at}>{inline(lines.slice(at, until).join("\n"))}</p>);
       at = until;
     }
   }
-  return found;
+  return elements;
 }
 
-function list(lines: string[], depth: number, key: number): ComponentChild {
+function parseList(lines: string[], depth: number, key: number): ComponentChild {
   const [, lead, mark] = ITEM.exec(lines[0]!)!;
   const items: string[][] = [];
   for (const line of lines) {
@@ -76,7 +75,7 @@ function list(lines: string[], depth: number, key: number): ComponentChild {
     else items.at(-1)!.push(line.slice(indent(line, lead!.length + mark!.length + 1)));
   }
   const inside = items.map((item, each) => {
-    const only = item.length === 1 && !starts(item[0]!) ? inline(item[0]!) : blocks(item, depth);
+    const only = item.length === 1 && !startsBlock(item[0]!) ? inline(item[0]!) : parseBlocks(item, depth);
     return <li key={each}>{only}</li>;
   });
   const start = parseInt(mark!, 10);
@@ -89,7 +88,7 @@ function list(lines: string[], depth: number, key: number): ComponentChild {
   );
 }
 
-/** Without the number signs that may end a heading. */
+/** Strip the closing `#` signs of a heading. */
 function headingText(line: string): string {
   const text = line.trim();
   let end = text.length;
@@ -133,13 +132,13 @@ function Table({ lines }: { lines: string[] }) {
 }
 
 function inline(text: string): ComponentChildren {
-  return parseInline(text).map((part, key) => drawn(part, key, false));
+  return parseInline(text).map((part, key) => renderInline(part, key, false));
 }
 
-function drawn(part: Inline, key: number, inLink: boolean): ComponentChild {
+function renderInline(part: Inline, key: number, inLink: boolean): ComponentChild {
   if (typeof part === "string") return part;
   const linked = inLink || part.tag === "a";
-  const children = part.children.map((each, at) => drawn(each, at, linked));
+  const children = part.children.map((each, at) => renderInline(each, at, linked));
   const Tag = part.tag;
   if (Tag !== "a") return <Tag key={key}>{children}</Tag>;
   if (inLink || !/^https?:\/\//i.test(part.to!))
@@ -155,14 +154,14 @@ function drawn(part: Inline, key: number, inLink: boolean): ComponentChild {
   );
 }
 
-function starts(line: string): boolean {
+function startsBlock(line: string): boolean {
   return FENCE.test(line) || HEADING.test(line) || ITEM.test(line) || line.startsWith(">");
 }
 
 function endOfList(lines: string[], from: number): number {
   const lead = ITEM.exec(lines[from]!)![1]!.length;
   const ordered = /\d/.test(ITEM.exec(lines[from]!)![2]!);
-  return first(lines, from + 1, (line, each) => {
+  return findLine(lines, from + 1, (line, each) => {
     if (!line.trim())
       return !/^\s+\S/.test(lines[each + 1] ?? "") && !ITEM.test(lines[each + 1] ?? "");
     const item = ITEM.exec(line);
@@ -171,7 +170,7 @@ function endOfList(lines: string[], from: number): number {
   });
 }
 
-function first(lines: string[], from: number, is: (line: string, at: number) => boolean): number {
+function findLine(lines: string[], from: number, is: (line: string, at: number) => boolean): number {
   let at = from;
   while (at < lines.length && !is(lines[at]!, at)) at++;
   return Math.max(at, from);

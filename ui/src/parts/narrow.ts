@@ -1,4 +1,4 @@
-/** Whether the window is so narrow that two columns of code make no sense. */
+/** True if the window is too narrow for two columns of code. */
 
 import { signal } from "@preact/signals";
 

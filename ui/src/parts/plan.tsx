@@ -1,15 +1,15 @@
-/** What a restore would do, file by file, before it is done. */
+/** The preview of a restore: which files it writes, deletes and skips. */
 
 import { useState } from "preact/hooks";
 import type { RestorePlan } from "../api";
-import { count } from "../words";
+import { count } from "../format";
 import { Path } from "./small";
 
-const SHOWN = 40;
+const MAX_SHOWN_PATHS = 40;
 
 export function Plan({ plan }: { plan: RestorePlan }) {
   const dirty = new Set(plan.dirty);
-  if (!changes(plan) && !plan.skipped.length) return <NoChange />;
+  if (!hasChanges(plan) && !plan.skipped.length) return <NoChange />;
   return (
     <div class="plan">
       {plan.root && (
@@ -17,20 +17,20 @@ export function Plan({ plan }: { plan: RestorePlan }) {
           In <Path path={plan.root} />
         </p>
       )}
-      <Part
+      <PathList
         title="Write"
         hint={plan.restored.length === 1 ? "as it was then" : "as they were then"}
         paths={plan.restored}
         dirty={dirty}
       />
-      <Part title="Delete" hint="not there then" paths={plan.deleted} dirty={dirty} />
+      <PathList title="Delete" hint="did not exist then" paths={plan.deleted} dirty={dirty} />
       {plan.skipped.length > 0 && (
         <section class="plan-part">
           <h3>
             Leave alone <span class="faint">{count(plan.skipped.length, "file")}</span>
           </h3>
           <ul>
-            {plan.skipped.slice(0, SHOWN).map(({ path, reason }) => (
+            {plan.skipped.slice(0, MAX_SHOWN_PATHS).map(({ path, reason }) => (
               <li key={path}>
                 <Path path={path} />
                 <span class="plan-reason">{reason}</span>
@@ -51,37 +51,37 @@ export function Plan({ plan }: { plan: RestorePlan }) {
 }
 
 export function NoChange() {
-  return <p class="plan-nothing">No file would change: all is as it was then.</p>;
+  return <p class="plan-nothing">No file would change: all files already have this content.</p>;
 }
 
-/** Whether anything would be done. */
-export function changes(plan: RestorePlan): boolean {
+/** Return true if the plan writes or deletes any file. */
+export function hasChanges(plan: RestorePlan): boolean {
   return plan.restored.length > 0 || plan.deleted.length > 0;
 }
 
-function Part(given: { title: string; hint: string; paths: string[]; dirty: Set<string> }) {
+function PathList(props: { title: string; hint: string; paths: string[]; dirty: Set<string> }) {
   const [all, setAll] = useState(false);
-  if (!given.paths.length) return null;
-  const shown = all ? given.paths : given.paths.slice(0, SHOWN);
+  if (!props.paths.length) return null;
+  const shown = all ? props.paths : props.paths.slice(0, MAX_SHOWN_PATHS);
   return (
     <section class="plan-part">
       <h3>
-        {given.title}{" "}
+        {props.title}{" "}
         <span class="faint">
-          {count(given.paths.length, "file")}, {given.hint}
+          {count(props.paths.length, "file")}, {props.hint}
         </span>
       </h3>
       <ul>
         {shown.map((path) => (
           <li key={path}>
             <Path path={path} />
-            {given.dirty.has(path) && <span class="dirty">unsaved</span>}
+            {props.dirty.has(path) && <span class="dirty">unsaved</span>}
           </li>
         ))}
       </ul>
-      {shown.length < given.paths.length && (
+      {shown.length < props.paths.length && (
         <button type="button" class="bare link" onClick={() => setAll(true)}>
-          and {given.paths.length - shown.length} more
+          and {props.paths.length - shown.length} more
         </button>
       )}
     </section>

@@ -1,19 +1,19 @@
-/** Small plots, drawn by hand: no more than what they show. */
+/** Small SVG charts. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { figure } from "../words";
+import { formatNumber } from "../format";
 
 export interface Series {
   name: string;
   values: number[];
 }
 
-const HEIGHT = 180;
-const BOTTOM = 22;
-const LEFT = 34;
+const HEIGHT_PX = 180;
+const BOTTOM_PX = 22;
+const LEFT_PX = 34;
 const SHADES = 6;
 
-/** Bars over time, one on top of the other. */
+/** Stacked bars over time. */
 export function Bars({
   labels,
   series,
@@ -25,33 +25,33 @@ export function Bars({
 }) {
   const [box, width] = useWidth();
   const sums = labels.map((_, at) => series.reduce((sum, each) => sum + each.values[at]!, 0));
-  const top = nice(Math.max(1, ...sums));
-  const step = (width - LEFT) / Math.max(1, labels.length);
+  const top = roundUp(Math.max(1, ...sums));
+  const step = (width - LEFT_PX) / Math.max(1, labels.length);
   const bar = Math.max(2, Math.min(44, step * 0.64));
-  const y = (value: number) => (HEIGHT - BOTTOM - 6) * (1 - value / top) + 6;
+  const y = (value: number) => (HEIGHT_PX - BOTTOM_PX - 6) * (1 - value / top) + 6;
   const every = Math.max(
     1,
-    Math.ceil(labels.length / Math.max(1, Math.floor((width - LEFT) / 74))),
+    Math.ceil(labels.length / Math.max(1, Math.floor((width - LEFT_PX) / 74))),
   );
   return (
     <div ref={box} class="plot">
       <svg
         width={width}
-        height={HEIGHT}
+        height={HEIGHT_PX}
         role="img"
         aria-label={`${title}: ${labels.map((label, at) => `${label} ${sums[at]}`).join(", ")}`}
       >
         {[0, top / 2, top].map((value) => (
           <g key={value}>
-            <line class="plot-grid" x1={LEFT} x2={width} y1={y(value)} y2={y(value)} />
-            <text class="plot-text" x={LEFT - 6} y={y(value) + 4} text-anchor="end">
-              {short(value)}
+            <line class="plot-grid" x1={LEFT_PX} x2={width} y1={y(value)} y2={y(value)} />
+            <text class="plot-text" x={LEFT_PX - 6} y={y(value) + 4} text-anchor="end">
+              {shortNumber(value)}
             </text>
           </g>
         ))}
         {labels.map((label, at) => {
           let below = 0;
-          const x = LEFT + step * at + (step - bar) / 2;
+          const x = LEFT_PX + step * at + (step - bar) / 2;
           return (
             <g key={label}>
               {series.map((each, number) => {
@@ -76,7 +76,7 @@ export function Bars({
                 return rect;
               })}
               {at % every === 0 && (
-                <text class="plot-text" x={x + bar / 2} y={HEIGHT - 5} text-anchor="middle">
+                <text class="plot-text" x={x + bar / 2} y={HEIGHT_PX - 5} text-anchor="middle">
                   {label}
                 </text>
               )}
@@ -89,7 +89,7 @@ export function Bars({
   );
 }
 
-/** One quantity over time, as an area. */
+/** One quantity over time, as an area chart. */
 export function Area({
   points,
   title,
@@ -108,7 +108,7 @@ export function Area({
   const left = 64;
   const x = (time: number) =>
     left + ((width - left - 4) * (time - first)) / Math.max(1, last - first);
-  const y = (value: number) => (HEIGHT - BOTTOM - 6) * (1 - value / top) + 6;
+  const y = (value: number) => (HEIGHT_PX - BOTTOM_PX - 6) * (1 - value / top) + 6;
   const line = points
     .map((each, at) => `${at ? "L" : "M"}${x(times[at]!).toFixed(1)} ${y(each.value).toFixed(1)}`)
     .join("");
@@ -116,7 +116,7 @@ export function Area({
     <div ref={box} class="plot">
       <svg
         width={width}
-        height={HEIGHT}
+        height={HEIGHT_PX}
         role="img"
         aria-label={`${title}: from ${shown(points[0]!.value)} to ${shown(points.at(-1)!.value)}`}
       >
@@ -149,8 +149,8 @@ export function Legend({ names }: { names: string[] }) {
   );
 }
 
-/** What something is made of, as one bar; parts that are nothing are left out. */
-export function Parts({
+/** One bar divided into parts, with a legend; empty parts are not drawn. */
+export function BreakdownBar({
   parts,
   title,
   shown,
@@ -208,8 +208,8 @@ function Swatch({ shade }: { shade: number }) {
   );
 }
 
-/** A share of something, as a bar in a row of a table. */
-export function Share({ part, of }: { part: number; of: number }) {
+/** A share of a whole, as a bar in a table row. */
+export function ShareBar({ part, of }: { part: number; of: number }) {
   const width = of ? Math.max(part > 0 ? 2 : 0, (100 * part) / of) : 0;
   return (
     <svg class="share" width="100%" height="8" aria-hidden="true">
@@ -233,14 +233,14 @@ function useWidth() {
   return [box, width] as const;
 }
 
-/** The next round number, so that the grid's numbers are easy to read. */
-function nice(value: number): number {
+/** Round up to a number that makes the grid labels easy to read. */
+function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return (
     [1, 2, 4, 5, 10].map((each) => each * power).find((each) => each >= value && each / 2 >= 1) ?? 2
   );
 }
 
-function short(value: number): string {
-  return value >= 1000 ? `${figure(value / 1000)}k` : figure(value);
+function shortNumber(value: number): string {
+  return value >= 1000 ? `${formatNumber(value / 1000)}k` : formatNumber(value);
 }

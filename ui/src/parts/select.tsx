@@ -1,24 +1,24 @@
 import { Icon } from "./icons";
 
-/** One of several, from a list that opens. */
-export function Select(given: {
+/** A drop-down list. */
+export function Select(props: {
   label: string;
   value: string;
   options: [value: string, label: string][];
   choose: (value: string) => void;
-  /** What is said before it, where the label alone is for those who do not see it. */
+  /** Visible text before the list; without it the label is for screen readers only. */
   lead?: string;
   class?: string;
 }) {
   return (
-    <label class={`field select ${given.class ?? "field-small"}`}>
-      <span class={given.lead ? undefined : "unseen"}>{given.lead ?? given.label}</span>
+    <label class={`field select ${props.class ?? "field-small"}`}>
+      <span class={props.lead ? undefined : "unseen"}>{props.lead ?? props.label}</span>
       <select
-        aria-label={given.label}
-        value={given.value}
-        onChange={(event) => given.choose(event.currentTarget.value)}
+        aria-label={props.label}
+        value={props.value}
+        onChange={(event) => props.choose(event.currentTarget.value)}
       >
-        {given.options.map(([value, label]) => (
+        {props.options.map(([value, label]) => (
           <option key={value} value={value}>
             {label}
           </option>

@@ -1,11 +1,11 @@
-/** Something that can be set: what it is, what it means, and the way to set it. */
+/** One row of a settings form: label, hint, control and note. */
 
 import type { ComponentChildren } from "preact";
 
-export function Setting(given: {
+export function Setting(props: {
   label: string;
   hint?: ComponentChildren;
-  /** What else is to be known just now, such as why it cannot be set here. */
+  /** Current state, such as why the setting cannot be changed here. */
   note?: ComponentChildren;
   children: ComponentChildren;
 }) {
@@ -13,17 +13,17 @@ export function Setting(given: {
     <div class="setting">
       <label class="setting-label">
         <span class="setting-words">
-          {given.label}
-          {given.hint && <small class="faint">{given.hint}</small>}
+          {props.label}
+          {props.hint && <small class="faint">{props.hint}</small>}
         </span>
-        {given.children}
+        {props.children}
       </label>
-      {given.note && <div class="setting-note">{given.note}</div>}
+      {props.note && <div class="setting-note">{props.note}</div>}
     </div>
   );
 }
 
-export function Switch(given: {
+export function Switch(props: {
   on: boolean;
   disabled?: boolean;
   label?: string;
@@ -34,10 +34,10 @@ export function Switch(given: {
       type="checkbox"
       role="switch"
       class="switch"
-      aria-label={given.label}
-      disabled={given.disabled}
-      checked={given.on}
-      onChange={(event) => given.change(event.currentTarget.checked)}
+      aria-label={props.label}
+      disabled={props.disabled}
+      checked={props.on}
+      onChange={(event) => props.change(event.currentTarget.checked)}
     />
   );
 }

@@ -1,24 +1,24 @@
-/** Small things that every view is made of. */
+/** Small components that all views use. */
 
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { PendingStats } from "../api";
-import { ago, count, figure, parted, when } from "../words";
+import { formatAgo, count, formatNumber, splitPath, formatDateTime } from "../format";
 import { Icon } from "./icons";
 
 const now = signal(Date.now());
 setInterval(() => (now.value = Date.now()), 20_000);
 
-/** A time as people say it, exact when one points at it. */
-export function Moment({ at }: { at: string }) {
+/** A relative time, with the exact time as its tooltip. */
+export function TimeAgo({ at }: { at: string }) {
   return (
-    <time dateTime={at} title={when(at)}>
-      {ago(at, now.value)}
+    <time dateTime={at} title={formatDateTime(at)}>
+      {formatAgo(at, now.value)}
     </time>
   );
 }
 
-/** How much waits for a decision: `+N −N`, and nothing at all when that is nothing. */
+/** Lines pending review as `+N −N`; nothing if there are none. */
 export function Badge({ of }: { of: PendingStats | null | undefined }) {
   if (!of || (of.additions === 0 && of.deletions === 0)) return null;
   return <Counts additions={of.additions} deletions={of.deletions} />;
@@ -29,12 +29,12 @@ export function Counts({ additions, deletions }: { additions: number; deletions:
     <span class="counts">
       {additions > 0 && (
         <span class="plus" title={`${count(additions, "line")} added`}>
-          +{figure(additions)}
+          +{formatNumber(additions)}
         </span>
       )}
       {deletions > 0 && (
         <span class="minus" title={`${count(deletions, "line")} deleted`}>
-          −{figure(deletions)}
+          −{formatNumber(deletions)}
         </span>
       )}
     </span>
@@ -42,7 +42,7 @@ export function Counts({ additions, deletions }: { additions: number; deletions:
 }
 
 export function Path({ path }: { path: string }) {
-  const [folder, name] = parted(path);
+  const [folder, name] = splitPath(path);
   return (
     <span class="path" title={path}>
       <span class="path-folder">{folder}</span>
@@ -63,7 +63,7 @@ const LETTERS: Record<string, string> = {
   rename: "R",
 };
 
-export function Letter({ of }: { of: string }) {
+export function StatusLetter({ of }: { of: string }) {
   const letter = LETTERS[of] ?? "M";
   return (
     <abbr class={`letter letter-${letter}`} title={of}>
@@ -72,21 +72,21 @@ export function Letter({ of }: { of: string }) {
   );
 }
 
-/** What a view says when there is nothing in it: what it is for, and what to do next. */
-export function Empty(given: { icon: string; title: string; children?: ComponentChildren }) {
+/** The content of an empty view: what it is for, and what to do next. */
+export function EmptyState(props: { icon: string; title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
       <span class="empty-icon">
-        <Icon name={given.icon} size={28} />
+        <Icon name={props.icon} size={28} />
       </span>
-      <h2>{given.title}</h2>
-      <div class="empty-text">{given.children}</div>
+      <h2>{props.title}</h2>
+      <div class="empty-text">{props.children}</div>
     </div>
   );
 }
 
-/** What went wrong, what to do about it, and a way to try again. */
-export function Trouble({ problem, retry }: { problem: Error; retry?: () => void }) {
+/** An error message with a button to try again. */
+export function ErrorBox({ problem, retry }: { problem: Error; retry?: () => void }) {
   return (
     <div class="trouble" role="alert">
       <Icon name="warning" />
@@ -100,9 +100,9 @@ export function Trouble({ problem, retry }: { problem: Error; retry?: () => void
   );
 }
 
-/** The shape of what is to come, so that nothing jumps when it is there. */
-export function Skeleton(given: { lines?: number; height?: number; flush?: boolean }) {
-  const { lines = 6, height = 44, flush } = given;
+/** A placeholder in the shape of the content that is loading, so that nothing jumps. */
+export function Skeleton(props: { lines?: number; height?: number; flush?: boolean }) {
+  const { lines = 6, height = 44, flush } = props;
   return (
     <div
       class={flush ? "skeleton skeleton-flush" : "skeleton"}
@@ -122,23 +122,23 @@ interface Option<T> {
   icon?: string;
 }
 
-/** A choice of a few, side by side. */
-export function Segments<T extends string>(given: {
+/** A group of buttons of which one is pressed. */
+export function Segments<T extends string>(props: {
   label: string;
   value: T;
   options: Option<T>[];
   choose: (value: T) => void;
 }) {
   return (
-    <div class="segments" role="group" aria-label={given.label}>
-      {given.options.map(({ value, label, icon }) => (
+    <div class="segments" role="group" aria-label={props.label}>
+      {props.options.map(({ value, label, icon }) => (
         <button
           key={value}
           type="button"
-          aria-pressed={value === given.value}
+          aria-pressed={value === props.value}
           title={icon ? label : undefined}
           aria-label={icon ? label : undefined}
-          onClick={() => given.choose(value)}
+          onClick={() => props.choose(value)}
         >
           {icon ? <Icon name={icon} /> : label}
         </button>
@@ -151,8 +151,8 @@ export function Key({ children }: { children: ComponentChildren }) {
   return <kbd>{children}</kbd>;
 }
 
-/** A text with `<mark>` around what matched; everything else in it is only text. */
-export function Marked({ text }: { text: string }) {
+/** Render a search snippet: `<mark>` becomes an element, everything else stays text. */
+export function Highlighted({ text }: { text: string }) {
   const parts = text.split(/<mark>([\s\S]*?)<\/mark>/);
   return <>{parts.map((part, each) => (each % 2 ? <mark key={each}>{part}</mark> : part))}</>;
 }

@@ -1,8 +1,8 @@
 /**
- * A list of any length that draws only what can be seen.
+ * A virtual list with rows of known height: renders visible rows only.
  *
- * Heights are known beforehand, so that the scroll bar tells the truth from the first moment. When
- * rows change, the row that the reader was at stays where it is on the screen.
+ * The known heights make the scroll bar exact from the start. When rows change, the row at the top
+ * of the screen stays where it is.
  */
 
 import type { ComponentChildren, Ref } from "preact";
@@ -15,25 +15,25 @@ export interface Row {
 }
 
 export interface VirtualHandle {
-  /** Scrolls so that a row can be seen; `top` puts it there, so far below the edge. */
+  /** Scroll a row into view; `top` puts it that many pixels below the upper edge. */
   show: (key: string, where?: { top?: number }) => void;
   element: () => HTMLElement | null;
 }
 
-interface Given<R extends Row> {
+interface Props<R extends Row> {
   rows: R[];
   render: (row: R, index: number) => ComponentChildren;
   label: string;
   class?: string;
   handle?: Ref<VirtualHandle>;
-  seen?: (first: R, index: number) => void;
-  ends?: () => void;
-  over?: ComponentChildren;
+  onFirstRow?: (first: R, index: number) => void;
+  onNearEnd?: () => void;
+  overlay?: ComponentChildren;
   role?: "list" | "listbox";
-  inset?: number;
+  topInset?: number;
 }
 
-/** Where the reader was, and among which rows. */
+/** The row at the top of the screen, and the rows at that time. */
 interface Anchor<R> {
   rows: R[];
   tops: Float64Array;
@@ -41,18 +41,18 @@ interface Anchor<R> {
   top: number;
 }
 
-const EXTRA = 400;
-const NEAR_END = 800;
-const LOOKED_BELOW = 200;
+const OVERSCAN_PX = 400;
+const NEAR_END_PX = 800;
+const MAX_ANCHOR_SEARCH_ROWS = 200;
 
-export function Virtual<R extends Row>(given: Given<R>) {
-  const { rows } = given;
+export function VirtualList<R extends Row>(props: Props<R>) {
+  const { rows } = props;
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const tops = useMemo(() => topsOf(rows, (row) => row.height), [rows]);
   const total = tops[rows.length] ?? 0;
   const anchor = useRef<Anchor<R> | null>(null);
-  const keys = useMemo(() => {
+  const indexByKey = useMemo(() => {
     let made: Map<string, number> | null = null;
     return () => (made ??= new Map(rows.map((row, index) => [row.key, index])));
   }, [rows]);
@@ -70,12 +70,12 @@ export function Virtual<R extends Row>(given: Given<R>) {
     const element = box.current!;
     const kept = anchor.current;
     if (!kept) return;
-    // Mostly it is where it was; only else is it worth looking everywhere. If the row itself is
-    // gone, the next one below it that is still there stays in its place.
-    const last = Math.min(kept.rows.length, kept.index + LOOKED_BELOW);
+    // Usually the row has kept its index, so look there before building the key index. If the row
+    // is gone, anchor to the next row below it that still exists.
+    const last = Math.min(kept.rows.length, kept.index + MAX_ANCHOR_SEARCH_ROWS);
     for (let each = kept.index; each < last; each++) {
       const { key } = kept.rows[each]!;
-      const index = rows[each]?.key === key ? each : keys().get(key);
+      const index = rows[each]?.key === key ? each : indexByKey().get(key);
       if (index === undefined) continue;
       const wanted = tops[index]! + kept.top - kept.tops[each]!;
       if (Math.abs(element.scrollTop - wanted) > 1) element.scrollTop = wanted;
@@ -83,58 +83,58 @@ export function Virtual<R extends Row>(given: Given<R>) {
     }
   }, [tops]);
 
-  useImperativeHandle(given.handle ?? null, () => ({
+  useImperativeHandle(props.handle ?? null, () => ({
     element: () => box.current,
     show: (key, where) => {
       const element = box.current;
-      const index = keys().get(key);
+      const index = indexByKey().get(key);
       if (!element || index === undefined) return;
-      const inset = given.inset ?? 0;
+      const inset = props.topInset ?? 0;
       const [top, bottom] = [tops[index]!, tops[index + 1]!];
       if (where?.top !== undefined) element.scrollTop = top - where.top;
       else if (top < element.scrollTop + inset) element.scrollTop = top - inset;
       else if (bottom > element.scrollTop + element.clientHeight)
         element.scrollTop = bottom - element.clientHeight;
-      remember(element.scrollTop);
+      setAnchor(element.scrollTop);
       setView({ top: element.scrollTop, height: element.clientHeight });
     },
   }));
 
-  const start = indexAt(tops, view.top - EXTRA);
-  const end = Math.min(rows.length, indexAt(tops, view.top + view.height + EXTRA) + 1);
+  const start = indexAt(tops, view.top - OVERSCAN_PX);
+  const end = Math.min(rows.length, indexAt(tops, view.top + view.height + OVERSCAN_PX) + 1);
 
-  function remember(top: number): void {
-    const index = indexAt(tops, top + (given.inset ?? 0));
+  function setAnchor(top: number): void {
+    const index = indexAt(tops, top + (props.topInset ?? 0));
     const row = rows[index];
     anchor.current = row ? { rows, tops, index, top } : null;
-    if (row) given.seen?.(row, index);
+    if (row) props.onFirstRow?.(row, index);
   }
 
-  function scrolled(): void {
+  function onScroll(): void {
     const element = box.current!;
     setView({ top: element.scrollTop, height: element.clientHeight });
-    remember(element.scrollTop);
-    if (element.scrollTop + element.clientHeight > total - NEAR_END) given.ends?.();
+    setAnchor(element.scrollTop);
+    if (element.scrollTop + element.clientHeight > total - NEAR_END_PX) props.onNearEnd?.();
   }
 
   return (
     <div
       ref={box}
-      class={`virtual ${given.class ?? ""}`}
-      onScroll={scrolled}
+      class={`virtual ${props.class ?? ""}`}
+      onScroll={onScroll}
       tabIndex={0}
       role="group"
-      aria-label={given.label}
+      aria-label={props.label}
     >
-      {given.over}
+      {props.overlay}
       <div class="virtual-all" style={{ height: `${total}px` }}>
         <div
           class="virtual-seen"
-          role={given.role}
-          aria-label={given.role ? given.label : undefined}
+          role={props.role}
+          aria-label={props.role ? props.label : undefined}
           style={{ transform: `translateY(${tops[start] ?? 0}px)` }}
         >
-          {rows.slice(start, end).map((row, each) => given.render(row, start + each))}
+          {rows.slice(start, end).map((row, each) => props.render(row, start + each))}
         </div>
       </div>
     </div>

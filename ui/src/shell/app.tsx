@@ -1,27 +1,27 @@
-/** The frame around all views: where to go, what happens, and what went wrong. */
+/** The frame around all views: navigation, connection state, toasts and help. */
 
 import { useEffect } from "preact/hooks";
-import { lazily } from "./lazily";
+import { lazyView } from "./lazy-view";
 import { Connection } from "./connection";
 import { Help } from "./help";
 import { Rail } from "./rail";
 import { Toasts } from "./toasts";
 import { helpShown, useKeys } from "../keys";
 import { Guard } from "../parts/guard";
-import { escaped } from "../parts/invisible";
-import { Empty, Trouble } from "../parts/small";
-import { go, place, to } from "../router";
-import { project, undoLatest } from "../state";
+import { escapeInvisible } from "../parts/invisible";
+import { EmptyState, ErrorBox } from "../parts/small";
+import { go, route, urlFor } from "../router";
+import { project, undoNewestToast } from "../state";
 import Home from "../views/home";
 
 const views: Record<string, () => preact.JSX.Element | null> = {
   home: Home,
-  review: lazily(() => import("../views/review")),
-  session: lazily(() => import("../views/session")),
-  checkpoints: lazily(() => import("../views/checkpoints")),
-  search: lazily(() => import("../views/search")),
-  statistics: lazily(() => import("../views/statistics")),
-  settings: lazily(() => import("../views/settings")),
+  review: lazyView(() => import("../views/review")),
+  session: lazyView(() => import("../views/session")),
+  checkpoints: lazyView(() => import("../views/checkpoints")),
+  search: lazyView(() => import("../views/search")),
+  statistics: lazyView(() => import("../views/statistics")),
+  settings: lazyView(() => import("../views/settings")),
 };
 
 const TITLES: Record<string, string> = {
@@ -35,41 +35,41 @@ const TITLES: Record<string, string> = {
 };
 
 export function App() {
-  const { view } = place.value;
-  const View = views[view] ?? Lost;
+  const { view } = route.value;
+  const View = views[view] ?? UnknownAddress;
   useEffect(() => {
     const name = project.value?.name;
-    const of = name ? ` · ${escaped(name)}` : "";
+    const of = name ? ` · ${escapeInvisible(name)}` : "";
     document.title = `${TITLES[view] ?? "Mulligan"}${of} · Mulligan`;
   }, [view, project.value?.name]);
   useKeys("Everywhere", [
     { key: "/", does: "search", run: search },
-    { key: "g h", does: "go to the sessions", run: () => go(to("home")) },
-    { key: "g r", does: "go to the review", run: () => go(to("review", project.value?.project)) },
+    { key: "g h", does: "go to the sessions", run: () => go(urlFor("home")) },
+    { key: "g r", does: "go to the review", run: () => go(urlFor("review", project.value?.project)) },
     {
       key: "g c",
       does: "go to the checkpoints",
-      run: () => go(to("checkpoints", project.value?.project)),
+      run: () => go(urlFor("checkpoints", project.value?.project)),
     },
     { key: "g s", does: "go to the search", run: search },
-    { key: "g t", does: "go to the statistics", run: () => go(to("statistics")) },
+    { key: "g t", does: "go to the statistics", run: () => go(urlFor("statistics")) },
     {
       key: "g e",
       does: "go to settings and health",
-      run: () => go(to("settings", project.value?.project)),
+      run: () => go(urlFor("settings", project.value?.project)),
     },
-    { key: "u", does: "undo what was just done, while it is offered", run: undoLatest },
+    { key: "u", does: "undo what was just done, while its message is shown", run: undoNewestToast },
     { key: "?", does: "show or hide this help", run: () => (helpShown.value = !helpShown.value) },
   ]);
   return (
     <>
-      <a class="skip" href="#main" onClick={toMain}>
+      <a class="skip" href="#main" onClick={focusMain}>
         Skip to the content
       </a>
       <Rail />
       <main id="main" class="main" tabIndex={-1}>
         <Connection />
-        <Guard key={view} fallback={undrawn}>
+        <Guard key={view} fallback={failedView}>
           <View />
         </Guard>
       </main>
@@ -79,9 +79,9 @@ export function App() {
   );
 }
 
-function undrawn(problem: Error, retry: () => void) {
-  const said = new Error(`This view could not be drawn: ${problem.message}`);
-  return <Trouble problem={said} retry={retry} />;
+function failedView(problem: Error, retry: () => void) {
+  const message = `This view could not be shown: ${problem.message}`;
+  return <ErrorBox problem={new Error(message)} retry={retry} />;
 }
 
 function search(): void {
@@ -90,23 +90,23 @@ function search(): void {
     field.focus();
     field.select();
   } else {
-    go(to("search"));
+    go(urlFor("search"));
   }
 }
 
-function toMain(event: Event): void {
+function focusMain(event: Event): void {
   event.preventDefault();
   document.getElementById("main")?.focus();
 }
 
-function Lost() {
+function UnknownAddress() {
   return (
-    <Empty icon="search" title="There is nothing at this address">
+    <EmptyState icon="search" title="There is no page at this address">
       <p>
         <a class="button" href="/">
-          To the sessions
+          Go to the sessions
         </a>
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

@@ -1,18 +1,18 @@
-/** Says that the server is gone, for as long as it is. */
+/** A notice above all views while the server cannot be reached. */
 
 import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../parts/icons";
 import { connection, retry } from "../live";
 
-const PATIENCE = 700;
+const SHOW_AFTER_MS = 700;
 
 export function Connection() {
   const lost = connection.value === "lost";
   const [shown, setShown] = useState(false);
   useEffect(() => {
     if (!lost) return setShown(false);
-    // A server that restarts is back before anybody needs to know.
-    const timer = window.setTimeout(() => setShown(true), PATIENCE);
+    // Say nothing if the server only restarts.
+    const timer = window.setTimeout(() => setShown(true), SHOW_AFTER_MS);
     return () => clearTimeout(timer);
   }, [lost]);
   if (!shown) return null;
@@ -20,8 +20,8 @@ export function Connection() {
     <div class="lost" role="status">
       <Icon name="warning" />
       <span>
-        The server is not there. What you see may be old. Run <code>mulligan up</code>, and open the
-        address that it prints.
+        The server cannot be reached. This page may be out of date. Run <code>mulligan up</code> and
+        open the address that it prints.
       </span>
       <button type="button" class="small" onClick={retry}>
         Try now

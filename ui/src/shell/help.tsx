@@ -4,9 +4,10 @@ import { ThemeChoice } from "./theme";
 import { helpShown, layers } from "../keys";
 import { useRef } from "preact/hooks";
 
-/** Which keys do what: of the view that is shown, and everywhere. */
+/** The keyboard help: keys of the current view, then keys that work everywhere. */
 export function Help() {
-  const known = useRef(layers.value.filter((layer) => !layer.modal)).current;
+  // Taken once: the help dialog adds a layer of its own.
+  const visible = useRef(layers.value.filter((layer) => !layer.modal)).current;
   return (
     <Dialog
       title="Keyboard"
@@ -15,7 +16,7 @@ export function Help() {
       actions={narrow.value ? <ThemeChoice /> : undefined}
     >
       <div class="help">
-        {[...known].reverse().map((layer) => (
+        {[...visible].reverse().map((layer) => (
           <section key={layer.title}>
             <h3>{layer.title}</h3>
             <dl>

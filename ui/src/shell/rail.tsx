@@ -1,9 +1,9 @@
-/** The way to everything: projects, views, theme and help. */
+/** The navigation at the side: projects, views, theme and help. */
 
 import { helpShown } from "../keys";
 import { connection } from "../live";
 import { Icon, Sign } from "../parts/icons";
-import { go, place, to } from "../router";
+import { go, route, urlFor } from "../router";
 import { project, projects } from "../state";
 import { ThemeChoice } from "./theme";
 
@@ -21,26 +21,26 @@ export function Rail() {
       </a>
       <Projects />
       <ul class="rail-views">
-        <Item view="home" icon="home" label="Sessions" href={to("home")} also="session" />
+        <Item view="home" icon="home" label="Sessions" href={urlFor("home")} also="session" />
         <Item
           view="review"
           icon="review"
           label="Review"
-          href={to("review", here)}
+          href={urlFor("review", here)}
           count={pending}
         />
         <Item
           view="checkpoints"
           icon="checkpoints"
           label="Checkpoints"
-          href={to("checkpoints", here)}
+          href={urlFor("checkpoints", here)}
         />
-        <Item view="search" icon="search" label="Search" href={to("search")} hint="/" />
-        <Item view="statistics" icon="statistics" label="Statistics" href={to("statistics")} />
-        <Item view="settings" icon="settings" label="Settings" href={to("settings", here)} />
+        <Item view="search" icon="search" label="Search" href={urlFor("search")} hint="/" />
+        <Item view="statistics" icon="statistics" label="Statistics" href={urlFor("statistics")} />
+        <Item view="settings" icon="settings" label="Settings" href={urlFor("settings", here)} />
       </ul>
       <div class="rail-foot">
-        <span class={`live live-${connection.value}`} title={`Events: ${connection.value}`}>
+        <span class={`live live-${connection.value}`} title={`Live updates: ${connection.value}`}>
           <span class="live-dot" />
           <span class="rail-word">
             {connection.value === "live"
@@ -75,9 +75,9 @@ function Projects() {
       <select
         value={project.value?.project ?? ""}
         onChange={(event) => {
-          const { view } = place.value;
+          const { view } = route.value;
           const inside = ["review", "checkpoints", "settings"].includes(view) ? view : "review";
-          go(to(inside, event.currentTarget.value));
+          go(urlFor(inside, event.currentTarget.value));
         }}
       >
         {all.map((each) => (
@@ -91,7 +91,7 @@ function Projects() {
   );
 }
 
-function Item(given: {
+function Item(props: {
   view: string;
   icon: string;
   label: string;
@@ -100,18 +100,18 @@ function Item(given: {
   hint?: string;
   also?: string;
 }) {
-  const active = [given.view, given.also].includes(place.value.view);
+  const active = [props.view, props.also].includes(route.value.view);
   return (
     <li>
-      <a href={given.href} aria-current={active ? "page" : undefined} title={given.label}>
-        <Icon name={given.icon} />
-        <span class="rail-word">{given.label}</span>
-        {given.count ? (
-          <span class="rail-count" aria-label={`${given.count} files pending`}>
-            {given.count}
+      <a href={props.href} aria-current={active ? "page" : undefined} title={props.label}>
+        <Icon name={props.icon} />
+        <span class="rail-word">{props.label}</span>
+        {props.count ? (
+          <span class="rail-count" aria-label={`${props.count} files pending`}>
+            {props.count}
           </span>
-        ) : given.hint ? (
-          <kbd class="rail-hint">{given.hint}</kbd>
+        ) : props.hint ? (
+          <kbd class="rail-hint">{props.hint}</kbd>
         ) : null}
       </a>
     </li>

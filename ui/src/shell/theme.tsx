@@ -9,7 +9,7 @@ export function ThemeChoice() {
       choose={setTheme}
       options={[
         { value: "light", label: "Light", icon: "sun" },
-        { value: "system", label: "As the system", icon: "system" },
+        { value: "system", label: "Follow the system", icon: "system" },
         { value: "dark", label: "Dark", icon: "moon" },
       ]}
     />

@@ -1,5 +1,5 @@
 import { Icon } from "../parts/icons";
-import { heldToast, hush, toasts } from "../state";
+import { pinnedToast, dismissToast, toasts } from "../state";
 
 export function Toasts() {
   return (
@@ -8,10 +8,10 @@ export function Toasts() {
         <div
           key={toast.id}
           class={`toast toast-${toast.tone}`}
-          onMouseEnter={() => (heldToast.value = toast.id)}
-          onMouseLeave={() => (heldToast.value = null)}
-          onFocusIn={() => (heldToast.value = toast.id)}
-          onFocusOut={() => (heldToast.value = null)}
+          onMouseEnter={() => (pinnedToast.value = toast.id)}
+          onMouseLeave={() => (pinnedToast.value = null)}
+          onFocusIn={() => (pinnedToast.value = toast.id)}
+          onFocusOut={() => (pinnedToast.value = null)}
         >
           {toast.tone === "problem" && <Icon name="warning" />}
           <span class="toast-text">{toast.text}</span>
@@ -20,14 +20,14 @@ export function Toasts() {
               type="button"
               class="toast-action"
               onClick={() => {
-                hush(toast.id);
+                dismissToast(toast.id);
                 toast.action!.run();
               }}
             >
               {toast.action.label}
             </button>
           )}
-          <button type="button" class="bare" aria-label="Dismiss" onClick={() => hush(toast.id)}>
+          <button type="button" class="bare" aria-label="Dismiss" onClick={() => dismissToast(toast.id)}>
             <Icon name="close" size={14} />
           </button>
         </div>

@@ -5,32 +5,32 @@ import { api, type TreeEntry } from "../../api";
 import { FileText } from "../../diff/file";
 import { Dialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icons";
-import { Path, Skeleton, Trouble } from "../../parts/small";
-import { Virtual } from "../../parts/virtual";
+import { Path, Skeleton, ErrorBox } from "../../parts/small";
+import { VirtualList } from "../../parts/virtual";
 import { useResource } from "../../resource";
-import { count, size } from "../../words";
+import { count, formatSize } from "../../format";
 
-const LARGEST = 8_000_000;
+const MAX_SHOWN_CHARS = 8_000_000;
 
-export function Files(given: {
+export function Files(props: {
   project: string;
   checkpoint: string;
   restore: (paths: string[]) => void;
 }) {
-  const { project, checkpoint } = given;
-  const found = useResource(() => api.checkpointFiles(project, checkpoint), [project, checkpoint]);
+  const { project, checkpoint } = props;
+  const listing = useResource(() => api.checkpointFiles(project, checkpoint), [project, checkpoint]);
   const [words, setWords] = useState("");
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [open, setOpen] = useState<TreeEntry | null>(null);
   const rows = useMemo(
     () =>
-      (found.data?.files ?? [])
+      (listing.data?.files ?? [])
         .filter(
           (file) =>
             file.kind !== "directory" && file.path.toLowerCase().includes(words.toLowerCase()),
         )
         .map((file) => ({ key: file.path, height: 34, file })),
-    [found.data, words],
+    [listing.data, words],
   );
   const toggle = (path: string) =>
     setChosen((old) => {
@@ -38,7 +38,7 @@ export function Files(given: {
       if (!next.delete(path)) next.add(path);
       return next;
     });
-  if (found.problem) return <Trouble problem={found.problem} retry={() => void found.reload()} />;
+  if (listing.problem) return <ErrorBox problem={listing.problem} retry={() => void listing.reload()} />;
   return (
     <div class="files">
       <div class="files-bar">
@@ -52,21 +52,21 @@ export function Files(given: {
             onInput={(event) => setWords(event.currentTarget.value)}
           />
         </label>
-        <span class="faint">{found.data ? count(rows.length, "file") : ""}</span>
+        <span class="faint">{listing.data ? count(rows.length, "file") : ""}</span>
         <span class="bar-space" />
         <button
           type="button"
           class="button"
           disabled={!chosen.size}
-          onClick={() => given.restore([...chosen])}
+          onClick={() => props.restore([...chosen])}
         >
           Restore {chosen.size ? count(chosen.size, "file") : "chosen files"}…
         </button>
       </div>
-      {!found.data ? (
+      {!listing.data ? (
         <Skeleton lines={8} height={24} />
       ) : (
-        <Virtual
+        <VirtualList
           rows={rows}
           label="Files of the checkpoint"
           render={({ file, key }) => (
@@ -86,7 +86,7 @@ export function Files(given: {
                 )}
                 {file.kind === "link" && <span class="tag">link</span>}
                 <span class="bar-space" />
-                <span class="faint">{size(file.size)}</span>
+                <span class="faint">{formatSize(file.size)}</span>
               </button>
             </div>
           )}
@@ -98,23 +98,23 @@ export function Files(given: {
           checkpoint={checkpoint}
           file={open}
           close={() => setOpen(null)}
-          restore={() => given.restore([open.path])}
+          restore={() => props.restore([open.path])}
         />
       )}
     </div>
   );
 }
 
-function FileDialog(given: {
+function FileDialog(props: {
   project: string;
   checkpoint: string;
   file: TreeEntry;
   close: () => void;
   restore: () => void;
 }) {
-  const { project, checkpoint, file } = given;
+  const { project, checkpoint, file } = props;
   const content = useResource(
-    () => api.fileThen(project, checkpoint, file.path),
+    () => api.fileAt(project, checkpoint, file.path),
     [checkpoint, file.path],
   );
   const text = content.data ?? "";
@@ -122,32 +122,32 @@ function FileDialog(given: {
   return (
     <Dialog
       title={file.path}
-      close={given.close}
+      close={props.close}
       wide
       actions={
         <>
           <a class="button apart" href={address} download={file.path.split("/").pop()}>
             Download
           </a>
-          <button type="button" class="button" onClick={() => (given.close(), given.restore())}>
+          <button type="button" class="button" onClick={() => (props.close(), props.restore())}>
             Restore this file…
           </button>
         </>
       }
     >
       <p class="faint">
-        As it was in checkpoint {checkpoint.slice(0, 8)} · {size(file.size)} · {file.mode}
+        As it was in checkpoint {checkpoint.slice(0, 8)} · {formatSize(file.size)} · {file.mode}
       </p>
       {content.problem ? (
-        <Trouble problem={content.problem} />
+        <ErrorBox problem={content.problem} />
       ) : content.data === undefined ? (
         <Skeleton lines={6} height={18} />
       ) : text.includes("\0") ? (
         <p>A binary file; download it to look inside.</p>
       ) : (
         <>
-          <FileText text={text.slice(0, LARGEST)} path={file.path} />
-          {text.length > LARGEST && <p class="faint">Only the beginning is shown.</p>}
+          <FileText text={text.slice(0, MAX_SHOWN_CHARS)} path={file.path} />
+          {text.length > MAX_SHOWN_CHARS && <p class="faint">Only the beginning is shown.</p>}
         </>
       )}
     </Dialog>

@@ -7,12 +7,12 @@ import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
 import { narrow } from "../../parts/narrow";
 import { Select } from "../../parts/select";
-import { Counts, Empty, Path, Segments, Skeleton, Trouble } from "../../parts/small";
+import { Counts, EmptyState, Path, Segments, Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
-import { place, setQuery, to } from "../../router";
+import { route, setQuery, urlFor } from "../../router";
 import { NoProject } from "../../shell/noproject";
-import { complain, projectId, say, store, stored } from "../../state";
-import { count, gist, size, time, when } from "../../words";
+import { showError, projectId, showToast, savePreference, loadPreference } from "../../state";
+import { count, firstLine, formatSize, formatTime, formatDateTime } from "../../format";
 import { Files } from "./files";
 import { CheckpointList, KINDS } from "./list";
 import { useCheckpoints } from "./pages";
@@ -32,7 +32,7 @@ export default function Checkpoints() {
 }
 
 function CheckpointsOf({ project }: { project: string }) {
-  const { query } = place.value;
+  const { query } = route.value;
   const { all, more, problem, next, reload } = useCheckpoints(project, query.get("c"));
   const latest = all?.[0]?.checkpoint ?? "";
   const status = useResource(
@@ -77,11 +77,11 @@ function CheckpointsOf({ project }: { project: string }) {
     setBusy(true);
     try {
       const made = await api.takeCheckpoint(project, "");
-      say(`Checkpoint taken: ${count(made.files, "file")}.`);
+      showToast(`Checkpoint taken: ${count(made.files, "file")}.`);
       await reload();
       choose(made.checkpoint);
     } catch (why) {
-      complain(why);
+      showError(why);
     } finally {
       setBusy(false);
     }
@@ -108,7 +108,7 @@ function CheckpointsOf({ project }: { project: string }) {
       <div class="points-panes">
         <div class="points" tabIndex={0} role="group" aria-label="Checkpoints">
           {!all && problem ? (
-            <Trouble problem={problem} retry={() => void reload()} />
+            <ErrorBox problem={problem} retry={() => void reload()} />
           ) : !all ? (
             <Skeleton lines={9} height={44} />
           ) : (
@@ -139,12 +139,12 @@ function CheckpointsOf({ project }: { project: string }) {
               restore={(paths) => setRestoring({ checkpoint: one, paths })}
             />
           ) : all && !all.length ? (
-            <Empty icon="checkpoints" title="No checkpoints yet">
+            <EmptyState icon="checkpoints" title="No checkpoints yet">
               <p>
                 A checkpoint holds every file as it is. Take the first; later ones cost only what
                 changed.
               </p>
-            </Empty>
+            </EmptyState>
           ) : (
             !problem && <Skeleton lines={8} />
           )}
@@ -163,35 +163,35 @@ function CheckpointsOf({ project }: { project: string }) {
 }
 
 function Now({ project, latest }: { project: string; latest: string }) {
-  const found = useResource(
+  const diff = useResource(
     () => api.diff(project, { from: latest }),
     [project, latest],
     (event) => event.project === project && event.kind !== "entry",
   );
-  if (found.problem) return <Trouble problem={found.problem} retry={() => void found.reload()} />;
-  if (!found.data) return <Skeleton lines={10} height={22} />;
-  if (!found.data.files.length)
+  if (diff.problem) return <ErrorBox problem={diff.problem} retry={() => void diff.reload()} />;
+  if (!diff.data) return <Skeleton lines={10} height={22} />;
+  if (!diff.data.files.length)
     return (
-      <Empty icon="check" title="Nothing has changed">
+      <EmptyState icon="check" title="Nothing has changed">
         <p>The disk is as in the latest checkpoint.</p>
-      </Empty>
+      </EmptyState>
     );
   return (
     <>
       <div class="point-head">
         <h2>Changed since the latest checkpoint</h2>
-        <Total files={found.data.files} />
+        <Total files={diff.data.files} />
       </div>
       <DiffStream
-        files={found.data.files}
-        split={stored("review-side") === "split" && !narrow.value}
+        files={diff.data.files}
+        split={loadPreference("review-side") === "split" && !narrow.value}
         read={(path) => api.file(project, path)}
       />
     </>
   );
 }
 
-function Detail(given: {
+function Detail(props: {
   project: string;
   one: Checkpoint;
   all: Checkpoint[];
@@ -201,13 +201,13 @@ function Detail(given: {
   hold: (id: string | null) => void;
   restore: (paths: string[]) => void;
 }) {
-  const { project, one, all, before, held } = given;
-  const { query } = place.value;
+  const { project, one, all, before, held } = props;
+  const { query } = route.value;
   const part = (query.get("part") as Part | null) ?? "changes";
   const usual = before ? before.checkpoint : "";
   const base = query.get("base") ?? (held && held !== one.checkpoint ? held : usual);
-  const [side, setSide] = useState(stored("review-side") ?? "unified");
-  const found = useResource(
+  const [side, setSide] = useState(loadPreference("review-side") ?? "unified");
+  const diff = useResource(
     () =>
       base === "disk"
         ? api.diff(project, { from: one.checkpoint })
@@ -223,12 +223,12 @@ function Detail(given: {
         <div class="point-about">
           <h2>{one.message || KINDS[one.kind] || one.kind}</h2>
           <p class="session-facts">
-            <span>{when(one.created_at)}</span>
+            <span>{formatDateTime(one.created_at)}</span>
             <span>{count(one.files, "file")}</span>
-            <span>{size(one.bytes)}</span>
+            <span>{formatSize(one.bytes)}</span>
             <code>{one.checkpoint.slice(0, 8)}</code>
             {one.session && one.entry && (
-              <a href={to("session", project, { id: one.session, entry: one.entry })}>
+              <a href={urlFor("session", project, { id: one.session, entry: one.entry })}>
                 its moment in the session
               </a>
             )}
@@ -239,7 +239,7 @@ function Detail(given: {
           class="small"
           aria-pressed={held === one.checkpoint}
           title="Compare the checkpoints that you choose next with this one (b)"
-          onClick={() => given.hold(one.checkpoint)}
+          onClick={() => props.hold(one.checkpoint)}
         >
           {held === one.checkpoint ? "Choose another to compare" : "Compare from here"}
         </button>
@@ -273,20 +273,20 @@ function Detail(given: {
                   .filter((each) => each !== one && each !== before)
                   .map((each): [string, string] => [
                     each.checkpoint,
-                    `${time(each.created_at)} ${gist(each.message, 40)}`,
+                    `${formatTime(each.created_at)} ${firstLine(each.message, 40)}`,
                   ]),
                 ...(all.some((each) => each.checkpoint === base) || ["", "disk"].includes(base)
                   ? []
                   : [[base, base.slice(0, 8)] as [string, string]]),
               ]}
             />
-            {found.data && <Total files={found.data.files} />}
+            {diff.data && <Total files={diff.data.files} />}
             <span class="bar-space" />
             {!narrow.value && (
               <Segments
                 label="Columns"
                 value={side as "unified" | "split"}
-                choose={(value) => (setSide(value), store("review-side", value))}
+                choose={(value) => (setSide(value), savePreference("review-side", value))}
                 options={[
                   { value: "unified", label: "One column", icon: "unified" },
                   { value: "split", label: "Side by side", icon: "split" },
@@ -297,29 +297,29 @@ function Detail(given: {
         )}
       </div>
       {part === "files" ? (
-        <Files project={project} checkpoint={one.checkpoint} restore={given.restore} />
+        <Files project={project} checkpoint={one.checkpoint} restore={props.restore} />
       ) : part === "coverage" ? (
         <Coverage of={one.coverage} />
-      ) : found.problem ? (
-        <Trouble problem={found.problem} retry={() => void found.reload()} />
-      ) : !found.data ? (
+      ) : diff.problem ? (
+        <ErrorBox problem={diff.problem} retry={() => void diff.reload()} />
+      ) : !diff.data ? (
         <Skeleton lines={10} height={22} />
-      ) : !found.data.files.length ? (
-        <Empty icon="check" title={base ? "No difference" : "The first checkpoint"}>
+      ) : !diff.data.files.length ? (
+        <EmptyState icon="check" title={base ? "No difference" : "The first checkpoint"}>
           <p>
             {base
               ? "Both hold the same files."
               : "There is nothing before it to compare with. Look at its files, or compare it with the disk."}
           </p>
-        </Empty>
+        </EmptyState>
       ) : (
         <DiffStream
-          files={found.data.files}
+          files={diff.data.files}
           split={side === "split" && !narrow.value}
           read={(path) =>
             base === "disk"
               ? api.file(project, path)
-              : api.fileThen(project, one.checkpoint, path)
+              : api.fileAt(project, one.checkpoint, path)
           }
         />
       )}

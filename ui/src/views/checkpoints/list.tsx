@@ -2,7 +2,7 @@
 
 import type { Checkpoint } from "../../api";
 import { Counts } from "../../parts/small";
-import { count, day, gist, time } from "../../words";
+import { count, formatDay, firstLine, formatTime } from "../../format";
 
 export const KINDS: Record<string, string> = {
   manual: "Taken by hand",
@@ -17,7 +17,7 @@ export const KINDS: Record<string, string> = {
   recovered: "Recovered",
 };
 
-export function CheckpointList(given: {
+export function CheckpointList(props: {
   checkpoints: Checkpoint[];
   chosen: string | null;
   held: string | null;
@@ -30,24 +30,24 @@ export function CheckpointList(given: {
       <li>
         <button
           type="button"
-          class={given.chosen === "now" ? "point is-active" : "point"}
-          aria-current={given.chosen === "now" ? "true" : undefined}
-          onClick={() => given.choose("now")}
+          class={props.chosen === "now" ? "point is-active" : "point"}
+          aria-current={props.chosen === "now" ? "true" : undefined}
+          onClick={() => props.choose("now")}
         >
           <span class="point-dot point-now" />
           <span class="point-text">Now, on the disk</span>
           <span class="point-facts">
-            {given.changed
-              ? given.changed.files
-                ? `${count(given.changed.files, "file")} changed since`
+            {props.changed
+              ? props.changed.files
+                ? `${count(props.changed.files, "file")} changed since`
                 : "as in the latest checkpoint"
               : "looking…"}
-            {given.changed && <Counts {...given.changed} />}
+            {props.changed && <Counts {...props.changed} />}
           </span>
         </button>
       </li>
-      {given.checkpoints.map((each) => {
-        const date = day(each.created_at);
+      {props.checkpoints.map((each) => {
+        const date = formatDay(each.created_at);
         const head = date !== before;
         before = date;
         return (
@@ -55,15 +55,15 @@ export function CheckpointList(given: {
             {head && <h2 class="sessions-day">{date}</h2>}
             <button
               type="button"
-              class={given.chosen === each.checkpoint ? "point is-active" : "point"}
-              aria-current={given.chosen === each.checkpoint ? "true" : undefined}
-              onClick={() => given.choose(each.checkpoint)}
+              class={props.chosen === each.checkpoint ? "point is-active" : "point"}
+              aria-current={props.chosen === each.checkpoint ? "true" : undefined}
+              onClick={() => props.choose(each.checkpoint)}
             >
               <span class={`point-dot point-${each.kind}`} />
               <span class="point-text">{titleOf(each)}</span>
               <span class="point-facts">
-                {time(each.created_at)} · {KINDS[each.kind] ?? each.kind}
-                {given.held === each.checkpoint && <span class="tag turn-pending">from here</span>}
+                {formatTime(each.created_at)} · {KINDS[each.kind] ?? each.kind}
+                {props.held === each.checkpoint && <span class="tag turn-pending">from here</span>}
                 {!each.coverage.complete && <span class="tag call-failed">not complete</span>}
               </span>
             </button>
@@ -76,5 +76,5 @@ export function CheckpointList(given: {
 
 /** What a checkpoint is about; that it is from before a message, its kind says already. */
 export function titleOf({ message, kind }: Checkpoint): string {
-  return gist(message.replace(/^Before user message: /, ""), 90) || KINDS[kind] || kind;
+  return firstLine(message.replace(/^Before user message: /, ""), 90) || KINDS[kind] || kind;
 }

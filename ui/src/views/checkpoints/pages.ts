@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { api, type Checkpoint } from "../../api";
 import { listen } from "../../live";
-import { complain } from "../../state";
+import { showError } from "../../state";
 
 /** The list of checkpoints, a page at a time; new ones come in at its top. */
 export function useCheckpoints(project: string, wanted: string | null) {
@@ -35,7 +35,7 @@ export function useCheckpoints(project: string, wanted: string | null) {
         (old) => old && { all: [...old.all, ...page.checkpoints], cursor: page.next_before },
       );
     } catch (why) {
-      complain(why);
+      showError(why);
     } finally {
       working.current = false;
     }

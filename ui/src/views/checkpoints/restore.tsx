@@ -3,20 +3,20 @@
 import { useState } from "preact/hooks";
 import { api, type Checkpoint } from "../../api";
 import { Dialog } from "../../parts/dialog";
-import { changes, Plan } from "../../parts/plan";
-import { Skeleton, Trouble } from "../../parts/small";
+import { hasChanges, Plan } from "../../parts/plan";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
-import { complain, say } from "../../state";
-import { takeBack } from "../../takeback";
-import { count, when } from "../../words";
+import { showError, showToast } from "../../state";
+import { undoOperations } from "../../undo";
+import { count, formatDateTime } from "../../format";
 
-export function Restore(given: {
+export function Restore(props: {
   project: string;
   checkpoint: Checkpoint;
   paths: string[];
   close: () => void;
 }) {
-  const { project, checkpoint, paths } = given;
+  const { project, checkpoint, paths } = props;
   const [keep, setKeep] = useState(false);
   const [force, setForce] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -29,22 +29,22 @@ export function Restore(given: {
     setBusy(true);
     try {
       const done = await api.restore(project, checkpoint.checkpoint, body);
-      given.close();
+      props.close();
       const number = done.restored.length + done.deleted.length;
       const { operation } = done;
-      if (operation === null) return say("All was as it should be; nothing changed.");
-      say(`Restored: ${count(number, "file")} changed.`, {
+      if (operation === null) return showToast("All was as it should be; nothing changed.");
+      showToast(`Restored: ${count(number, "file")} changed.`, {
         action: {
           label: "Undo",
           run: () =>
-            void takeBack(project, [operation]).then(
-              () => say("All is as it was before."),
-              complain,
+            void undoOperations(project, [operation]).then(
+              () => showToast("All is as it was before."),
+              showError,
             ),
         },
       });
     } catch (problem) {
-      complain(problem);
+      showError(problem);
       setBusy(false);
     }
   }
@@ -53,16 +53,16 @@ export function Restore(given: {
   return (
     <Dialog
       title={paths.length ? `Restore ${count(paths.length, "file")}` : "Restore everything"}
-      close={given.close}
+      close={props.close}
       actions={
         <>
-          <button type="button" class="button" onClick={given.close}>
+          <button type="button" class="button" onClick={props.close}>
             Cancel
           </button>
           <button
             type="button"
             class="button primary"
-            disabled={busy || !plan.data || !changes(plan.data)}
+            disabled={busy || !plan.data || !hasChanges(plan.data)}
             onClick={() => void run()}
           >
             Restore
@@ -70,9 +70,9 @@ export function Restore(given: {
         </>
       }
     >
-      <p>As of {when(checkpoint.created_at)}. A safety checkpoint is taken first.</p>
+      <p>As of {formatDateTime(checkpoint.created_at)}. A safety checkpoint is taken first.</p>
       {plan.problem ? (
-        <Trouble problem={plan.problem} />
+        <ErrorBox problem={plan.problem} />
       ) : plan.data ? (
         <Plan plan={plan.data} />
       ) : (

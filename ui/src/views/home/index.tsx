@@ -5,11 +5,11 @@ import { api, type ProjectRow } from "../../api";
 import { useKeys } from "../../keys";
 import { listen } from "../../live";
 import { Icon } from "../../parts/icons";
-import { Badge, Empty, Moment, Skeleton, Trouble } from "../../parts/small";
-import { go, place, setQuery, to } from "../../router";
-import { complain, loadProjects, MOST_COUNTED, projects, projectsProblem } from "../../state";
-import { count, day, status } from "../../words";
-import { Merged, type Found } from "./merged";
+import { Badge, EmptyState, TimeAgo, Skeleton, ErrorBox } from "../../parts/small";
+import { go, route, setQuery, urlFor } from "../../router";
+import { showError, loadProjects, MAX_PROJECT_CARDS, projects, projectsProblem } from "../../state";
+import { count, formatDay, statusLabel } from "../../format";
+import { SessionFeed, type ListedSession } from "./session-feed";
 
 const CHANGES = [
   "session",
@@ -23,7 +23,7 @@ const CHANGES = [
 export default function Home() {
   const all = projects.value;
   if (projectsProblem.value && !all)
-    return <Trouble problem={projectsProblem.value} retry={() => void loadProjects()} />;
+    return <ErrorBox problem={projectsProblem.value} retry={() => void loadProjects()} />;
   if (!all)
     return (
       <div class="view home">
@@ -35,25 +35,25 @@ export default function Home() {
         </div>
       </div>
     );
-  if (!all.length) return <Newcomer />;
+  if (!all.length) return <Welcome />;
   return <Sessions all={all} />;
 }
 
 function Sessions({ all }: { all: ProjectRow[] }) {
-  const { query } = place.value;
+  const { query } = route.value;
   const only = query.get("project");
   const words = query.get("filter") ?? "";
   const [, redraw] = useState(0);
   const [current, setCurrent] = useState(-1);
   const end = useRef<HTMLDivElement>(null);
-  const list = useRef<Merged | null>(null);
+  const list = useRef<SessionFeed | null>(null);
   const chosen = useMemo(
     () => (only ? all.filter((each) => each.project === only) : all),
     [only, all.map((each) => each.project).join()],
   );
-  const merged = useRef<{ of: unknown; list: Merged } | null>(null);
+  const merged = useRef<{ of: unknown; list: SessionFeed } | null>(null);
   if (merged.current?.of !== chosen) {
-    merged.current = { of: chosen, list: new Merged(chosen, {}) };
+    merged.current = { of: chosen, list: new SessionFeed(chosen, {}) };
   }
   list.current = merged.current.list;
 
@@ -67,11 +67,11 @@ function Sessions({ all }: { all: ProjectRow[] }) {
       timer = window.setTimeout(async () => {
         timer = undefined;
         // As many as are shown, so that nobody loses his place; then all at once.
-        const fresh = new Merged(
+        const fresh = new SessionFeed(
           (await api.projects()).projects.filter((each) => !only || each.project === only),
           {},
         );
-        await fresh.next(Math.max(30, list.current!.found.length));
+        await fresh.next(Math.max(30, list.current!.sessions.length));
         if (merged.current?.of === chosen) {
           merged.current.list = fresh;
           redraw((each) => each + 1);
@@ -96,10 +96,10 @@ function Sessions({ all }: { all: ProjectRow[] }) {
   });
 
   const wanted = words.toLowerCase();
-  const shown = list.current.found.filter(
+  const shown = list.current.sessions.filter(
     (each) =>
       !wanted ||
-      [each.title, each.agent, each.model ?? "", each.where.name, status(each.status)].some(
+      [each.title, each.agent, each.model ?? "", each.where.name, statusLabel(each.status)].some(
         (text) => text.toLowerCase().includes(wanted),
       ),
   );
@@ -133,7 +133,7 @@ function Sessions({ all }: { all: ProjectRow[] }) {
             value={words}
             onInput={(event) => setQuery({ filter: event.currentTarget.value })}
             onKeyDown={(event) => {
-              if (event.key === "Enter" && words) go(to("search", null, { q: words }));
+              if (event.key === "Enter" && words) go(urlFor("search", null, { q: words }));
               if (event.key === "Escape") event.currentTarget.blur();
             }}
           />
@@ -142,15 +142,15 @@ function Sessions({ all }: { all: ProjectRow[] }) {
       <div class="page-scroll" tabIndex={0} role="group" aria-label="Sessions">
         <div class="column">
           <Cards all={all} only={only} />
-          {list.current.problem && <Trouble problem={list.current.problem} />}
+          {list.current.problem && <ErrorBox problem={list.current.problem} />}
           {!shown.length && list.current.ended ? (
             words ? (
-              <Empty icon="search" title={`No session matches “${words}”`}>
+              <EmptyState icon="search" title={`No session matches “${words}”`}>
                 <p>
                   The filter looks at titles, agents and models.{" "}
-                  <a href={to("search", null, { q: words })}>Search what was said instead</a>
+                  <a href={urlFor("search", null, { q: words })}>Search what was said instead</a>
                 </p>
-              </Empty>
+              </EmptyState>
             ) : (
               <NoSessions />
             )
@@ -168,7 +168,7 @@ function Sessions({ all }: { all: ProjectRow[] }) {
 function Cards({ all, only }: { all: ProjectRow[]; only: string | null }) {
   return (
     <ul class="cards" aria-label="Projects">
-      {all.slice(0, MOST_COUNTED).map((each) => {
+      {all.slice(0, MAX_PROJECT_CARDS).map((each) => {
         const pending = Object.values(each.pending ?? {});
         const sum = {
           additions: pending.reduce((total, one) => total + one.additions, 0),
@@ -198,7 +198,7 @@ function Cards({ all, only }: { all: ProjectRow[]; only: string | null }) {
               </span>
             </button>
             {sum.files > 0 && (
-              <a class="card-pending" href={to("review", each.project)}>
+              <a class="card-pending" href={urlFor("review", each.project)}>
                 Review <Badge of={sum} />
               </a>
             )}
@@ -209,32 +209,32 @@ function Cards({ all, only }: { all: ProjectRow[]; only: string | null }) {
   );
 }
 
-function List({ shown, many }: { shown: Found[]; many: boolean }) {
+function List({ shown, many }: { shown: ListedSession[]; many: boolean }) {
   let before = "";
   return (
     <ul class="sessions">
       {shown.map((each) => {
-        const date = day(each.updated_at);
+        const date = formatDay(each.updated_at);
         const head = date !== before;
         before = date;
         return (
           <li key={`${each.where.project} ${each.session}`}>
             {head && <h2 class="sessions-day">{date}</h2>}
             <div class="session-line">
-              <a class="session-row" href={to("session", each.where.project, { id: each.session })}>
-                <span class={`state state-${each.status}`} title={status(each.status)} />
+              <a class="session-row" href={urlFor("session", each.where.project, { id: each.session })}>
+                <span class={`state state-${each.status}`} title={statusLabel(each.status)} />
                 <span class="session-title">{each.title || "Untitled session"}</span>
                 <span class="session-facts">
                   {many && <span>{each.where.name}</span>}
                   {each.agent && <span class="agent">{each.agent}</span>}
                   {each.model && <span>{each.model}</span>}
-                  {each.status !== "stopped" && <span>{status(each.status)}</span>}
+                  {each.status !== "stopped" && <span>{statusLabel(each.status)}</span>}
                 </span>
               </a>
               {each.pending && each.pending.files > 0 && (
                 <a
                   class="session-pending"
-                  href={to("review", each.where.project, { session: each.session })}
+                  href={urlFor("review", each.where.project, { session: each.session })}
                 >
                   <span class="unseen">
                     Review what is pending in {each.title || "this session"}:{" "}
@@ -243,7 +243,7 @@ function List({ shown, many }: { shown: Found[]; many: boolean }) {
                 </a>
               )}
               <span class="session-when">
-                <Moment at={each.updated_at} />
+                <TimeAgo at={each.updated_at} />
               </span>
             </div>
           </li>
@@ -255,36 +255,36 @@ function List({ shown, many }: { shown: Found[]; many: boolean }) {
 
 function NoSessions() {
   return (
-    <Empty icon="session" title="No sessions yet">
+    <EmptyState icon="session" title="No sessions yet">
       <p>
         Start an agent in the project. Agents that Mulligan is hooked into appear here by
         themselves; others tell it with <code>mulligan turn begin</code>. What they said before can
         be taken in:
       </p>
       <pre class="code">mulligan import claude-code</pre>
-    </Empty>
+    </EmptyState>
   );
 }
 
-function Newcomer() {
+function Welcome() {
   const [path, setPath] = useState("");
   const [busy, setBusy] = useState(false);
   const open = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
     try {
-      const found = await api.openProject(path);
-      await api.takeCheckpoint(found.project, "First checkpoint");
+      const opened = await api.openProject(path);
+      await api.takeCheckpoint(opened.project, "First checkpoint");
       await loadProjects();
     } catch (problem) {
-      complain(problem);
+      showError(problem);
     } finally {
       setBusy(false);
     }
   };
   return (
     <div class="view">
-      <Empty icon="folder" title="Welcome. Which project shall be safe?">
+      <EmptyState icon="folder" title="Welcome. Which project shall be safe?">
         <p>
           Mulligan keeps checkpoints of a folder and of what agents do in it, so that anything can
           be looked at, kept or undone. Nothing is written into the folder itself.
@@ -307,7 +307,7 @@ function Newcomer() {
           Or, in a terminal: <code>mulligan up ~/code/project</code>. To look around first:{" "}
           <code>mulligan demo</code>
         </p>
-      </Empty>
+      </EmptyState>
     </div>
   );
 }

@@ -2,56 +2,56 @@
 
 import type { PendingHunk } from "../../api";
 import { Dialog } from "../../parts/dialog";
-import { Empty, Key } from "../../parts/small";
-import { to } from "../../router";
-import { count } from "../../words";
+import { EmptyState, Key } from "../../parts/small";
+import { urlFor } from "../../router";
+import { count } from "../../format";
 
 export function Nothing() {
   return (
-    <Empty icon="check" title="All decided">
+    <EmptyState icon="check" title="All decided">
       <p>
         Nothing waits for you. When an agent changes files, each change appears here: <Key>y</Key>{" "}
         keeps it, <Key>n</Key> undoes it, <Key>u</Key> takes the last decision back.
       </p>
       <p>
-        <a class="button" href={to("home")}>
+        <a class="button" href={urlFor("home")}>
           See the sessions
         </a>
       </p>
-    </Empty>
+    </EmptyState>
   );
 }
 
-export function ConfirmAll(given: {
+export function ConfirmAll(props: {
   what: "keep" | "undo";
   hunks: PendingHunk[];
   files: string;
   close: () => void;
   run: () => void;
 }) {
-  const keep = given.what === "keep";
+  const keep = props.what === "keep";
   return (
     <Dialog
       title={keep ? "Keep everything?" : "Undo everything?"}
-      close={given.close}
+      close={props.close}
       actions={
         <>
-          <button type="button" class="button" onClick={given.close}>
+          <button type="button" class="button" onClick={props.close}>
             Cancel
           </button>
           <button
             type="button"
             class={keep ? "button primary" : "button danger"}
-            onClick={given.run}
+            onClick={props.run}
             autofocus
           >
-            {keep ? "Keep" : "Undo"} {count(given.hunks.length, "change")}
+            {keep ? "Keep" : "Undo"} {count(props.hunks.length, "change")}
           </button>
         </>
       }
     >
       <p>
-        {count(given.hunks.length, "change")} in {given.files}.{" "}
+        {count(props.hunks.length, "change")} in {props.files}.{" "}
         {keep
           ? "The files stay as they are, and nothing of it is pending any more."
           : "The files go back to what they were before the agents' work. What you changed yourself stays."}

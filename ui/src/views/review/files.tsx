@@ -2,25 +2,25 @@
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PendingHunk } from "../../api";
-import { Counts, Letter, Path, Skeleton } from "../../parts/small";
-import { Virtual, type Row, type VirtualHandle } from "../../parts/virtual";
-import type { Group, Part } from "./groups";
+import { Counts, StatusLetter, Path, Skeleton } from "../../parts/small";
+import { VirtualList, type Row, type VirtualHandle } from "../../parts/virtual";
+import type { Group, FilePart } from "./groups";
 
 interface HeadRow extends Row {
   group: Group;
 }
 
 interface FileRow extends Row {
-  part: Part;
+  part: FilePart;
 }
 
-export function FileList(given: {
+export function FileList(props: {
   groups: Group[];
   current: PendingHunk | null;
   show: (hunk: PendingHunk) => void;
   loading: boolean;
 }) {
-  const { groups, current } = given;
+  const { groups, current } = props;
   const list = useRef<VirtualHandle>(null);
   const rows = useMemo(
     () =>
@@ -39,10 +39,10 @@ export function FileList(given: {
   }, [here?.key]);
   return (
     <aside class="review-files" aria-label="Changed files">
-      {given.loading ? (
+      {props.loading ? (
         <Skeleton lines={8} height={24} />
       ) : (
-        <Virtual
+        <VirtualList
           rows={rows}
           label="Changed files"
           handle={list}
@@ -58,9 +58,9 @@ export function FileList(given: {
                 type="button"
                 class={row === here ? "files-row is-active" : "files-row"}
                 aria-current={row === here ? "true" : undefined}
-                onClick={() => given.show(row.part.hunks[0]!)}
+                onClick={() => props.show(row.part.hunks[0]!)}
               >
-                <Letter of={row.part.file.status} />
+                <StatusLetter of={row.part.file.status} />
                 <Path path={row.part.file.path} />
                 <Counts additions={row.part.additions} deletions={row.part.deletions} />
               </button>

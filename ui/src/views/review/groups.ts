@@ -1,11 +1,11 @@
 /** What is pending, in the order in which it is read: by session, by turn, or only by file. */
 
 import type { PendingFile, PendingHunk, Session } from "../../api";
-import { count } from "../../words";
+import { count } from "../../format";
 
 export type Grouping = "session" | "turn" | "file";
 
-export interface Part {
+export interface FilePart {
   /** A file's hunks within a group. */
   key: string;
   file: PendingFile;
@@ -20,19 +20,19 @@ export interface Group {
   note: string;
   session: string | null;
   turn: number | null;
-  parts: Part[];
+  parts: FilePart[];
 }
 
 /**
  * The groups of what is pending. A part that is as it was in `before` is that very object, so that
  * what was worked out for it need not be worked out again.
  */
-export function grouped(
+export function groupPending(
   files: PendingFile[],
   by: Grouping,
   sessions: Map<string, Session>,
   decided: Set<string>,
-  before: Map<string, Part>,
+  before: Map<string, FilePart>,
 ): Group[] {
   const groups = new Map<string, Group>();
   for (const file of files) {
@@ -41,7 +41,7 @@ export function grouped(
       const turn = by === "turn" ? Math.max(0, ...hunk.turns) : null;
       const key = by === "file" ? "" : `${file.session} ${turn ?? ""}`;
       let group = groups.get(key);
-      if (!group) groups.set(key, (group = empty(key, file.session, turn, by, sessions)));
+      if (!group) groups.set(key, (group = newGroup(key, file.session, turn, by, sessions)));
       const name = `${key} ${file.session} ${file.path}`;
       let part = group.parts.at(-1);
       if (part?.key !== name) {
@@ -53,13 +53,13 @@ export function grouped(
       part.deletions += hunk.deletions;
     }
   }
-  const found = [...groups.values()];
-  for (const group of found) group.parts = group.parts.map((part) => known(part, before));
-  if (by === "turn") found.sort((a, b) => (b.turn ?? 0) - (a.turn ?? 0));
-  return found;
+  const sorted = [...groups.values()];
+  for (const group of sorted) group.parts = group.parts.map((part) => reusePart(part, before));
+  if (by === "turn") sorted.sort((a, b) => (b.turn ?? 0) - (a.turn ?? 0));
+  return sorted;
 }
 
-function known(part: Part, before: Map<string, Part>): Part {
+function reusePart(part: FilePart, before: Map<string, FilePart>): FilePart {
   const old = before.get(part.key);
   if (old && isSame(old, part)) return old;
   before.set(part.key, part);
@@ -67,7 +67,7 @@ function known(part: Part, before: Map<string, Part>): Part {
 }
 
 /** The id of a hunk stands for its lines; where it is may have changed. */
-function isSame(one: Part, other: Part): boolean {
+function isSame(one: FilePart, other: FilePart): boolean {
   return (
     one.file.status === other.file.status &&
     one.file.new_mode === other.file.new_mode &&
@@ -89,7 +89,7 @@ export function hunksOf(groups: Group[]): PendingHunk[] {
   return groups.flatMap((group) => group.parts.flatMap((part) => part.hunks));
 }
 
-function empty(
+function newGroup(
   key: string,
   session: string,
   turn: number | null,

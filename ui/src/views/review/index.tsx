@@ -1,32 +1,32 @@
 /** Review: what agents did and nobody has decided on yet, change by change. */
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { api, Problem, type PendingHunk, type Session } from "../../api";
+import { api, ApiError, type PendingHunk, type Session } from "../../api";
 import { useColumns } from "../../diff/columns";
 import type { OpenGap } from "../../diff/lines";
-import { openGap, type Opened } from "../../diff/model";
+import { openGap, type OpenedGaps } from "../../diff/model";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
 import { narrow } from "../../parts/narrow";
-import { Counts, Segments, Skeleton, Trouble } from "../../parts/small";
-import { Virtual, type VirtualHandle } from "../../parts/virtual";
+import { Counts, Segments, Skeleton, ErrorBox } from "../../parts/small";
+import { VirtualList, type VirtualHandle } from "../../parts/virtual";
 import { useResource } from "../../resource";
-import { place, setQuery } from "../../router";
+import { route, setQuery } from "../../router";
 import { NoProject } from "../../shell/noproject";
-import { complain, projectId, say, store, stored } from "../../state";
-import { doAgain, lastDecision, takeBack } from "../../takeback";
-import { count } from "../../words";
-import { useContents, useFirst } from "./contents";
+import { showError, projectId, showToast, savePreference, loadPreference } from "../../state";
+import { redoOperations, lastReviewDecision, undoOperations } from "../../undo";
+import { count } from "../../format";
+import { useContents, useFirstFilesLoaded } from "./contents";
 import { FileList } from "./files";
 import { ConfirmAll, Nothing } from "./dialogs";
-import { fitting, versionOf } from "./fitting";
-import { grouped, hunksOf, summary, type Grouping, type Part } from "./groups";
+import { matchingLines, linesVersion } from "./matching-lines";
+import { groupPending, hunksOf, summary, type Grouping, type FilePart } from "./groups";
 import { FileHead, RowView } from "./lines";
-import { draw, FILE_HEIGHT, type ReviewRow } from "./rows";
+import { buildRows, FILE_PX, type ReviewRow } from "./rows";
 
 const CHANGES = ["operation", "operation_changed", "files", "session_deleted"];
-const MOST_ABOVE = FILE_HEIGHT + 80;
-const NUMBERS = { unified: 124, split: 80 };
+const MAX_ABOVE_PX = FILE_PX + 80;
+const LINE_NUMBERS_PX = { unified: 124, split: 80 };
 
 export default function Review() {
   const project = projectId.value;
@@ -40,24 +40,24 @@ export default function Review() {
 }
 
 function ReviewOf({ project }: { project: string }) {
-  const { query } = place.value;
+  const { query } = route.value;
   const session = query.get("session");
   const turn = query.get("turn");
-  const [by, setBy] = useState<Grouping>((stored("review-by") as Grouping | null) ?? "session");
-  const [side, setSide] = useState(stored("review-side") ?? "unified");
+  const [by, setBy] = useState<Grouping>((loadPreference("review-by") as Grouping | null) ?? "session");
+  const [side, setSide] = useState(loadPreference("review-side") ?? "unified");
   const [decided, setDecided] = useState<Set<string>>(new Set());
   const [folded, setFolded] = useState<Set<string>>(new Set());
-  const [opened, setOpened] = useState<Opened>(new Map());
+  const [opened, setOpened] = useState<OpenedGaps>(new Map());
   const [current, setCurrent] = useState<string | null>(query.get("hunk"));
-  const [top, setTop] = useState<Part | null>(null);
+  const [top, setTop] = useState<FilePart | null>(null);
   const [asking, setAsking] = useState<"keep" | "undo" | null>(null);
   const list = useRef<VirtualHandle>(null);
-  const place_ = useRef(0);
+  const lastIndex = useRef(0);
   const decisions = useRef<Decision[]>([]);
   const queue = useRef<Promise<unknown>>(Promise.resolve());
   const pane = useRef<HTMLDivElement>(null);
 
-  const found = useResource(
+  const pending = useResource(
     () => api.pending(project, { session, turn }),
     [project, session, turn],
     (event) => event.project === project && CHANGES.includes(event.kind),
@@ -65,37 +65,37 @@ function ReviewOf({ project }: { project: string }) {
   const sessions = useSessions(project);
   const contents = useContents(project);
   const split = side === "split" && !narrow.value;
-  const columns = useColumns(pane, split ? NUMBERS.split : NUMBERS.unified, split ? 2 : 1);
+  const columns = useColumns(pane, split ? LINE_NUMBERS_PX.split : LINE_NUMBERS_PX.unified, split ? 2 : 1);
 
-  const parts_ = useRef(new Map<string, Part>()).current;
+  const partCache = useRef(new Map<string, FilePart>()).current;
   const groups = useMemo(
-    () => grouped(found.data?.files ?? [], by, sessions, decided, parts_),
-    [found.data, by, sessions, decided],
+    () => groupPending(pending.data?.files ?? [], by, sessions, decided, partCache),
+    [pending.data, by, sessions, decided],
   );
   const hunks = useMemo(() => hunksOf(groups), [groups]);
-  const modified = found.data?.files.filter((file) => file.status === "modified") ?? null;
-  const isReady = useFirst(contents, modified && modified.map((file) => file.path));
-  const linesOf = (part: Part) => fitting(part, contents.lines(part.file.path));
+  const modified = pending.data?.files.filter((file) => file.status === "modified") ?? null;
+  const isReady = useFirstFilesLoaded(contents, modified && modified.map((file) => file.path));
+  const linesOf = (part: FilePart) => matchingLines(part, contents.lines(part.file.path));
   const version = groups.flatMap((group) => group.parts.map(linesOf));
-  const { rows, places, numbers } = useMemo(
-    () => draw(groups, { columns, split }, linesOf, folded, opened),
-    [groups, columns, split, folded, opened, versionOf(version)],
+  const { rows, rowKeys: places, numbers } = useMemo(
+    () => buildRows(groups, { columns, split }, linesOf, folded, opened),
+    [groups, columns, split, folded, opened, linesVersion(version)],
   );
 
   // The reader's place: the same change for as long as it is there, else the one that took its
   // place in the order.
   const index = hunks.findIndex((hunk) => hunk.hunk === current);
-  const at = index >= 0 ? index : Math.min(place_.current, hunks.length - 1);
-  place_.current = Math.max(0, at);
+  const at = index >= 0 ? index : Math.min(lastIndex.current, hunks.length - 1);
+  lastIndex.current = Math.max(0, at);
   const hunk = hunks[at] ?? null;
 
   // Once the server no longer lists what was decided, it need not be remembered.
   useEffect(() => {
-    if (!found.data || !decided.size) return;
-    const listed = new Set(found.data.files.flatMap((file) => file.hunks.map((each) => each.hunk)));
+    if (!pending.data || !decided.size) return;
+    const listed = new Set(pending.data.files.flatMap((file) => file.hunks.map((each) => each.hunk)));
     const still = [...decided].filter((each) => listed.has(each));
     if (still.length !== decided.size) setDecided(new Set(still));
-  }, [found.data]);
+  }, [pending.data]);
 
   const show = useCallback(
     (wanted: PendingHunk | null) => {
@@ -148,14 +148,14 @@ function ReviewOf({ project }: { project: string }) {
     };
     try {
       const { left, reason, decision } = await inOrder(async () => {
-        const { operations, ...rest } = await settle(project, what, ids, force);
+        const { operations, ...rest } = await sendDecision(project, what, ids, force);
         const decision = { hunk: ids[0]!, operations };
         if (operations.length) decisions.current.push(decision);
         return { ...rest, decision };
       });
       if (left.length) {
         stay(left);
-        say(
+        showToast(
           `${count(left.length, "change")} left alone: ${reason}.`,
           {
             action: {
@@ -170,43 +170,43 @@ function ReviewOf({ project }: { project: string }) {
           },
         );
       } else {
-        say(`${what === "keep" ? "Kept" : "Undid"} ${subject(chosen)}.`, {
-          action: { label: "Take back", run: () => void regret(decision) },
+        showToast(`${what === "keep" ? "Kept" : "Undid"} ${subject(chosen)}.`, {
+          action: { label: "Take back", run: () => void undoLast(decision) },
         });
       }
     } catch (problem) {
       stay(ids);
-      complain(problem);
-      await found.reload();
+      showError(problem);
+      await pending.reload();
     }
   }
 
   /** Take back one decision, by default the last; the server refuses where another came since. */
-  async function regret(wanted?: Decision): Promise<void> {
+  async function undoLast(wanted?: Decision): Promise<void> {
     try {
       const { hunk, undos } = await inOrder(async () => {
         const decision = wanted ?? decisions.current.at(-1);
-        const undos = await takeBack(project, decision?.operations ?? (await lastDecision(project)));
+        const undos = await undoOperations(project, decision?.operations ?? (await lastReviewDecision(project)));
         decisions.current = decisions.current.filter((each) => each !== decision);
         return { hunk: decision?.hunk ?? null, undos };
       });
       setDecided(new Set());
-      say("Taken back.", { action: { label: "Redo", run: () => void decideAgain(hunk, undos) } });
-      await found.reload();
+      showToast("Taken back.", { action: { label: "Redo", run: () => void decideAgain(hunk, undos) } });
+      await pending.reload();
       if (hunk) setCurrent(hunk);
     } catch (problem) {
-      const nothing = problem instanceof Problem && problem.code === "nothing_to_undo";
-      complain(nothing && !wanted ? new Error("There is nothing to take back.") : problem);
+      const nothing = problem instanceof ApiError && problem.code === "nothing_to_undo";
+      showError(nothing && !wanted ? new Error("There is nothing to take back.") : problem);
     }
   }
 
   async function decideAgain(hunk: string | null, undos: number[]): Promise<void> {
     try {
-      const operations = await inOrder(() => doAgain(project, undos));
+      const operations = await inOrder(() => redoOperations(project, undos));
       decisions.current.push({ hunk, operations });
-      await found.reload();
+      await pending.reload();
     } catch (problem) {
-      complain(problem);
+      showError(problem);
     }
   }
 
@@ -223,18 +223,18 @@ function ReviewOf({ project }: { project: string }) {
     { key: "n", does: "undo the change", run: () => void (hunk && decide("undo", [hunk])) },
     { key: "a", does: "keep the whole file", run: () => void decide("keep", ofFile()) },
     { key: "d", does: "undo the whole file", run: () => void decide("undo", ofFile()) },
-    { key: "u", does: "take back the last decision", run: () => void regret() },
+    { key: "u", does: "take back the last decision", run: () => void undoLast() },
     { key: "s", does: "one column or two", run: () => chooseSide(split ? "unified" : "split") },
   ]);
 
   function chooseSide(wanted: string): void {
     setSide(wanted);
-    store("review-side", wanted);
+    savePreference("review-side", wanted);
   }
 
   function chooseBy(wanted: Grouping): void {
     setBy(wanted);
-    store("review-by", wanted);
+    savePreference("review-by", wanted);
   }
 
   const fold = (key: string) => setFolded((old) => toggled(old, key));
@@ -245,7 +245,7 @@ function ReviewOf({ project }: { project: string }) {
     choose: (wanted: PendingHunk) => setCurrent(wanted.hunk),
     fold,
     open,
-    want: contents.want,
+    request: contents.request,
     version: contents.version,
     numbers,
     linesOf,
@@ -341,28 +341,28 @@ function ReviewOf({ project }: { project: string }) {
           Keep all
         </button>
       </header>
-      {found.problem && <Trouble problem={found.problem} retry={() => void found.reload()} />}
+      {pending.problem && <ErrorBox problem={pending.problem} retry={() => void pending.reload()} />}
       <div class="review-panes">
         <FileList
           groups={groups}
           current={hunk}
           show={(wanted) => show(wanted)}
-          loading={!found.data && found.loading}
+          loading={!pending.data && pending.loading}
         />
         <div class="review-pane" ref={pane}>
-          {(!found.data && found.loading) || (found.data && !isReady) ? (
+          {(!pending.data && pending.loading) || (pending.data && !isReady) ? (
             <Skeleton lines={14} height={26} />
           ) : !hunks.length ? (
             <Nothing />
           ) : (
-            <Virtual<ReviewRow>
+            <VirtualList<ReviewRow>
               rows={rows}
               label="Changes"
               class="diff"
               handle={list}
-              inset={FILE_HEIGHT}
-              seen={(row) => setTop("part" in row ? row.part : null)}
-              over={
+              topInset={FILE_PX}
+              onFirstRow={(row) => setTop("part" in row ? row.part : null)}
+              overlay={
                 top && parts(groups).includes(top) ? (
                   <div class="diff-sticky">
                     <FileHead part={top} folded={folded.has(top.key)} act={act} />
@@ -396,7 +396,7 @@ interface Decision {
 }
 
 /** Only what was seen is decided: each change is named, even where it is all of them. */
-async function settle(
+async function sendDecision(
   project: string,
   what: "keep" | "undo",
   hunks: string[],
@@ -421,18 +421,18 @@ function subject(chosen: PendingHunk[]): string {
 
 /** The sessions that what is pending may belong to, by id. */
 function useSessions(project: string): Map<string, Session> {
-  const found = useResource(
+  const list = useResource(
     () => api.sessions(project, { limit: 200 }),
     [project],
     (event) => event.project === project && event.kind.startsWith("session"),
   );
   return useMemo(
-    () => new Map((found.data?.sessions ?? []).map((each) => [each.session, each])),
-    [found.data],
+    () => new Map((list.data?.sessions ?? []).map((each) => [each.session, each])),
+    [list.data],
   );
 }
 
-function parts(groups: { parts: Part[] }[]): Part[] {
+function parts(groups: { parts: FilePart[] }[]): FilePart[] {
   return groups.flatMap((group) => group.parts);
 }
 
@@ -447,7 +447,7 @@ function above(rows: ReviewRow[], key: string): number {
   let height = 0;
   for (let at = rows.findIndex((row) => row.key === key) - 1; at >= 0; at--) {
     height += rows[at]!.height;
-    if (rows[at]!.kind === "file" || height >= MOST_ABOVE) break;
+    if (rows[at]!.kind === "file" || height >= MAX_ABOVE_PX) break;
   }
-  return Math.min(height, MOST_ABOVE);
+  return Math.min(height, MAX_ABOVE_PX);
 }

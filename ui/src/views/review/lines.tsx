@@ -2,34 +2,34 @@
 
 import { useEffect, useMemo } from "preact/hooks";
 import type { PendingHunk } from "../../api";
-import { colouring } from "../../diff/colours";
+import { highlighter } from "../../diff/highlighter";
 import { DiffLine, type OpenGap } from "../../diff/lines";
 import type { Line, Pair } from "../../diff/model";
 import { tokensOf, type TokensOf } from "../../diff/tokens";
 import { Icon } from "../../parts/icons";
-import { Counts, Letter, Path } from "../../parts/small";
-import { count } from "../../words";
-import type { Part } from "./groups";
+import { Counts, StatusLetter, Path } from "../../parts/small";
+import { count } from "../../format";
+import type { FilePart } from "./groups";
 import type { ReviewRow } from "./rows";
 
-const LOOKED_AT = 50;
+const LOAD_AFTER_MS = 50;
 
-export interface Act {
+export interface ReviewActions {
   keep: (hunks: PendingHunk[]) => void;
   undo: (hunks: PendingHunk[]) => void;
   choose: (hunk: PendingHunk) => void;
   fold: (key: string) => void;
   open: OpenGap;
-  want: (path: string) => void;
+  request: (path: string) => void;
   /** Changes when what was wanted is to be wanted again. */
   version: number;
   /** Which change of how many a hunk is. */
   numbers: Map<string, number>;
-  linesOf: (part: Part) => readonly string[] | null;
+  linesOf: (part: FilePart) => readonly string[] | null;
 }
 
-export function RowView(given: { row: ReviewRow; current: PendingHunk | null; act: Act }) {
-  const { row, current, act } = given;
+export function RowView(props: { row: ReviewRow; current: PendingHunk | null; act: ReviewActions }) {
+  const { row, current, act } = props;
   switch (row.kind) {
     case "group":
       return (
@@ -67,17 +67,17 @@ export function RowView(given: { row: ReviewRow; current: PendingHunk | null; ac
   }
 }
 
-function isChange(row: ReviewRow): row is (Line | Pair) & { part: Part } {
+function isChange(row: ReviewRow): row is (Line | Pair) & { part: FilePart } {
   if (row.kind === "line") return row.sign !== " ";
   return row.kind === "pair" && (row.left?.sign !== " " || row.right?.sign !== " ");
 }
 
-export function FileHead({ part, folded, act }: { part: Part; folded: boolean; act: Act }) {
+export function FileHead({ part, folded, act }: { part: FilePart; folded: boolean; act: ReviewActions }) {
   const { path, status } = part.file;
   useEffect(() => {
     if (status !== "modified") return undefined;
     // Not for what only flies past.
-    const timer = window.setTimeout(() => act.want(path), LOOKED_AT);
+    const timer = window.setTimeout(() => act.request(path), LOAD_AFTER_MS);
     return () => clearTimeout(timer);
   }, [path, status, act.version]);
   return (
@@ -91,7 +91,7 @@ export function FileHead({ part, folded, act }: { part: Part; folded: boolean; a
       >
         <Icon name={folded ? "right" : "down"} />
       </button>
-      <Letter of={status} />
+      <StatusLetter of={status} />
       <Path path={path} />
       <Counts additions={part.additions} deletions={part.deletions} />
       <span class="bar-space" />
@@ -115,24 +115,24 @@ export function FileHead({ part, folded, act }: { part: Part; folded: boolean; a
   );
 }
 
-function HunkHead(given: {
+function HunkHead(props: {
   hunk: PendingHunk;
   number: number;
   total: number;
   active: boolean;
-  act: Act;
+  act: ReviewActions;
 }) {
-  const { hunk, act } = given;
+  const { hunk, act } = props;
   const turns = hunk.turns.filter((each) => each > 0);
   return (
     <div
-      class={given.active ? "hunk-head is-active" : "hunk-head"}
-      aria-current={given.active ? "true" : undefined}
+      class={props.active ? "hunk-head is-active" : "hunk-head"}
+      aria-current={props.active ? "true" : undefined}
       data-hunk={hunk.hunk}
       onClick={() => act.choose(hunk)}
     >
       <span class="hunk-place">
-        Change {given.number} <span class="faint">of {given.total}</span>
+        Change {props.number} <span class="faint">of {props.total}</span>
       </span>
       <span class="hunk-facts faint">
         {hunk.kind === "lines" && `line ${hunk.new_start}`}
@@ -150,40 +150,40 @@ function HunkHead(given: {
         class="small"
         onClick={(event) => (event.stopPropagation(), act.undo([hunk]))}
       >
-        <Icon name="undo" size={13} /> Undo {given.active && <kbd>n</kbd>}
+        <Icon name="undo" size={13} /> Undo {props.active && <kbd>n</kbd>}
       </button>
       <button
         type="button"
         class="small strong"
         onClick={(event) => (event.stopPropagation(), act.keep([hunk]))}
       >
-        <Icon name="check" size={13} /> Keep {given.active && <kbd>y</kbd>}
+        <Icon name="check" size={13} /> Keep {props.active && <kbd>y</kbd>}
       </button>
     </div>
   );
 }
 
-function Lines(given: {
+function Lines(props: {
   row: Exclude<ReviewRow, { kind: "group" | "file" | "note" | "hunk" }>;
-  act: Act;
+  act: ReviewActions;
   active: boolean;
 }) {
-  const { row, act } = given;
-  const make = colouring();
+  const { row, act } = props;
+  const make = highlighter();
   const lines = act.linesOf(row.part);
-  const tokens = useMemo(() => tokensIn(row.part, lines, make), [row.part, lines, make]);
-  return <DiffLine row={row} tokens={tokens} active={given.active} open={act.open} />;
+  const tokens = useMemo(() => cachedTokens(row.part, lines, make), [row.part, lines, make]);
+  return <DiffLine row={row} tokens={tokens} active={props.active} open={act.open} />;
 }
 
 const cache = new WeakMap<
-  Part,
-  { lines: readonly string[] | null; make: ReturnType<typeof colouring>; of: TokensOf }
+  FilePart,
+  { lines: readonly string[] | null; make: ReturnType<typeof highlighter>; of: TokensOf }
 >();
 
-function tokensIn(
-  part: Part,
+function cachedTokens(
+  part: FilePart,
   lines: readonly string[] | null,
-  make: ReturnType<typeof colouring>,
+  make: ReturnType<typeof highlighter>,
 ): TokensOf {
   const known = cache.get(part);
   if (known && known.lines === lines && known.make === make) return known.of;

@@ -1,9 +1,9 @@
 /** The rows of the review: groups, files, changes, and their lines. */
 
-import { contextRows, hunkRows, type DiffRow, type Opened, type Shape } from "../../diff/model";
+import { contextRows, hunkRows, type DiffRow, type OpenedGaps, type Shape } from "../../diff/model";
 import type { Row } from "../../parts/virtual";
 import type { PendingHunk } from "../../api";
-import type { Group, Part } from "./groups";
+import type { Group, FilePart } from "./groups";
 
 export interface GroupRow extends Row {
   kind: "group";
@@ -12,13 +12,13 @@ export interface GroupRow extends Row {
 
 export interface FileRow extends Row {
   kind: "file";
-  part: Part;
+  part: FilePart;
   folded: boolean;
 }
 
 export interface HunkRow extends Row {
   kind: "hunk";
-  part: Part;
+  part: FilePart;
   hunk: PendingHunk;
 }
 
@@ -27,37 +27,37 @@ export interface NoteRow extends Row {
   text: string;
 }
 
-export type ReviewRow = GroupRow | FileRow | HunkRow | NoteRow | (DiffRow & { part: Part });
+export type ReviewRow = GroupRow | FileRow | HunkRow | NoteRow | (DiffRow & { part: FilePart });
 
-export const FILE_HEIGHT = 40;
-const GROUP_HEIGHT = 44;
-const HUNK_HEIGHT = 34;
-const NOTE_HEIGHT = 36;
+export const FILE_PX = 40;
+const GROUP_PX = 44;
+const HUNK_PX = 34;
+const NOTE_PX = 36;
 
-export interface Drawn {
+export interface ReviewRows {
   rows: ReviewRow[];
   /** The row of each hunk, by its id. */
-  places: Map<string, string>;
+  rowKeys: Map<string, string>;
   /** Which change of all it is, by its id. */
   numbers: Map<string, number>;
 }
 
-interface Known {
+interface CachedRows {
   of: string;
   lines: readonly string[] | null;
   rows: ReviewRow[];
 }
 
 /** The rows of a part that has not changed are not made again: in one column, and in two. */
-const caches = { unified: new WeakMap<Part, Known>(), split: new WeakMap<Part, Known>() };
+const caches = { unified: new WeakMap<FilePart, CachedRows>(), split: new WeakMap<FilePart, CachedRows>() };
 
-export function draw(
+export function buildRows(
   groups: Group[],
   shape: Shape,
-  linesOf: (part: Part) => readonly string[] | null,
+  linesOf: (part: FilePart) => readonly string[] | null,
   folded: Set<string>,
-  opened: Opened,
-): Drawn {
+  opened: OpenedGaps,
+): ReviewRows {
   const rows: ReviewRow[] = [];
   const places = new Map<string, string>();
   const numbers = new Map<string, number>();
@@ -65,13 +65,13 @@ export function draw(
   const shaped = `${shape.columns} ${[...opened].join()}`;
   for (const group of groups) {
     if (group.title)
-      rows.push({ kind: "group", key: `group ${group.key}`, height: GROUP_HEIGHT, group });
+      rows.push({ kind: "group", key: `group ${group.key}`, height: GROUP_PX, group });
     for (const part of group.parts) {
       const closed = folded.has(part.key);
       rows.push({
         kind: "file",
         key: `file ${part.key}`,
-        height: FILE_HEIGHT,
+        height: FILE_PX,
         part,
         folded: closed,
       });
@@ -89,14 +89,14 @@ export function draw(
       for (const row of known.rows) rows.push(row);
     }
   }
-  return { rows, places, numbers };
+  return { rows, rowKeys: places, numbers };
 }
 
 function rowsOf(
-  part: Part,
+  part: FilePart,
   shape: Shape,
   lines: readonly string[] | null,
-  opened: Opened,
+  opened: OpenedGaps,
 ): ReviewRow[] {
   const rows: ReviewRow[] = [];
   const hunks = part.hunks.map((hunk) => ({ ...hunk, id: hunk.hunk }));
@@ -108,10 +108,10 @@ function rowsOf(
       for (const row of contextRows(part.key, shape, { before, after: hunk }, lines, opened))
         rows.push(Object.assign(row, { part }));
     const key = `hunk ${hunk.hunk}`;
-    rows.push({ kind: "hunk", key, height: HUNK_HEIGHT, part, hunk: part.hunks[at]! });
+    rows.push({ kind: "hunk", key, height: HUNK_PX, part, hunk: part.hunks[at]! });
     const note = noteOf(part, hunk.kind);
     if (note)
-      rows.push({ kind: "note", key: `note ${hunk.hunk}`, height: NOTE_HEIGHT, text: note });
+      rows.push({ kind: "note", key: `note ${hunk.hunk}`, height: NOTE_PX, text: note });
     for (const row of hunkRows(part.key, hunk, shape)) rows.push(Object.assign(row, { part }));
   });
   const last = hunks.at(-1);
@@ -121,7 +121,7 @@ function rowsOf(
   return rows;
 }
 
-function noteOf(part: Part, kind: string): string {
+function noteOf(part: FilePart, kind: string): string {
   const { file } = part;
   if (file.is_binary) return "A binary file; it is kept or undone as a whole.";
   if (file.is_too_large) return "Too large to show line by line; it is kept or undone as a whole.";

@@ -5,10 +5,10 @@ import { api, type Found, type Hit } from "../../api";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
 import { Select } from "../../parts/select";
-import { Empty, Key, Marked, Moment, Skeleton, Trouble } from "../../parts/small";
-import { go, place, setQuery, to } from "../../router";
+import { EmptyState, Key, Highlighted, TimeAgo, Skeleton, ErrorBox } from "../../parts/small";
+import { go, route, setQuery, urlFor } from "../../router";
 import { projects } from "../../state";
-import { count } from "../../words";
+import { count } from "../../format";
 
 const TYPES: [string, string][] = [
   ["user_input", "You said"],
@@ -23,8 +23,8 @@ const TIMES: [string, string][] = [
   ["30", "Last month"],
   ["365", "Last year"],
 ];
-const PAGE = 40;
-const PAUSE = 90;
+const PAGE_SIZE = 40;
+const TYPING_PAUSE_MS = 90;
 
 const NAMES: Record<string, string> = {
   user_input: "you",
@@ -38,8 +38,8 @@ const NAMES: Record<string, string> = {
 const CODE = ["tool_call", "tool_result", "file_edit"];
 
 export default function Search() {
-  const { query } = place.value;
-  const asked = {
+  const { query } = route.value;
+  const filters = {
     q: query.get("q") ?? "",
     project: query.get("in") ?? "",
     agent: query.get("agent") ?? "",
@@ -47,13 +47,13 @@ export default function Search() {
     path: query.get("path") ?? "",
     days: query.get("days") ?? "",
   };
-  const key = JSON.stringify(asked);
-  const { found, problem, more, loading } = useFound(asked, key);
+  const key = JSON.stringify(filters);
+  const { results, problem, more, loading } = useSearch(filters, key);
   const field = useRef<HTMLInputElement>(null);
   const [at, setAt] = useState(-1);
   useEffect(() => field.current?.focus(), []);
   useEffect(() => setAt(-1), [key]);
-  const hits = found?.hits ?? [];
+  const hits = results?.hits ?? [];
   const links = () => [...document.querySelectorAll<HTMLElement>(".hit")];
   const move = (by: number) => {
     const next = Math.min(Math.max(at + by, 0), hits.length - 1);
@@ -64,7 +64,7 @@ export default function Search() {
     { key: "j", does: "next hit", run: () => move(1) },
     { key: "k", does: "previous hit", run: () => move(-1) },
   ]);
-  const idle = !asked.q && !asked.path;
+  const idle = !filters.q && !filters.path;
   return (
     <div class="view">
       <header class="bar search-bar">
@@ -77,12 +77,12 @@ export default function Search() {
             data-search
             type="search"
             placeholder="Search everything that was said and done"
-            value={asked.q}
+            value={filters.q}
             onInput={(event) => setQuery({ q: event.currentTarget.value })}
             onKeyDown={(event) => {
               if (event.key === "ArrowDown" || event.key === "Enter") {
                 event.preventDefault();
-                if (event.key === "Enter" && hits[0]) go(moment(hits[0]));
+                if (event.key === "Enter" && hits[0]) go(entryUrl(hits[0]));
                 else move(1);
               }
               if (event.key === "Escape") event.currentTarget.blur();
@@ -96,15 +96,15 @@ export default function Search() {
             key={type}
             type="button"
             class="chip"
-            aria-pressed={asked.type === type}
-            onClick={() => setQuery({ type: asked.type === type ? null : type })}
+            aria-pressed={filters.type === type}
+            onClick={() => setQuery({ type: filters.type === type ? null : type })}
           >
             {label}
           </button>
         ))}
         <Select
           label="Project"
-          value={asked.project}
+          value={filters.project}
           choose={(value) => setQuery({ in: value })}
           options={[
             ["", "All projects"],
@@ -113,7 +113,7 @@ export default function Search() {
         />
         <Select
           label="Time"
-          value={asked.days}
+          value={filters.days}
           choose={(value) => setQuery({ days: value })}
           options={TIMES}
         />
@@ -121,7 +121,7 @@ export default function Search() {
           <span class="unseen">Agent</span>
           <input
             placeholder="agent"
-            value={asked.agent}
+            value={filters.agent}
             onInput={(event) => setQuery({ agent: event.currentTarget.value })}
           />
         </label>
@@ -129,27 +129,27 @@ export default function Search() {
           <span class="unseen">File, folder or glob</span>
           <input
             placeholder="file or glob"
-            value={asked.path}
+            value={filters.path}
             onInput={(event) => setQuery({ path: event.currentTarget.value })}
           />
         </label>
         <span class="bar-space" />
         <span class="faint" role="status">
-          {found && !idle
-            ? found.total === null
+          {results && !idle
+            ? results.total === null
               ? `${hits.length} or more hits`
-              : count(found.total, "hit")
+              : count(results.total, "hit")
             : ""}
         </span>
       </div>
       <div class="page-scroll" tabIndex={0} role="group" aria-label="Hits">
         <div class="column">
-          {problem && <Trouble problem={problem} />}
-          {found?.problems.map((text) => (
-            <Trouble key={text} problem={new Error(text)} />
+          {problem && <ErrorBox problem={problem} />}
+          {results?.problems.map((text) => (
+            <ErrorBox key={text} problem={new Error(text)} />
           ))}
           {idle ? (
-            <Empty icon="search" title="Find anything that ever happened">
+            <EmptyState icon="search" title="Find anything that ever happened">
               <p>
                 Words, names of files, commands, parts of code. Text is only text: <code>C++</code>,{" "}
                 <code>foo-bar</code> and quotes are searched for as they are.
@@ -157,35 +157,35 @@ export default function Search() {
               <p>
                 <Key>/</Key> comes here from everywhere, <Key>Enter</Key> opens the first hit.
               </p>
-            </Empty>
-          ) : !found && loading ? (
+            </EmptyState>
+          ) : !results && loading ? (
             <Skeleton lines={6} height={84} />
           ) : !hits.length && !problem ? (
-            <Empty icon="search" title="Nothing found">
+            <EmptyState icon="search" title="Nothing found">
               <p>All words must be in one entry. Try fewer of them, or take a filter away.</p>
-            </Empty>
+            </EmptyState>
           ) : (
             <ol class="hits">
               {hits.map((hit) => (
                 <li key={`${hit.project} ${hit.entry}`}>
-                  <a class="hit" href={moment(hit)}>
+                  <a class="hit" href={entryUrl(hit)}>
                     <span class="hit-head">
                       <span class="hit-title">{hit.title || "Untitled session"}</span>
                       <span class="tag">{NAMES[hit.type] ?? hit.type}</span>
                       <span class="bar-space" />
                       <span class="faint">
-                        {hit.agent} · <Moment at={hit.created_at} />
+                        {hit.agent} · <TimeAgo at={hit.created_at} />
                       </span>
                     </span>
                     <span class={CODE.includes(hit.type) ? "hit-text hit-code" : "hit-text"}>
-                      <Marked text={hit.snippet.replace(/\n\s*\n/g, "\n")} />
+                      <Highlighted text={hit.snippet.replace(/\n\s*\n/g, "\n")} />
                     </span>
                   </a>
                 </li>
               ))}
             </ol>
           )}
-          {found && hits.length > 0 && (found.total === null || hits.length < found.total) && (
+          {results && hits.length > 0 && (results.total === null || hits.length < results.total) && (
             <button type="button" class="button" onClick={more}>
               More
             </button>
@@ -197,18 +197,18 @@ export default function Search() {
 }
 
 /** A hit names its project by folder; addresses name it by id. */
-function moment(hit: Hit): string {
+function entryUrl(hit: Hit): string {
   const project = projects.value?.find(
     (each) => each.root === hit.project || each.project === hit.project,
   );
-  return to("session", project?.project ?? hit.project, {
+  return urlFor("session", project?.project ?? hit.project, {
     id: hit.session,
     entry: hit.entry,
     seq: hit.seq,
   });
 }
 
-interface Asked {
+interface Filters {
   q: string;
   project: string;
   agent: string;
@@ -217,21 +217,21 @@ interface Asked {
   days: string;
 }
 
-function useFound(asked: Asked, key: string) {
-  const [found, setFound] = useState<Found | null>(null);
+function useSearch(filters: Filters, key: string) {
+  const [results, setFound] = useState<Found | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
   const [loading, setLoading] = useState(true);
   const load = async (offset: number, signal: AbortSignal | undefined) => {
-    const { days, ...rest } = asked;
+    const { days, ...rest } = filters;
     const since = days ? new Date(Date.now() - Number(days) * 86_400_000).toISOString() : "";
     return api.search(
-      { ...rest, type: rest.type ? [rest.type] : [], since, offset, limit: PAGE },
+      { ...rest, type: rest.type ? [rest.type] : [], since, offset, limit: PAGE_SIZE },
       signal,
     );
   };
   useEffect(() => {
     const control = new AbortController();
-    if (!asked.q && !asked.path) {
+    if (!filters.q && !filters.path) {
       setFound(null);
       return undefined;
     }
@@ -249,16 +249,16 @@ function useFound(asked: Asked, key: string) {
           setLoading(false);
         },
       );
-    }, PAUSE);
+    }, TYPING_PAUSE_MS);
     return () => {
       clearTimeout(timer);
       control.abort();
     };
   }, [key]);
   const more = () =>
-    void load(found?.hits.length ?? 0, undefined).then(
+    void load(results?.hits.length ?? 0, undefined).then(
       (page) => setFound((old) => old && { ...page, hits: [...old.hits, ...page.hits] }),
       (why) => setProblem(why as Error),
     );
-  return { found, problem, more, loading };
+  return { results, problem, more, loading };
 }

@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 import { api, type Session } from "../../api";
 import { Dialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icons";
-import { Moment } from "../../parts/small";
+import { TimeAgo } from "../../parts/small";
 import { useResource } from "../../resource";
-import { go, to } from "../../router";
-import { complain, say } from "../../state";
-import { count, roundName } from "../../words";
+import { go, urlFor } from "../../router";
+import { showError, showToast } from "../../state";
+import { count, roundName } from "../../format";
 import { Approvals } from "./approvals";
 
 const STATES: Record<string, string> = {
@@ -17,7 +17,7 @@ const STATES: Record<string, string> = {
   abandoned: "reset",
 };
 
-const MOST_ROUNDS = 6;
+const MAX_ROUNDS = 6;
 
 export function About({ project, session }: { project: string; session: Session }) {
   const [asked, setAsked] = useState<"approvals" | "name" | "delete" | null>(null);
@@ -31,14 +31,14 @@ export function About({ project, session }: { project: string; session: Session 
     <section class="about">
       <h2>Rounds</h2>
       <ol class="rounds">
-        {(rounds.data?.rounds ?? []).slice(-MOST_ROUNDS).map((round) => (
+        {(rounds.data?.rounds ?? []).slice(-MAX_ROUNDS).map((round) => (
           <li key={round.name}>
             <span class={`state state-${round.status === "active" ? "running" : "stopped"}`} />
             <span>
               {roundName(round.name)}: {STATES[round.status] ?? round.status}
             </span>
             <span class="faint">
-              <Moment at={round.closed_at ?? round.created_at} />
+              <TimeAgo at={round.closed_at ?? round.created_at} />
             </span>
           </li>
         ))}
@@ -72,7 +72,7 @@ function Rename({
 }) {
   const [title, setTitle] = useState(session.title);
   const save = () =>
-    void api.changeSession(project, session.session, { title }).then(close, complain);
+    void api.changeSession(project, session.session, { title }).then(close, showError);
   return (
     <Dialog
       title="Rename the session"
@@ -113,9 +113,9 @@ function Delete({
   const pending = session.pending?.files ?? 0;
   const run = () =>
     void api.deleteSession(project, session.session).then(() => {
-      say("The session is deleted.");
-      go(to("home"));
-    }, complain);
+      showToast("The session is deleted.");
+      go(urlFor("home"));
+    }, showError);
   return (
     <Dialog
       title="Delete the session?"

@@ -6,13 +6,13 @@ import { Dialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icons";
 import { Setting, Switch } from "../../parts/setting";
 import { Segments } from "../../parts/small";
-import { complain } from "../../state";
+import { showError } from "../../state";
 
-export function Approvals(given: { project: string; session: Session; close: () => void }) {
-  const [session, setSession] = useState(given.session);
+export function Approvals(props: { project: string; session: Session; close: () => void }) {
+  const [session, setSession] = useState(props.session);
   const [pattern, setPattern] = useState("");
   const change = (body: Partial<Session>) =>
-    void api.changeSession(given.project, session.session, body).then(setSession, complain);
+    void api.changeSession(props.project, session.session, body).then(setSession, showError);
   const patterns = Object.entries(session.sensitive_file_patterns);
   const setPatterns = (entries: [string, boolean][]) =>
     change({ sensitive_file_patterns: Object.fromEntries(entries) });
@@ -27,9 +27,9 @@ export function Approvals(given: { project: string; session: Session; close: () 
   return (
     <Dialog
       title="What the agent may do without asking"
-      close={given.close}
+      close={props.close}
       actions={
-        <button type="button" class="button" onClick={given.close}>
+        <button type="button" class="button" onClick={props.close}>
           Done
         </button>
       }

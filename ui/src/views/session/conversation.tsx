@@ -4,36 +4,36 @@ import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Entry, TurnStatus } from "../../api";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
-import { Measured, type MeasuredHandle } from "../../parts/measured";
-import { Empty, Skeleton, Trouble } from "../../parts/small";
-import { go, to } from "../../router";
-import { complain, say } from "../../state";
-import { EntryView, type Act } from "./entries";
-import type { usePath } from "./path";
-import { rowsOf, turnsOf, type EntryRow } from "./rows";
+import { MeasuredList, type MeasuredHandle } from "../../parts/measured";
+import { EmptyState, Skeleton, ErrorBox } from "../../parts/small";
+import { go, urlFor } from "../../router";
+import { showError, showToast } from "../../state";
+import { EntryView, type EntryActions } from "./entries";
+import type { useConversation } from "./conversation-pages";
+import { rowsOf, turnsByLastEntry, type EntryRow } from "./rows";
 
-const GAP = 12;
+const GAP_PX = 12;
 
-export function Conversation(given: {
+export function Conversation(props: {
   project: string;
   session: string;
-  path: ReturnType<typeof usePath>;
+  path: ReturnType<typeof useConversation>;
   turns: TurnStatus[];
   /** The entry that was asked for. */
   target: string | null;
-  act: Pick<Act, "goTo" | "fork" | "label">;
+  act: Pick<EntryActions, "goTo" | "fork" | "label">;
   draft: string | null;
   dropDraft: () => void;
   /** Something was said, on branches that were left: the session stands before all of it. */
   atRoot: boolean;
 }) {
-  const { project, session, path, target } = given;
+  const { project, session, path, target } = props;
   const { shown } = path;
-  const entries = shown?.entries ?? NONE;
+  const entries = shown?.entries ?? NO_ENTRIES;
   const list = useRef<MeasuredHandle>(null);
   const unfolded = useRef(new Set<string>()).current;
-  const { rows, results, within } = useMemo(() => rowsOf(entries), [entries]);
-  const turns = useMemo(() => turnsOf(entries, given.turns), [entries, given.turns]);
+  const { rows, results, rowOf: within } = useMemo(() => rowsOf(entries), [entries]);
+  const turns = useMemo(() => turnsByLastEntry(entries, props.turns), [entries, props.turns]);
   const row = target && (within.get(target) ?? target);
 
   const landed = useRef<string | null>(null);
@@ -47,7 +47,7 @@ export function Conversation(given: {
     if (target) return;
     landed.current = null;
     list.current?.toEnd();
-  }, [target, shown === null, given.draft]);
+  }, [target, shown === null, props.draft]);
 
   const move = (by: 1 | -1) => {
     const here = rows.findIndex((each) => each.key === list.current?.first());
@@ -58,36 +58,36 @@ export function Conversation(given: {
   useKeys("Session", [
     { key: "j", does: "next message", run: () => move(1) },
     { key: "k", does: "previous message", run: () => move(-1) },
-    { key: "r", does: "review what is pending", run: () => go(to("review", project, { session })) },
+    { key: "r", does: "review what is pending", run: () => go(urlFor("review", project, { session })) },
   ]);
 
-  const act: Act = { ...given.act, project, target: row, turns, results, unfolded };
+  const act: EntryActions = { ...props.act, project, target: row, turns, results, unfolded };
   if (path.problem)
-    return <Trouble problem={path.problem} retry={() => void path.reload()} />;
+    return <ErrorBox problem={path.problem} retry={() => void path.reload()} />;
   if (!shown) return <Skeleton lines={7} height={72} />;
-  if (!entries.length && given.draft === null)
-    return given.atRoot ? (
-      <Empty icon="session" title="Before the first message">
+  if (!entries.length && props.draft === null)
+    return props.atRoot ? (
+      <EmptyState icon="session" title="Before the first message">
         <p>The session stands at its root. What was said is on the branches beside.</p>
-      </Empty>
+      </EmptyState>
     ) : (
-      <Empty icon="session" title="Nothing was said yet">
+      <EmptyState icon="session" title="Nothing was said yet">
         <p>What the agent says and does appears here as it happens.</p>
-      </Empty>
+      </EmptyState>
     );
   return (
     <>
-      <Measured
+      <MeasuredList
         rows={rows}
         label="Conversation"
         class="timeline"
-        gap={GAP}
+        gap={GAP_PX}
         handle={list}
-        starts={() => void path.earlier()}
-        ends={() => void path.later()}
+        onNearStart={() => void path.earlier()}
+        onNearEnd={() => void path.later()}
         before={shown.earlier ? <Skeleton lines={1} height={72} /> : null}
         render={({ key, entry }) => <EntryView key={key} entry={entry} act={act} />}
-        after={given.draft !== null && <Draft text={given.draft} close={given.dropDraft} />}
+        after={props.draft !== null && <Draft text={props.draft} close={props.dropDraft} />}
       />
       {shown.elsewhere ? (
         <div class="elsewhere" role="status">
@@ -96,11 +96,11 @@ export function Conversation(given: {
           <button
             type="button"
             class="small strong"
-            onClick={() => given.act.goTo(entries.at(-1)!)}
+            onClick={() => props.act.goTo(entries.at(-1)!)}
           >
             Go to its end…
           </button>
-          <a class="small" href={to("session", project, { id: session })}>
+          <a class="small" href={urlFor("session", project, { id: session })}>
             Back to where it stands
           </a>
         </div>
@@ -108,7 +108,7 @@ export function Conversation(given: {
         shown.later && (
           <div class="elsewhere">
             <span>The session goes on.</span>
-            <a class="small strong" href={to("session", project, { id: session })}>
+            <a class="small strong" href={urlFor("session", project, { id: session })}>
               To its end
             </a>
           </div>
@@ -118,14 +118,14 @@ export function Conversation(given: {
   );
 }
 
-const NONE: Entry[] = [];
+const NO_ENTRIES: Entry[] = [];
 
 function isMessage({ entry }: EntryRow): boolean {
   return entry.type === "user_input";
 }
 
 function Draft({ text, close }: { text: string; close: () => void }) {
-  const copy = () => navigator.clipboard.writeText(text).then(() => say("Copied."), complain);
+  const copy = () => navigator.clipboard.writeText(text).then(() => showToast("Copied."), showError);
   return (
     <div class="draft">
       <p class="faint">You are back before this message. Say it again, or something better:</p>

@@ -7,11 +7,11 @@ import { DiffBlock } from "../../diff/block";
 import { Guard } from "../../parts/guard";
 import { Icon } from "../../parts/icons";
 import { Markdown } from "../../parts/markdown";
-import { Counts, Letter, Moment, Path } from "../../parts/small";
-import { to } from "../../router";
-import { count, duration, gist } from "../../words";
+import { Counts, StatusLetter, TimeAgo, Path } from "../../parts/small";
+import { urlFor } from "../../router";
+import { count, formatDuration, firstLine } from "../../format";
 
-export interface Act {
+export interface EntryActions {
   goTo: (entry: Entry) => void;
   fork: (entry: Entry) => void;
   label: (entry: Entry) => void;
@@ -25,20 +25,20 @@ export interface Act {
   unfolded: Set<string>;
 }
 
-export function EntryView({ entry, act }: { entry: Entry; act: Act }) {
+export function EntryView({ entry, act }: { entry: Entry; act: EntryActions }) {
   const classes = ["entry", `entry-${entry.type}`];
   if (entry.entry === act.target) classes.push("is-target");
   if (entry.is_compacted) classes.push("is-compacted");
   return (
     <li data-key={entry.entry} class={classes.join(" ")}>
-      <Guard fallback={() => <Undrawn entry={entry} />}>
+      <Guard fallback={() => <FailedEntry entry={entry} />}>
         <Content entry={entry} act={act} />
       </Guard>
     </li>
   );
 }
 
-function Undrawn({ entry }: { entry: Entry }) {
+function FailedEntry({ entry }: { entry: Entry }) {
   return (
     <div class="trouble">
       <Icon name="warning" />
@@ -50,48 +50,48 @@ function Undrawn({ entry }: { entry: Entry }) {
   );
 }
 
-function Content({ entry, act }: { entry: Entry; act: Act }) {
+function Content({ entry, act }: { entry: Entry; act: EntryActions }) {
   switch (entry.type) {
     case "user_input":
-      return <Asked entry={entry} act={act} />;
+      return <UserMessage entry={entry} act={act} />;
     case "assistant_output":
       return <Markdown text={entry.content} />;
     case "tool_call":
       return <Call entry={entry} result={act.results.get(entry.entry)} act={act} />;
     case "tool_result":
-      return <Loose entry={entry} act={act} />;
+      return <LooseResult entry={entry} act={act} />;
     case "file_edit":
       return <Edit entry={entry} />;
     case "step_snapshot":
-      return <Step entry={entry} act={act} />;
+      return <StepCheckpoint entry={entry} act={act} />;
     case "compact_marker":
       return (
-        <Mark icon="more">
+        <Marker icon="more">
           {count(Number(entry.data?.compactedCount ?? 0), "entry", "entries")} before this were
           compacted
           {typeof entry.data?.summary === "string" && <Markdown text={entry.data.summary} />}
-        </Mark>
+        </Marker>
       );
     case "branch_summary":
       return (
-        <Mark icon="branch">
+        <Marker icon="branch">
           From the branch that was left{entry.data?.skipFiles === true && " (files skipped)"}:{" "}
           <Markdown text={entry.content} />
-        </Mark>
+        </Marker>
       );
     case "system_message":
-      return <Mark icon="session">{gist(entry.content, 240)}</Mark>;
+      return <Marker icon="session">{firstLine(entry.content, 240)}</Marker>;
     default:
       return null;
   }
 }
 
-function Asked({ entry, act }: { entry: Entry; act: Act }) {
+function UserMessage({ entry, act }: { entry: Entry; act: EntryActions }) {
   return (
     <article class="asked" aria-label="Your message">
       <Markdown text={entry.content} />
       <footer class="asked-foot">
-        <Moment at={entry.created_at} />
+        <TimeAgo at={entry.created_at} />
         {entry.label && <span class="tag">{entry.label}</span>}
         <span class="bar-space" />
         <button type="button" class="small" onClick={() => act.label(entry)}>
@@ -122,7 +122,7 @@ const ICONS: Record<string, string> = {
   grep: "search",
 };
 
-function Call({ entry, result, act }: { entry: Entry; result: Entry | undefined; act: Act }) {
+function Call({ entry, result, act }: { entry: Entry; result: Entry | undefined; act: EntryActions }) {
   const data = entry.data ?? {};
   const name = String(data.name ?? "tool");
   const failed = data.status === "error" || result?.data?.is_error === true;
@@ -137,11 +137,11 @@ function Call({ entry, result, act }: { entry: Entry; result: Entry | undefined;
         <>
           <Icon name={ICONS[name.toLowerCase()] ?? "tool"} size={14} />
           <span class="call-name">{name}</span>
-          <span class="call-gist">{callGist(input)}</span>
+          <span class="call-gist">{callSummary(input)}</span>
           {failed && <span class="tag call-failed">failed</span>}
           {running && <span class="tag">running</span>}
           {typeof data.duration === "number" && (
-            <span class="call-time">{duration(data.duration)}</span>
+            <span class="call-time">{formatDuration(data.duration)}</span>
           )}
         </>
       }
@@ -157,14 +157,14 @@ function Call({ entry, result, act }: { entry: Entry; result: Entry | undefined;
 }
 
 /** Something that is drawn when it is unfolded, and stays unfolded when it is drawn again. */
-function Folded(given: {
+function Folded(props: {
   entry: Entry;
-  act: Act;
+  act: EntryActions;
   summary: ComponentChildren;
   children: ComponentChildren;
 }) {
-  const { unfolded } = given.act;
-  const id = given.entry.entry;
+  const { unfolded } = props.act;
+  const id = props.entry.entry;
   const [open, setOpen] = useState(unfolded.has(id));
   return (
     <details
@@ -177,44 +177,44 @@ function Folded(given: {
         setOpen(now);
       }}
     >
-      <summary>{given.summary}</summary>
-      {open && <div class="call-inside">{given.children}</div>}
+      <summary>{props.summary}</summary>
+      {open && <div class="call-inside">{props.children}</div>}
     </details>
   );
 }
 
-function callGist(input: Record<string, unknown>): string {
+function callSummary(input: Record<string, unknown>): string {
   const known = ["command", "file_path", "path", "pattern", "query", "url", "description"];
   const name = known.find((each) => typeof input[each] === "string");
   const first = name ? input[name] : Object.values(input).find((each) => typeof each === "string");
-  return typeof first === "string" ? gist(first, 140) : "";
+  return typeof first === "string" ? firstLine(first, 140) : "";
 }
 
-const SHOWN = 4000;
+const MAX_SHOWN_CHARS = 4000;
 
 function Output({ text }: { text: string }) {
   const [all, setAll] = useState(false);
-  const cut = !all && text.length > SHOWN;
+  const cut = !all && text.length > MAX_SHOWN_CHARS;
   return (
     <>
       <pre class="code output" tabIndex={0} role="region" aria-label="What came of it">
-        {cut ? text.slice(0, SHOWN) : text}
+        {cut ? text.slice(0, MAX_SHOWN_CHARS) : text}
       </pre>
       {cut && (
         <button type="button" class="bare link" onClick={() => setAll(true)}>
-          Show {count(text.length - SHOWN, "more character")}
+          Show {count(text.length - MAX_SHOWN_CHARS, "more character")}
         </button>
       )}
     </>
   );
 }
 
-function Loose({ entry, act }: { entry: Entry; act: Act }) {
+function LooseResult({ entry, act }: { entry: Entry; act: EntryActions }) {
   const summary = (
     <>
       <Icon name="tool" size={14} />
       <span class="call-name">Result</span>
-      <span class="call-gist">{gist(entry.content, 140)}</span>
+      <span class="call-gist">{firstLine(entry.content, 140)}</span>
     </>
   );
   return (
@@ -231,7 +231,7 @@ function Edit({ entry }: { entry: Entry }) {
   return (
     <div class="edit">
       <div class="edit-head">
-        <Letter of={String(data.operation ?? "modify")} />
+        <StatusLetter of={String(data.operation ?? "modify")} />
         <Path path={path} />
         <Counts additions={Number(data.additions ?? 0)} deletions={Number(data.deletions ?? 0)} />
       </div>
@@ -240,7 +240,7 @@ function Edit({ entry }: { entry: Entry }) {
   );
 }
 
-function Step({ entry, act }: { entry: Entry; act: Act }) {
+function StepCheckpoint({ entry, act }: { entry: Entry; act: EntryActions }) {
   const diff = (entry.data?.diff ?? {}) as Record<string, string[]>;
   const parts = ["added", "modified", "deleted"]
     .filter((each) => diff[each]?.length)
@@ -256,7 +256,7 @@ function Step({ entry, act }: { entry: Entry; act: Act }) {
       </span>
       <span class="bar-space" />
       {entry.checkpoint && (
-        <a class="small" href={to("checkpoints", act.project, { c: entry.checkpoint })}>
+        <a class="small" href={urlFor("checkpoints", act.project, { c: entry.checkpoint })}>
           Look at it
         </a>
       )}
@@ -272,7 +272,7 @@ function Step({ entry, act }: { entry: Entry; act: Act }) {
   );
 }
 
-function Mark({ icon, children }: { icon: string; children: ComponentChildren }) {
+function Marker({ icon, children }: { icon: string; children: ComponentChildren }) {
   return (
     <div class="mark">
       <Icon name={icon} size={14} />

@@ -4,20 +4,20 @@ import { useState } from "preact/hooks";
 import { api, type Entry, type Navigation } from "../../api";
 import { Dialog } from "../../parts/dialog";
 import { NoChange, Plan } from "../../parts/plan";
-import { Skeleton, Trouble } from "../../parts/small";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
-import { complain, say } from "../../state";
-import { takeBack } from "../../takeback";
-import { gist } from "../../words";
+import { showError, showToast } from "../../state";
+import { undoOperations } from "../../undo";
+import { firstLine } from "../../format";
 
-export function GoTo(given: {
+export function GoTo(props: {
   project: string;
   session: string;
   entry: Entry;
   close: () => void;
   gone: (navigation: Navigation) => void;
 }) {
-  const { project, session, entry } = given;
+  const { project, session, entry } = props;
   const [files, setFiles] = useState(true);
   const [force, setForce] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -33,9 +33,9 @@ export function GoTo(given: {
     try {
       const done = await api.goto(project, session, body);
       const { operation } = done;
-      given.gone(done);
-      if (operation === null) return say("The session is there already; nothing changed.");
-      say(
+      props.gone(done);
+      if (operation === null) return showToast("The session is there already; nothing changed.");
+      showToast(
         files
           ? "The session and its files are back there."
           : "The session is back there; files stayed.",
@@ -43,15 +43,15 @@ export function GoTo(given: {
           action: {
             label: "Undo",
             run: () =>
-              void takeBack(project, [operation]).then(
-                () => say("All is as it was before."),
-                complain,
+              void undoOperations(project, [operation]).then(
+                () => showToast("All is as it was before."),
+                showError,
               ),
           },
         },
       );
     } catch (problem) {
-      complain(problem);
+      showError(problem);
       setBusy(false);
     }
   }
@@ -59,10 +59,10 @@ export function GoTo(given: {
   return (
     <Dialog
       title={before ? "Return to before this message" : "Return to after this turn"}
-      close={given.close}
+      close={props.close}
       actions={
         <>
-          <button type="button" class="button" onClick={given.close}>
+          <button type="button" class="button" onClick={props.close}>
             Cancel
           </button>
           <button
@@ -76,7 +76,7 @@ export function GoTo(given: {
         </>
       }
     >
-      {before && <blockquote class="quote">{gist(entry.content, 200)}</blockquote>}
+      {before && <blockquote class="quote">{firstLine(entry.content, 200)}</blockquote>}
       <fieldset class="choice">
         <legend class="unseen">What goes back</legend>
         <label class="option">
@@ -95,7 +95,7 @@ export function GoTo(given: {
         </label>
       </fieldset>
       {plan.problem ? (
-        <Trouble problem={plan.problem} />
+        <ErrorBox problem={plan.problem} />
       ) : !plan.data ? (
         <Skeleton lines={3} height={28} />
       ) : (

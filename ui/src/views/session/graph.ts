@@ -37,27 +37,27 @@ interface Loaded {
   filesSkipped: boolean;
 }
 
-const PAGE = 1000;
-const QUIET = 400;
+const PAGE_SIZE = 1000;
+const RELOAD_DELAY_MS = 400;
 
 /** The tree of a session, as it grows: messages that are known are not asked for again. */
 export function useGraph(project: string, session: string) {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
   const messages = useRef<Entry[]>([]);
-  const round = useRef(0);
+  const latestRequest = useRef(0);
 
   const load = useCallback(
     async (known: Entry[]) => {
-      const mine = ++round.current;
+      const mine = ++latestRequest.current;
       try {
-        const found = await loadGraph(project, session, known);
-        if (mine !== round.current) return;
-        messages.current = found.messages;
-        setLoaded(found);
+        const graph = await loadGraph(project, session, known);
+        if (mine !== latestRequest.current) return;
+        messages.current = graph.messages;
+        setLoaded(graph);
         setProblem(null);
       } catch (why) {
-        if (mine === round.current && !messages.current.length) setProblem(why as Error);
+        if (mine === latestRequest.current && !messages.current.length) setProblem(why as Error);
       }
     },
     [project, session],
@@ -79,16 +79,16 @@ export function useGraph(project: string, session: string) {
         timer = undefined;
         void load(anew ? [] : messages.current);
         anew = false;
-      }, QUIET);
+      }, RELOAD_DELAY_MS);
     });
     return () => {
       stop();
       clearTimeout(timer);
-      round.current++;
+      latestRequest.current++;
     };
   }, [load]);
 
-  const drawn = useMemo(() => loaded && drawGraph(loaded), [loaded]);
+  const drawn = useMemo(() => loaded && layOut(loaded), [loaded]);
   return { drawn, problem, reload };
 }
 
@@ -104,8 +104,8 @@ async function loadGraph(project: string, session: string, known: Entry[]): Prom
   const missing = wanted.filter((each): each is string => each !== null && !points.has(each));
   await Promise.all(
     missing.map(async (entry) => {
-      const found = await api.conversation(project, session, { leaf: entry, limit: 1 });
-      for (const each of found.entries) points.set(each.entry, each);
+      const page = await api.conversation(project, session, { leaf: entry, limit: 1 });
+      for (const each of page.entries) points.set(each.entry, each);
     }),
   );
   return { branches, messages, points, leaf: tree.leaf, filesSkipped: tree.files_skipped };
@@ -113,20 +113,20 @@ async function loadGraph(project: string, session: string, known: Entry[]): Prom
 
 /** The messages that are known, and all that came after them. */
 async function messagesAfter(project: string, session: string, known: Entry[]): Promise<Entry[]> {
-  const found = [...known];
+  const messages = [...known];
   let more = true;
   let since = known.at(-1)?.seq ?? 0;
   while (more) {
-    const query = { type: ["user_input"], limit: PAGE, since, include_compacted: true };
+    const query = { type: ["user_input"], limit: PAGE_SIZE, since, include_compacted: true };
     const page = await api.entries(project, session, query);
-    found.push(...page.entries.filter((entry) => !entry.off_path));
+    messages.push(...page.entries.filter((entry) => !entry.off_path));
     more = page.has_more && page.entries.length > 0;
     since = page.entries.at(-1)?.seq ?? since;
   }
-  return found;
+  return messages;
 }
 
-function drawGraph({ branches, messages, points, leaf, filesSkipped }: Loaded): Graph {
+function layOut({ branches, messages, points, leaf, filesSkipped }: Loaded): Graph {
   const bySeq = new Map(branches.map((branch) => [branch.first.seq, branch]));
   const active = activePath(bySeq, points, leaf);
   const lanes = new Map<number, number>();
@@ -155,14 +155,14 @@ function activePath(
   points: Map<string, Entry>,
   leaf: string | null,
 ): Map<number, number> {
-  const found = new Map<number, number>();
+  const lastSeqs = new Map<number, number>();
   let at = leaf ? points.get(leaf) : undefined;
-  while (at && !found.has(at.branch)) {
-    found.set(at.branch, at.seq);
+  while (at && !lastSeqs.has(at.branch)) {
+    lastSeqs.set(at.branch, at.seq);
     const from = bySeq.get(at.branch)?.parent_entry;
     at = from ? points.get(from) : undefined;
   }
-  return found;
+  return lastSeqs;
 }
 
 /** The message that a branch's first one follows: on the branch that it springs from. */
@@ -176,10 +176,10 @@ function parentOf(
   while (branch?.parent_entry) {
     const point = points.get(branch.parent_entry);
     if (!point) return undefined;
-    const found = nodes.findLast(
+    const parent = nodes.findLast(
       (each) => each.entry.branch === point.branch && each.entry.seq <= point.seq,
     );
-    if (found) return found;
+    if (parent) return parent;
     branch = bySeq.get(point.branch);
   }
   return undefined;

@@ -3,35 +3,35 @@
 import { useState } from "preact/hooks";
 import { api, type Entry, type Navigation } from "../../api";
 import { Icon } from "../../parts/icons";
-import { Badge, Empty } from "../../parts/small";
+import { Badge, EmptyState } from "../../parts/small";
 import { useResource } from "../../resource";
-import { go, place, to } from "../../router";
-import { complain, say } from "../../state";
-import { roundName, status } from "../../words";
+import { go, route, urlFor } from "../../router";
+import { showError, showToast } from "../../state";
+import { roundName, statusLabel } from "../../format";
 import { Conversation } from "./conversation";
 import { GoTo } from "./goto";
 import { useGraph } from "./graph";
 import { LabelDialog } from "./label";
-import { usePath } from "./path";
+import { useConversation } from "./conversation-pages";
 import { RoundBar } from "./round";
 import { Side } from "./side";
 
 export default function SessionView() {
-  const { project, query } = place.value;
+  const { project, query } = route.value;
   const session = query.get("id");
   if (!project || !session)
     return (
-      <Empty icon="session" title="Which session?">
+      <EmptyState icon="session" title="Which session?">
         <a class="button" href="/">
           To the sessions
         </a>
-      </Empty>
+      </EmptyState>
     );
-  return <One key={`${project} ${session}`} project={project} session={session} />;
+  return <SessionOf key={`${project} ${session}`} project={project} session={session} />;
 }
 
-function One({ project, session }: { project: string; session: string }) {
-  const { query } = place.value;
+function SessionOf({ project, session }: { project: string; session: string }) {
+  const { query } = route.value;
   const seq = query.get("seq");
   const target = query.get("entry");
   const mine = (event: { project: string | null; session?: string }) =>
@@ -59,7 +59,7 @@ function One({ project, session }: { project: string; session: string }) {
       event.project === project && (event.kind.startsWith("operation") || event.kind === "files"),
   );
   const graph = useGraph(project, session);
-  const path = usePath(project, session, { entry: target, seq: seq ? Number(seq) : null });
+  const path = useConversation(project, session, { entry: target, seq: seq ? Number(seq) : null });
 
   const [going, setGoing] = useState<Entry | null>(null);
   const [labelling, setLabelling] = useState<Entry | null>(null);
@@ -69,15 +69,15 @@ function One({ project, session }: { project: string; session: string }) {
   function gone(navigation: Navigation): void {
     setGoing(null);
     setDraft(navigation.text);
-    if (target) go(to("session", project, { id: session }));
+    if (target) go(urlFor("session", project, { id: session }));
     else void path.reload();
     void graph.reload();
   }
 
   async function fork(entry: Entry): Promise<void> {
     const made = await api.fork(project, session, { entry: entry.entry });
-    say("A new session begins there.");
-    go(to("session", project, { id: made.session }));
+    showToast("A new session begins there.");
+    go(urlFor("session", project, { id: made.session }));
   }
 
   async function label(entry: Entry, wanted: string | null): Promise<void> {
@@ -99,7 +99,7 @@ function One({ project, session }: { project: string; session: string }) {
           <span class="session-facts">
             {data?.agent && <span class="agent">{data.agent}</span>}
             {data?.model && <span>{data.model}</span>}
-            {data && <span>{status(data.status)}</span>}
+            {data && <span>{statusLabel(data.status)}</span>}
             {round.data && <span>{roundName(round.data.round)}</span>}
             {round.data?.has_unapproved && <span class="tag">not approved</span>}
           </span>
@@ -114,7 +114,7 @@ function One({ project, session }: { project: string; session: string }) {
           <Icon name="branch" size={14} /> <span class="button-word">Branches</span>
         </button>
         {stats && stats.files > 0 && (
-          <a class="button" href={to("review", project, { session })}>
+          <a class="button" href={urlFor("review", project, { session })}>
             Review <Badge of={stats} />
           </a>
         )}
@@ -131,7 +131,7 @@ function One({ project, session }: { project: string; session: string }) {
             act={{
               goTo: setGoing,
               label: setLabelling,
-              fork: (entry) => void fork(entry).catch(complain),
+              fork: (entry) => void fork(entry).catch(showError),
             }}
             draft={draft}
             dropDraft={() => setDraft(null)}
@@ -160,7 +160,7 @@ function One({ project, session }: { project: string; session: string }) {
         <LabelDialog
           entry={labelling}
           close={() => setLabelling(null)}
-          save={(wanted) => void label(labelling, wanted).catch(complain)}
+          save={(wanted) => void label(labelling, wanted).catch(showError)}
         />
       )}
     </div>

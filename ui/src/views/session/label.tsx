@@ -5,22 +5,22 @@ import type { Entry } from "../../api";
 import { Dialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icons";
 
-export function LabelDialog(given: {
+export function LabelDialog(props: {
   entry: Entry;
   close: () => void;
   save: (label: string | null) => void;
 }) {
-  const [label, setLabel] = useState(given.entry.label ?? "");
+  const [label, setLabel] = useState(props.entry.label ?? "");
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
-  const save = () => given.save(label.trim() || null);
+  const save = () => props.save(label.trim() || null);
   return (
     <Dialog
       title="A name to return to"
-      close={given.close}
+      close={props.close}
       actions={
         <>
-          <button type="button" class="button" onClick={given.close}>
+          <button type="button" class="button" onClick={props.close}>
             Cancel
           </button>
           <button type="button" class="button primary" onClick={save}>

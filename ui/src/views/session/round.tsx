@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 import { api, type RestoreResult, type RoundStatus } from "../../api";
 import { Dialog } from "../../parts/dialog";
 import { Plan } from "../../parts/plan";
-import { Skeleton, Trouble } from "../../parts/small";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource, type Resource } from "../../resource";
-import { complain, say } from "../../state";
-import { takeBack } from "../../takeback";
-import { count } from "../../words";
+import { showError, showToast } from "../../state";
+import { undoOperations } from "../../undo";
+import { count } from "../../format";
 
 export function RoundBar({
   project,
@@ -23,16 +23,16 @@ export function RoundBar({
   const { data } = round;
   if (!data?.has_unapproved) return null;
   const undo = (operation: number) =>
-    void takeBack(project, [operation]).then(() => round.reload(), complain);
+    void undoOperations(project, [operation]).then(() => round.reload(), showError);
   const approve = async () => {
     try {
       const { operation } = await api.approve(project, session);
-      say("Approved: what is there now is what later work is compared with.", {
+      showToast("Approved: what is there now is what later work is compared with.", {
         action: { label: "Undo", run: () => undo(operation) },
       });
       await round.reload();
     } catch (problem) {
-      complain(problem);
+      showError(problem);
     }
   };
   return (
@@ -56,9 +56,9 @@ export function RoundBar({
           done={({ operation, skipped }) => {
             setResetting(false);
             if (operation === null)
-              say(`Nothing was reset: ${skipped[0]?.reason ?? "nothing had to change"}.`);
+              showToast(`Nothing was reset: ${skipped[0]?.reason ?? "nothing had to change"}.`);
             else
-              say("Back at what was approved.", {
+              showToast("Back at what was approved.", {
                 action: { label: "Undo", run: () => undo(operation) },
               });
             void round.reload();
@@ -69,27 +69,27 @@ export function RoundBar({
   );
 }
 
-function ResetDialog(given: {
+function ResetDialog(props: {
   project: string;
   session: string;
   close: () => void;
   done: (files: RestoreResult) => void;
 }) {
   const plan = useResource(
-    () => api.reset(given.project, given.session, { preview: true }),
-    [given.session],
+    () => api.reset(props.project, props.session, { preview: true }),
+    [props.session],
   );
   const run = () =>
     void api
-      .reset(given.project, given.session, {})
-      .then(({ files }) => given.done(files), complain);
+      .reset(props.project, props.session, {})
+      .then(({ files }) => props.done(files), showError);
   return (
     <Dialog
       title="Reset to what was approved"
-      close={given.close}
+      close={props.close}
       actions={
         <>
-          <button type="button" class="button" onClick={given.close}>
+          <button type="button" class="button" onClick={props.close}>
             Cancel
           </button>
           <button type="button" class="button danger" disabled={!plan.data} onClick={run}>
@@ -103,7 +103,7 @@ function ResetDialog(given: {
         back.
       </p>
       {plan.problem ? (
-        <Trouble problem={plan.problem} />
+        <ErrorBox problem={plan.problem} />
       ) : plan.data ? (
         <Plan plan={plan.data.files} />
       ) : (

@@ -1,9 +1,9 @@
 /** What of a conversation is drawn: a row an entry, but for what is part of another. */
 
 import type { Entry, TurnStatus } from "../../api";
-import type { Guessed } from "../../parts/measured";
+import type { EstimatedRow } from "../../parts/measured";
 
-export interface EntryRow extends Guessed {
+export interface EntryRow extends EstimatedRow {
   entry: Entry;
 }
 
@@ -12,13 +12,13 @@ export interface Rows {
   /** The result of a call, by the call's entry. */
   results: Map<string, Entry>;
   /** The row in which an entry is to be seen, by the entry, where that is another one's. */
-  within: Map<string, string>;
+  rowOf: Map<string, string>;
 }
 
-const LINE = 21;
-const COLUMNS = 96;
-const DIFF_LINE = 20;
-const MOST_DIFF_LINES = 14;
+const LINE_PX = 21;
+const COLUMNS_PER_LINE = 96;
+const DIFF_LINE_PX = 20;
+const MAX_DIFF_LINES = 14;
 
 export function rowsOf(entries: Entry[]): Rows {
   const calls = new Map<string, Entry>();
@@ -33,28 +33,28 @@ export function rowsOf(entries: Entry[]): Rows {
       results.set(asked.entry, entry);
       within.set(entry.entry, asked.entry);
     } else if (isShown(entry)) {
-      rows.push({ key: entry.entry, guess: guess(entry), entry });
+      rows.push({ key: entry.entry, estimate: estimateHeight(entry), entry });
     } else if (rows.length) {
       within.set(entry.entry, rows.at(-1)!.key);
     }
   }
-  return { rows, results, within };
+  return { rows, results, rowOf: within };
 }
 
 /**
  * What became of each turn, by the entry that it ended with: a turn is known by the checkpoint
  * that was taken before its message.
  */
-export function turnsOf(entries: Entry[], turns: TurnStatus[]): Map<string, TurnStatus> {
+export function turnsByLastEntry(entries: Entry[], turns: TurnStatus[]): Map<string, TurnStatus> {
   const known = new Map(turns.map((turn) => [turn.checkpoint, turn]));
-  const found = new Map<string, TurnStatus>();
+  const byEntry = new Map<string, TurnStatus>();
   let asked: string | null = null;
   for (const entry of entries) {
     if (entry.type === "user_input") asked = entry.checkpoint;
     const turn = entry.type === "step_snapshot" ? known.get(asked) : undefined;
-    if (turn) found.set(entry.entry, turn);
+    if (turn) byEntry.set(entry.entry, turn);
   }
-  return found;
+  return byEntry;
 }
 
 function isShown(entry: Entry): boolean {
@@ -80,15 +80,15 @@ function callOf(entry: Entry): string {
 }
 
 /** How high an entry will be, before it is drawn; the better, the less the scroll bar moves. */
-function guess(entry: Entry): number {
+function estimateHeight(entry: Entry): number {
   switch (entry.type) {
     case "user_input":
-      return 84 + lines(entry.content) * LINE;
+      return 84 + lines(entry.content) * LINE_PX;
     case "assistant_output":
-      return lines(entry.content) * LINE;
+      return lines(entry.content) * LINE_PX;
     case "file_edit": {
       const diff = typeof entry.data?.diff === "string" ? entry.data.diff.split("\n").length : 0;
-      return 30 + Math.min(diff, MOST_DIFF_LINES) * DIFF_LINE;
+      return 30 + Math.min(diff, MAX_DIFF_LINES) * DIFF_LINE_PX;
     }
     case "step_snapshot":
       return 38;
@@ -98,7 +98,7 @@ function guess(entry: Entry): number {
 }
 
 function lines(text: string): number {
-  let found = 0;
-  for (const line of text.split("\n")) found += Math.max(1, Math.ceil(line.length / COLUMNS));
-  return found;
+  let count = 0;
+  for (const line of text.split("\n")) count += Math.max(1, Math.ceil(line.length / COLUMNS_PER_LINE));
+  return count;
 }

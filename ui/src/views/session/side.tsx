@@ -4,12 +4,12 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Session } from "../../api";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
-import { Skeleton, Trouble } from "../../parts/small";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { About } from "./about";
 import type { useGraph } from "./graph";
 import { Tree } from "./tree";
 
-export function Side(given: {
+export function Side(props: {
   project: string;
   session: Session | undefined;
   graph: ReturnType<typeof useGraph>;
@@ -18,7 +18,7 @@ export function Side(given: {
   drawer: boolean;
   close: () => void;
 }) {
-  const { project, session, graph, drawer } = given;
+  const { project, session, graph, drawer } = props;
   const pane = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!drawer) return undefined;
@@ -33,7 +33,7 @@ export function Side(given: {
   }, [drawer]);
   return (
     <>
-      {drawer && <Shade close={given.close} />}
+      {drawer && <Shade close={props.close} />}
       <div
         ref={pane}
         class={drawer ? "session-side is-open" : "session-side"}
@@ -44,19 +44,19 @@ export function Side(given: {
       >
         <header class="side-head">
           <h2>Branches</h2>
-          <button type="button" class="bare drawer-close" aria-label="Close" onClick={given.close}>
+          <button type="button" class="bare drawer-close" aria-label="Close" onClick={props.close}>
             <Icon name="close" />
           </button>
         </header>
         {graph.problem ? (
-          <Trouble problem={graph.problem} />
+          <ErrorBox problem={graph.problem} />
         ) : graph.drawn && session ? (
           <Tree
             graph={graph.drawn}
             project={project}
             session={session.session}
-            selected={given.selected}
-            chosen={given.close}
+            selected={props.selected}
+            onChoose={props.close}
           />
         ) : (
           <Skeleton lines={4} height={40} />

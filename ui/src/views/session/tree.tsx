@@ -2,16 +2,16 @@
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Edge, Graph, Node } from "./graph";
-import { Moment } from "../../parts/small";
-import { Virtual, type Row, type VirtualHandle } from "../../parts/virtual";
-import { to } from "../../router";
-import { gist } from "../../words";
+import { TimeAgo } from "../../parts/small";
+import { VirtualList, type Row, type VirtualHandle } from "../../parts/virtual";
+import { urlFor } from "../../router";
+import { firstLine } from "../../format";
 
-const ROW = 52;
-const LANE = 16;
-const LEFT = 14;
-const MIDDLE = 18;
-const MOST_LANES = 8;
+const ROW_PX = 52;
+const LANE_PX = 16;
+const LEFT_PX = 14;
+const MIDDLE_PX = 18;
+const MAX_LANES = 8;
 
 interface TreeRow extends Row {
   node: Node;
@@ -19,31 +19,31 @@ interface TreeRow extends Row {
   edges: Edge[];
 }
 
-export function Tree(given: {
+export function Tree(props: {
   graph: Graph;
   project: string;
   session: string;
   selected: string | null;
-  chosen: () => void;
+  onChoose: () => void;
 }) {
-  const { graph } = given;
+  const { graph } = props;
   const list = useRef<VirtualHandle>(null);
-  const width = LEFT * 2 + (Math.min(graph.lanes, MOST_LANES) - 1) * LANE;
+  const width = LEFT_PX * 2 + (Math.min(graph.lanes, MAX_LANES) - 1) * LANE_PX;
   const rows = useMemo(() => rowsOf(graph), [graph]);
-  const wanted = given.selected ?? graph.here;
+  const wanted = props.selected ?? graph.here;
   useEffect(() => {
     if (wanted) list.current?.show(wanted);
   }, [wanted, rows.length]);
   return (
-    <div class="tree" style={{ flexBasis: `${rows.length * ROW}px` }}>
-      <Virtual
+    <div class="tree" style={{ flexBasis: `${rows.length * ROW_PX}px` }}>
+      <VirtualList
         rows={rows}
         label={`A tree of ${rows.length} messages on ${graph.lanes} branches`}
         handle={list}
         role="list"
         render={({ key, node, edges }) => (
-          <div key={key} class="tree-item" role="listitem" style={{ height: `${ROW}px` }}>
-            <svg class="tree-lines" width={width} height={ROW} aria-hidden="true">
+          <div key={key} class="tree-item" role="listitem" style={{ height: `${ROW_PX}px` }}>
+            <svg class="tree-lines" width={width} height={ROW_PX} aria-hidden="true">
               {edges.map((edge) => (
                 <path
                   key={`${edge.from.row} ${edge.to.row}`}
@@ -54,23 +54,23 @@ export function Tree(given: {
               <circle
                 class={nodeClass(node, graph)}
                 cx={x(node.lane)}
-                cy={MIDDLE}
+                cy={MIDDLE_PX}
                 r={node.entry.entry === graph.here ? 5.5 : 4}
               />
             </svg>
             <a
               class={node.active ? "tree-row is-active" : "tree-row"}
-              aria-current={node.entry.entry === given.selected ? "true" : undefined}
-              href={to("session", given.project, {
-                id: given.session,
+              aria-current={node.entry.entry === props.selected ? "true" : undefined}
+              href={urlFor("session", props.project, {
+                id: props.session,
                 entry: node.entry.entry,
                 seq: node.entry.seq,
               })}
-              onClick={given.chosen}
+              onClick={props.onChoose}
             >
-              <span class="tree-text">{gist(node.entry.content, 80) || "A message"}</span>
+              <span class="tree-text">{firstLine(node.entry.content, 80) || "A message"}</span>
               <span class="tree-facts">
-                <Moment at={node.entry.created_at} />
+                <TimeAgo at={node.entry.created_at} />
                 {node.entry.entry === graph.here && <span class="tag here">here</span>}
                 {node.entry.entry === graph.here && graph.filesSkipped && (
                   <span class="tag" title="The session went there without the files">
@@ -90,7 +90,7 @@ export function Tree(given: {
 function rowsOf(graph: Graph): TreeRow[] {
   const rows = graph.nodes.map((node): TreeRow => ({
     key: node.entry.entry,
-    height: ROW,
+    height: ROW_PX,
     node,
     edges: [],
   }));
@@ -106,14 +106,14 @@ function nodeClass(node: Node, graph: Graph): string {
 }
 
 function x(lane: number): number {
-  return LEFT + Math.min(lane, MOST_LANES - 1) * LANE;
+  return LEFT_PX + Math.min(lane, MAX_LANES - 1) * LANE_PX;
 }
 
 /** The part of an edge that is within a row; what is beyond it is cut off. */
 function curve(from: Edge["from"], to: Edge["to"], row: number): string {
-  const y = (each: number) => (each - row) * ROW + MIDDLE;
+  const y = (each: number) => (each - row) * ROW_PX + MIDDLE_PX;
   const [ax, ay, bx, by] = [x(from.lane), y(from.row), x(to.lane), y(to.row)];
-  if (ax === bx) return `M${ax} ${Math.max(ay, -ROW)}V${Math.min(by, 2 * ROW)}`;
+  if (ax === bx) return `M${ax} ${Math.max(ay, -ROW_PX)}V${Math.min(by, 2 * ROW_PX)}`;
   // Sideways soon after the message that was gone back to, then down beside what was left.
   const turn = ay + 20;
   return `M${ax} ${ay}C${ax} ${turn} ${bx} ${ay + 6} ${bx} ${turn + 8}V${by}`;

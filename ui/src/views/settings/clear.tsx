@@ -4,25 +4,25 @@ import { useEffect, useState } from "preact/hooks";
 import { api, type Cleared } from "../../api";
 import { Dialog } from "../../parts/dialog";
 import { Skeleton } from "../../parts/small";
-import { complain, say } from "../../state";
-import { count } from "../../words";
+import { showError, showToast } from "../../state";
+import { count } from "../../format";
 
 export function ClearSessions({ project, close }: { project: string; close: () => void }) {
-  const [found, setFound] = useState<Cleared | null>(null);
+  const [listed, setListed] = useState<Cleared | null>(null);
   const [sure, setSure] = useState(false);
   const [busy, setBusy] = useState(false);
   const failed = (problem: unknown) => {
-    complain(problem);
+    showError(problem);
     close();
   };
-  useEffect(() => void api.clearSessions(project, {}).then(setFound, failed), [project]);
-  const many = found ? count(found.sessions, "session") : "";
+  useEffect(() => void api.clearSessions(project, {}).then(setListed, failed), [project]);
+  const many = listed ? count(listed.sessions, "session") : "";
   const clear = async () => {
     setBusy(true);
     try {
       // The word stands for the sessions that were counted: with others in between it is refused.
-      const done = await api.clearSessions(project, { confirm: found!.confirm });
-      say(`Deleted ${count(done.sessions, "session")}. “Free space” gives back the room.`);
+      const done = await api.clearSessions(project, { confirm: listed!.confirm });
+      showToast(`Deleted ${count(done.sessions, "session")}. “Free space” gives back the room.`);
       close();
     } catch (problem) {
       failed(problem);
@@ -45,18 +45,18 @@ export function ClearSessions({ project, close }: { project: string; close: () =
             <button
               type="button"
               class="button danger"
-              disabled={!found?.sessions}
+              disabled={!listed?.sessions}
               onClick={() => setSure(true)}
             >
-              {found?.sessions ? `Delete ${many}…` : "Delete…"}
+              {listed?.sessions ? `Delete ${many}…` : "Delete…"}
             </button>
           )}
         </>
       }
     >
-      {!found ? (
+      {!listed ? (
         <Skeleton lines={2} height={20} flush />
-      ) : !found.sessions ? (
+      ) : !listed.sessions ? (
         <p>There is no session in this project.</p>
       ) : sure ? (
         <p>
@@ -64,7 +64,7 @@ export function ClearSessions({ project, close }: { project: string; close: () =
         </p>
       ) : (
         <p>
-          <strong>{many}</strong> with {count(found.entries, "record")} would go, and their
+          <strong>{many}</strong> with {count(listed.entries, "record")} would go, and their
           checkpoints with them. No file of the project is touched, and the next undo still works.
         </p>
       )}

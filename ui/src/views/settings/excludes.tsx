@@ -3,14 +3,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, type DefaultExclude, type Excludes } from "../../api";
 import { Icon } from "../../parts/icons";
-import { Skeleton, Trouble } from "../../parts/small";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
-import { complain, say } from "../../state";
-import { takeBack } from "../../takeback";
-import { count, figure } from "../../words";
+import { showError, showToast } from "../../state";
+import { undoOperations } from "../../undo";
+import { count, formatNumber } from "../../format";
 
 export function ExcludesPanel({ project }: { project: string }) {
-  const found = useResource(
+  const excludes = useResource(
     () => api.excludes(project),
     [project],
     (event) => event.project === project && ["files", "operation_changed"].includes(event.kind),
@@ -21,24 +21,24 @@ export function ExcludesPanel({ project }: { project: string }) {
     try {
       const { operation } = await api.writeExcludes(project, { text, version });
       if (operation !== null)
-        say("Saved. It counts from the next checkpoint on.", {
-          action: { label: "Undo", run: () => void undo(operation).catch(complain) },
+        showToast("Saved. It counts from the next checkpoint on.", {
+          action: { label: "Undo", run: () => void undo(operation).catch(showError) },
         });
       return true;
     } catch (problem) {
-      complain(problem);
+      showError(problem);
       return false;
     } finally {
-      await found.reload();
+      await excludes.reload();
     }
   }
 
   async function undo(operation: number): Promise<void> {
-    await takeBack(project, [operation]);
-    await found.reload();
+    await undoOperations(project, [operation]);
+    await excludes.reload();
   }
 
-  const { data } = found;
+  const { data } = excludes;
   return (
     <section class="panel" id="excludes">
       <h2>Left out</h2>
@@ -47,14 +47,14 @@ export function ExcludesPanel({ project }: { project: string }) {
         out too, and what git tracks is always in. The numbers are files here; press one to keep them
         from now on.
       </p>
-      {found.problem && !data ? (
-        <Trouble problem={found.problem} retry={() => void found.reload()} />
+      {excludes.problem && !data ? (
+        <ErrorBox problem={excludes.problem} retry={() => void excludes.reload()} />
       ) : !data ? (
         <Skeleton lines={8} height={44} />
       ) : (
         <>
-          <Defaults found={data} write={write} />
-          <Own found={data} write={write} />
+          <Defaults excludes={data} write={write} />
+          <OwnRules excludes={data} write={write} />
         </>
       )}
     </section>
@@ -63,16 +63,16 @@ export function ExcludesPanel({ project }: { project: string }) {
 
 type Write = (text: string, version: string | null) => Promise<boolean>;
 
-function Defaults({ found, write }: { found: Excludes; write: Write }) {
+function Defaults({ excludes, write }: { excludes: Excludes; write: Write }) {
   const [busy, setBusy] = useState(false);
   const groups = new Map<string, DefaultExclude[]>();
-  for (const each of found.defaults)
+  for (const each of excludes.defaults)
     groups.set(each.note, [...(groups.get(each.note) ?? []), each]);
   async function toggle({ pattern, left_out }: DefaultExclude): Promise<void> {
     setBusy(true);
     const line = `!${pattern}`;
-    const text = left_out ? withLine(found.text, line) : without(found.text, line);
-    await write(text, found.version);
+    const text = left_out ? withLine(excludes.text, line) : without(excludes.text, line);
+    await write(text, excludes.version);
     setBusy(false);
   }
   return (
@@ -96,7 +96,7 @@ function Defaults({ found, write }: { found: Excludes; write: Write }) {
                   {each.pattern}
                   {each.left_out && each.files > 0 && (
                     <span class="excludes-files">
-                      {figure(each.files)}
+                      {formatNumber(each.files)}
                       <span class="unseen"> {each.files === 1 ? "file" : "files"} here</span>
                     </span>
                   )}
@@ -106,9 +106,9 @@ function Defaults({ found, write }: { found: Excludes; write: Write }) {
           </li>
         ))}
       </ul>
-      {found.single_files > 0 && (
+      {excludes.single_files > 0 && (
         <p class="faint excludes-single">
-          And {count(found.single_files, "single file")}, such as logs and compiled code; by which
+          And {count(excludes.single_files, "single file")}, such as logs and compiled code; by which
           of these each is left out is known after the next checkpoint.
         </p>
       )}
@@ -122,21 +122,21 @@ function titleOf({ left_out, files }: DefaultExclude): string {
   return `Left out${here}. Press to keep it from now on.`;
 }
 
-function Own({ found, write }: { found: Excludes; write: Write }) {
-  const [base, setBase] = useState(found);
-  const [text, setText] = useState(shown(found));
+function OwnRules({ excludes, write }: { excludes: Excludes; write: Write }) {
+  const [base, setBase] = useState(excludes);
+  const [text, setText] = useState(shown(excludes));
   const edited = text !== shown(base);
   const takeOver = () => {
-    setBase(found);
-    setText(shown(found));
+    setBase(excludes);
+    setText(shown(excludes));
   };
   useEffect(() => {
     // What is being typed here is not taken away, nor what is typed before this effect runs; saving
     // it says if the file has changed.
-    if (edited || found.version === base.version) return;
-    setBase(found);
-    setText((now) => (now === shown(base) ? shown(found) : now));
-  }, [found.version, base.version, edited]);
+    if (edited || excludes.version === base.version) return;
+    setBase(excludes);
+    setText((now) => (now === shown(base) ? shown(excludes) : now));
+  }, [excludes.version, base.version, edited]);
   const save = async () => {
     const wanted = base.text.includes("\r\n") ? text.replaceAll("\n", "\r\n") : text;
     if (await write(wanted, base.version)) setBase({ ...base, text: wanted });
@@ -163,7 +163,7 @@ function Own({ found, write }: { found: Excludes; write: Write }) {
       />
       <div class="panel-foot">
         <span class="faint">
-          {edited ? "Not saved yet." : found.version ? "" : "There is no such file yet."}
+          {edited ? "Not saved yet." : excludes.version ? "" : "There is no such file yet."}
         </span>
         {edited && (
           <button type="button" class="button" onClick={takeOver}>

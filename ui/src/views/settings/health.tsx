@@ -2,16 +2,16 @@
 
 import { api, type Finding } from "../../api";
 import { Icon } from "../../parts/icons";
-import { Skeleton, Trouble } from "../../parts/small";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
-import { when } from "../../words";
+import { formatDateTime } from "../../format";
 
 /** A time as the server says it; people want it in their own way. */
 const MOMENT = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 const ICONS: Record<string, string> = { ok: "check", note: "more", problem: "warning" };
 
 export function Health({ project }: { project: string }) {
-  const found = useResource(
+  const doctor = useResource(
     () => api.doctor(project),
     [project],
     (event) => event.project === project && event.kind === "operation",
@@ -20,20 +20,20 @@ export function Health({ project }: { project: string }) {
   return (
     <section class="panel" id="health">
       <h2>Health</h2>
-      {found.problem ? (
-        <Trouble problem={found.problem} retry={() => void found.reload()} />
-      ) : !found.data ? (
+      {doctor.problem ? (
+        <ErrorBox problem={doctor.problem} retry={() => void doctor.reload()} />
+      ) : !doctor.data ? (
         <Skeleton lines={5} height={28} flush />
       ) : (
         <ul class="findings">
-          {[...found.data.findings]
+          {[...doctor.data.findings]
             .sort((a, b) => order(a) - order(b))
             .map((each, at) => (
               <li key={at} class={`finding finding-${each.level}`}>
                 <Icon name={ICONS[each.level] ?? "more"} />
                 <span class="finding-subject">{each.subject}</span>
                 <span class="finding-text">
-                  {each.message.replace(MOMENT, when)}
+                  {each.message.replace(MOMENT, formatDateTime)}
                   {each.fix && <small class="faint">{each.fix}</small>}
                 </span>
               </li>

@@ -3,8 +3,8 @@
 import { useState } from "preact/hooks";
 import { api } from "../../api";
 import { Select } from "../../parts/select";
-import { count } from "../../words";
-import { Chore } from "./chore";
+import { count } from "../../format";
+import { MaintenanceTask } from "./maintenance-task";
 import { useJob } from "./jobs";
 
 const AGENTS = ["claude-code", "codex", "gemini", "opencode", "pi", "aider"];
@@ -15,11 +15,11 @@ export function Import() {
   return (
     <section class="panel" id="import">
       <h2>Import</h2>
-      <Chore
+      <MaintenanceTask
         title="Take in what agents logged"
         about="Sessions that were there before Mulligan become searchable, in all projects. Doing it twice doubles nothing."
         job={work.job}
-        told={(result) => imported(result as Record<string, unknown> | null)}
+        resultText={(result) => imported(result as Record<string, unknown> | null)}
       >
         <Select
           label="Agent"
@@ -36,12 +36,12 @@ export function Import() {
         >
           Import
         </button>
-      </Chore>
+      </MaintenanceTask>
     </section>
   );
 }
 
-function imported(found: Record<string, unknown> | null): string {
-  const sessions = found?.sessions;
+function imported(result: Record<string, unknown> | null): string {
+  const sessions = result?.sessions;
   return typeof sessions === "number" ? `${count(sessions, "session")} taken in.` : "Done.";
 }

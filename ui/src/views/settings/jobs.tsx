@@ -3,10 +3,10 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { api, type JobRow } from "../../api";
 import { listen } from "../../live";
-import { complain } from "../../state";
-import { figure } from "../../words";
+import { showError } from "../../state";
+import { formatNumber } from "../../format";
 
-const ASK_EVERY = 1500;
+const POLL_MS = 1500;
 
 /** A job that can be started, followed and ended. */
 export function useJob(): { job: JobRow | null; start: (begin: Promise<{ job: string }>) => void } {
@@ -14,10 +14,10 @@ export function useJob(): { job: JobRow | null; start: (begin: Promise<{ job: st
   const [id, setId] = useState<string | null>(null);
   useEffect(() => {
     if (!id) return undefined;
-    const look = () => void api.job(id).then(setJob, complain);
+    const look = () => void api.job(id).then(setJob, showError);
     look();
     // Events tell at once; asking now and then makes up for one that was missed.
-    const timer = window.setInterval(look, ASK_EVERY);
+    const timer = window.setInterval(look, POLL_MS);
     const stop = listen((event) => {
       if (event.kind === "job" && event.job === id) setJob(event as unknown as JobRow);
     });
@@ -31,12 +31,12 @@ export function useJob(): { job: JobRow | null; start: (begin: Promise<{ job: st
   }, [job?.state]);
   const start = useCallback((begin: Promise<{ job: string }>) => {
     setJob(null);
-    begin.then((made) => setId(made.job), complain);
+    begin.then((made) => setId(made.job), showError);
   }, []);
   return { job, start };
 }
 
-export function Progress({ job, told }: { job: JobRow | null; told: (result: unknown) => string }) {
+export function Progress({ job, told: resultText }: { job: JobRow | null; told: (result: unknown) => string }) {
   if (!job) return null;
   if (job.state === "running")
     return (
@@ -47,13 +47,13 @@ export function Progress({ job, told }: { job: JobRow | null; told: (result: unk
           aria-label={job.stage || "Working"}
         />
         <span class="faint">
-          {job.stage || "working"} {job.done ? figure(job.done) : ""}
-          {job.total ? ` of ${figure(job.total)}` : ""}
+          {job.stage || "working"} {job.done ? formatNumber(job.done) : ""}
+          {job.total ? ` of ${formatNumber(job.total)}` : ""}
         </span>
         <button
           type="button"
           class="small"
-          onClick={() => void api.cancelJob(job.job).catch(complain)}
+          onClick={() => void api.cancelJob(job.job).catch(showError)}
         >
           Stop
         </button>
@@ -61,7 +61,7 @@ export function Progress({ job, told }: { job: JobRow | null; told: (result: unk
     );
   const text =
     job.state === "done"
-      ? told(job.result)
+      ? resultText(job.result)
       : job.state === "cancelled"
         ? "Stopped."
         : (job.error?.message ?? "It failed.");

@@ -3,8 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, type SettingsRow } from "../../api";
 import { Dialog } from "../../parts/dialog";
-import { complain, say } from "../../state";
-import { count, figure, size } from "../../words";
+import { showError, showToast } from "../../state";
+import { count, formatNumber, formatSize } from "../../format";
 import { ClearSessions } from "./clear";
 import { Progress, useJob } from "./jobs";
 import { Rows, type Settings } from "./values";
@@ -52,8 +52,8 @@ export function Retention({ project, settings }: { project: string; settings: Se
 }
 
 /** What would go is worked out first; only then it can be let go. */
-function Forget(given: { project: string; rules: SettingsRow; close: () => void }) {
-  const { project, rules, close } = given;
+function Forget(props: { project: string; rules: SettingsRow; close: () => void }) {
+  const { project, rules, close } = props;
   const body = {
     ...(rules.keep_last ? { keep_last: rules.keep_last } : {}),
     ...(rules.keep_days ? { older_than: rules.keep_days * 86_400 } : {}),
@@ -65,13 +65,13 @@ function Forget(given: { project: string; rules: SettingsRow; close: () => void 
   useEffect(() => {
     if (forget.job?.state !== "done") return;
     const { forgotten, kept } = forget.job.result as Forgotten;
-    say(`Forgot ${count(forgotten.length, "checkpoint")}; ${figure(kept)} stay.`, {
+    showToast(`Forgot ${count(forgotten.length, "checkpoint")}; ${formatNumber(kept)} stay.`, {
       action: { label: "Free the space", run: () => void free(project) },
     });
     close();
   }, [forget.job?.state]);
-  const found = preview.job?.state === "done" ? (preview.job.result as Forgotten) : null;
-  const many = found?.forgotten.length ?? 0;
+  const plan = preview.job?.state === "done" ? (preview.job.result as Forgotten) : null;
+  const many = plan?.forgotten.length ?? 0;
   return (
     <Dialog
       title="Forget old checkpoints?"
@@ -93,12 +93,12 @@ function Forget(given: { project: string; rules: SettingsRow; close: () => void 
       }
     >
       <p>The rules let go of {either(rulesOf(rules))}.</p>
-      {!found && <Progress job={preview.job} told={() => ""} />}
-      {found && many === 0 && <p>By these rules there is nothing to forget.</p>}
-      {found && many > 0 && (
+      {!plan && <Progress job={preview.job} told={() => ""} />}
+      {plan && many === 0 && <p>By these rules there is nothing to forget.</p>}
+      {plan && many > 0 && (
         <>
           <p>
-            <strong>{count(many, "checkpoint")}</strong> would go, {figure(found.kept)}{" "}
+            <strong>{count(many, "checkpoint")}</strong> would go, {formatNumber(plan.kept)}{" "}
             stay. What only they hold cannot be restored any more. No file of the project is
             touched, and no session.
           </p>
@@ -113,9 +113,9 @@ function Forget(given: { project: string; rules: SettingsRow; close: () => void 
 async function free(project: string): Promise<void> {
   try {
     await api.gc(project, {});
-    say("The space is being freed.");
+    showToast("The space is being freed.");
   } catch (problem) {
-    complain(problem);
+    showError(problem);
   }
 }
 
@@ -123,7 +123,7 @@ function rulesOf({ keep_last, keep_days, keep_size }: SettingsRow): string[] {
   return [
     keep_last ? `all but the last ${count(keep_last, "checkpoint")}` : "",
     keep_days ? `what is older than ${count(keep_days, "day")}` : "",
-    keep_size ? `the oldest, until the rest fits into ${size(keep_size)}` : "",
+    keep_size ? `the oldest, until the rest fits into ${formatSize(keep_size)}` : "",
   ].filter(Boolean);
 }
 

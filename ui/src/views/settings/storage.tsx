@@ -2,12 +2,12 @@
 
 import { useEffect } from "preact/hooks";
 import { api, type ProjectSizes, type Sizes } from "../../api";
-import { Parts, Share } from "../../parts/plots";
-import { Skeleton, Trouble } from "../../parts/small";
+import { BreakdownBar, ShareBar } from "../../parts/plots";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
 import { projects } from "../../state";
-import { count, size } from "../../words";
-import { Chore } from "./chore";
+import { count, formatSize } from "../../format";
+import { MaintenanceTask } from "./maintenance-task";
 import { useJob } from "./jobs";
 
 const NAMES: [keyof Sizes, string][] = [
@@ -39,8 +39,8 @@ export function Storage({ project }: { project: string }) {
   const verify = useJob();
   const gc = useJob();
   const busy = [verify, gc].some(({ job }) => job?.state === "running");
-  const found = gc.job?.state === "done" ? (gc.job.result as Collected) : null;
-  const free = found?.dry_run ? found.freed_bytes : null;
+  const result = gc.job?.state === "done" ? (gc.job.result as Collected) : null;
+  const free = result?.dry_run ? result.freed_bytes : null;
   useEffect(() => {
     if (gc.job?.state === "done") void Promise.all([one.reload(), all.reload()]);
   }, [gc.job?.state]);
@@ -48,23 +48,23 @@ export function Storage({ project }: { project: string }) {
     <section class="panel" id="storage">
       <h2>Storage</h2>
       {one.problem ? (
-        <Trouble problem={one.problem} retry={() => void one.reload()} />
+        <ErrorBox problem={one.problem} retry={() => void one.reload()} />
       ) : !one.data ? (
         <Skeleton lines={2} height={40} flush />
       ) : (
-        <Project found={one.data} free={free} />
+        <Project usage={one.data} free={free} />
       )}
       {all.data && all.data.projects.length > 1 && (
         <Projects sizes={all.data.projects} here={project} />
       )}
       <p class="faint storage-free">
-        {all.data ? `${size(all.data.free)} are free on the disk that it is on.` : " "}
+        {all.data ? `${formatSize(all.data.free)} are free on the disk that it is on.` : " "}
       </p>
-      <Chore
+      <MaintenanceTask
         title="Free space"
         about="What no checkpoint and no session needs any more. Nothing else goes."
         job={gc.job}
-        told={(result) => collected(result as Collected)}
+        resultText={(result) => collected(result as Collected)}
       >
         <button
           type="button"
@@ -80,14 +80,14 @@ export function Storage({ project }: { project: string }) {
           disabled={busy}
           onClick={() => gc.start(api.gc(project, {}))}
         >
-          {free ? `Free ${size(free)}` : "Free it"}
+          {free ? `Free ${formatSize(free)}` : "Free it"}
         </button>
-      </Chore>
-      <Chore
+      </MaintenanceTask>
+      <MaintenanceTask
         title="Verify"
         about="Reads and hashes everything that is stored, and checks every reference."
         job={verify.job}
-        told={(result) => verified(result as Verified)}
+        resultText={(result) => verified(result as Verified)}
       >
         <button
           type="button"
@@ -97,13 +97,13 @@ export function Storage({ project }: { project: string }) {
         >
           Verify
         </button>
-      </Chore>
+      </MaintenanceTask>
     </section>
   );
 }
 
-function Project({ found, free }: { found: ProjectSizes; free: number | null }) {
-  const { sizes, objects } = found;
+function Project({ usage, free }: { usage: ProjectSizes; free: number | null }) {
+  const { sizes, objects } = usage;
   const parts = NAMES.map(([key, name]) => ({ name, value: Number(sizes[key]) }));
   if (free) {
     parts[0]!.value -= free;
@@ -112,21 +112,21 @@ function Project({ found, free }: { found: ProjectSizes; free: number | null }) 
   return (
     <>
       <p class="storage-sum">
-        <strong>{size(sizes.total)}</strong>{" "}
+        <strong>{formatSize(sizes.total)}</strong>{" "}
         <span class="faint">for this project, in {count(objects, "object")}</span>
       </p>
-      <Parts title="What takes the room" parts={parts} shown={size} />
+      <BreakdownBar title="What takes the room" parts={parts} shown={formatSize} />
     </>
   );
 }
 
-const MOST = 12;
+const MAX_PROJECTS = 12;
 
 function Projects({ sizes, here }: { sizes: Sizes[]; here: string }) {
   const most = Math.max(1, ...sizes.map((each) => each.total));
   const name = (each: Sizes) =>
     projects.value?.find((known) => known.project === each.project)?.name ?? each.root;
-  const rest = sizes.slice(MOST);
+  const rest = sizes.slice(MAX_PROJECTS);
   return (
     <table class="figures storage-projects">
       <thead>
@@ -141,22 +141,22 @@ function Projects({ sizes, here }: { sizes: Sizes[]; here: string }) {
         </tr>
       </thead>
       <tbody>
-        {sizes.slice(0, MOST).map((each) => (
+        {sizes.slice(0, MAX_PROJECTS).map((each) => (
           <tr key={each.project} class={each.project === here ? "is-here" : undefined}>
             <th scope="row" title={each.root}>
               {name(each)}
             </th>
             <td class="figures-bar">
-              <Share part={each.total} of={most} />
+              <ShareBar part={each.total} of={most} />
             </td>
-            <td class="number">{size(each.total)}</td>
+            <td class="number">{formatSize(each.total)}</td>
           </tr>
         ))}
         {rest.length > 0 && (
           <tr>
             <th scope="row">and {count(rest.length, "smaller one")}</th>
             <td />
-            <td class="number">{size(rest.reduce((sum, each) => sum + each.total, 0))}</td>
+            <td class="number">{formatSize(rest.reduce((sum, each) => sum + each.total, 0))}</td>
           </tr>
         )}
       </tbody>
@@ -164,12 +164,12 @@ function Projects({ sizes, here }: { sizes: Sizes[]; here: string }) {
   );
 }
 
-function verified(found: Verified): string {
-  if (found.problems.length) return found.problems.join(" ");
-  return `All is well: ${count(found.objects, "object")}, ${size(found.bytes)}, ${count(found.checkpoints, "checkpoint")}.`;
+function verified(result: Verified): string {
+  if (result.problems.length) return result.problems.join(" ");
+  return `All is well: ${count(result.objects, "object")}, ${formatSize(result.bytes)}, ${count(result.checkpoints, "checkpoint")}.`;
 }
 
-function collected(found: Collected): string {
-  const much = `${count(found.removed, "object")}, ${size(found.freed_bytes)}`;
-  return found.dry_run ? `${much} could be freed.` : `Freed ${much}.`;
+function collected(result: Collected): string {
+  const much = `${count(result.removed, "object")}, ${formatSize(result.freed_bytes)}`;
+  return result.dry_run ? `${much} could be freed.` : `Freed ${much}.`;
 }

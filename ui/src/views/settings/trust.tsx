@@ -2,17 +2,17 @@
 
 import { useState } from "preact/hooks";
 import { api, type ProjectRuleFile, type RuleFiles } from "../../api";
-import { Skeleton, Trouble } from "../../parts/small";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
-import { complain, say } from "../../state";
+import { showError, showToast } from "../../state";
 
-const MAX_SHOWN = 20_000;
+const MAX_SHOWN_CHARS = 20_000;
 
-export function ProjectRules(given: { project: string; reloadSettings: () => Promise<void> }) {
-  const { project } = given;
+export function ProjectRules(props: { project: string; reloadSettings: () => Promise<void> }) {
+  const { project } = props;
   const [busy, setBusy] = useState(false);
-  const found = useResource(
-    () => api.trusted(project),
+  const rules = useResource(
+    () => api.ruleFiles(project),
     [project],
     (event) => event.project === project && ["files", "operation_changed"].includes(event.kind),
   );
@@ -21,18 +21,18 @@ export function ProjectRules(given: { project: string; reloadSettings: () => Pro
     setBusy(true);
     try {
       const now = await request;
-      found.set(() => now);
-      say(done);
+      rules.set(() => now);
+      showToast(done);
     } catch (problem) {
-      complain(problem);
-      await found.reload();
+      showError(problem);
+      await rules.reload();
     } finally {
       setBusy(false);
-      await given.reloadSettings();
+      await props.reloadSettings();
     }
   }
 
-  const files = found.data?.files ?? [];
+  const files = rules.data?.files ?? [];
   return (
     <section class="panel" id="trust">
       <h2>Project's own rules</h2>
@@ -40,9 +40,9 @@ export function ProjectRules(given: { project: string; reloadSettings: () => Pro
         Agents and strangers write <code>.mulligan.toml</code> and <code>.mulliganignore</code> too.
         What would protect less than your own settings counts only once you accept it.
       </p>
-      {found.problem && !found.data ? (
-        <Trouble problem={found.problem} retry={() => void found.reload()} />
-      ) : !found.data ? (
+      {rules.problem && !rules.data ? (
+        <ErrorBox problem={rules.problem} retry={() => void rules.reload()} />
+      ) : !rules.data ? (
         <Skeleton lines={2} height={44} />
       ) : files.length === 0 ? (
         <p>Nothing in this project weakens your settings.</p>
@@ -75,16 +75,16 @@ export function ProjectRules(given: { project: string; reloadSettings: () => Pro
   );
 }
 
-function RuleFile(given: {
+function RuleFile(props: {
   file: ProjectRuleFile;
   busy: boolean;
   accept: (sha256: string) => void;
 }) {
-  const { file } = given;
+  const { file } = props;
   const { sha256 } = file;
   const word = file.path.endsWith(".toml") ? "Weakens" : "Leaves out";
   // What cannot be shown whole cannot be judged here.
-  const whole = file.content.length <= MAX_SHOWN;
+  const whole = file.content.length <= MAX_SHOWN_CHARS;
   return (
     <div class="rule-file">
       <h3>
@@ -114,8 +114,8 @@ function RuleFile(given: {
           <button
             type="button"
             class="button"
-            disabled={given.busy || !whole}
-            onClick={() => given.accept(sha256)}
+            disabled={props.busy || !whole}
+            onClick={() => props.accept(sha256)}
           >
             Accept
           </button>

@@ -3,12 +3,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, type SettingsChange, type SettingsRow } from "../../api";
 import { Setting, Switch } from "../../parts/setting";
-import { Skeleton, Trouble } from "../../parts/small";
+import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource, type Resource } from "../../resource";
-import { complain, say } from "../../state";
-import { parseSize, size } from "../../words";
+import { showError, showToast } from "../../state";
+import { parseSize, formatSize } from "../../format";
 
-export type Name = Exclude<keyof SettingsRow, "origins">;
+export type SettingName = Exclude<keyof SettingsRow, "origins">;
 
 interface About {
   label: string;
@@ -19,7 +19,7 @@ interface About {
   isRule?: boolean;
 }
 
-const ABOUT: Record<Name, About> = {
+const ABOUT: Record<SettingName, About> = {
   max_file_size: {
     label: "Largest file",
     hint: "Larger ones are named in the coverage of a checkpoint, and not kept.",
@@ -82,7 +82,7 @@ export interface Settings extends Resource<SettingsRow> {
 }
 
 export function useSettings(project: string): Settings {
-  const found = useResource(
+  const settings = useResource(
     () => api.settings(project),
     [project],
     (event) => event.project === project && event.kind === "files",
@@ -90,36 +90,36 @@ export function useSettings(project: string): Settings {
   async function change(body: SettingsChange): Promise<void> {
     try {
       const now = await api.changeSettings(project, body);
-      found.set(() => now);
-      say("Saved for this project.");
+      settings.set(() => now);
+      showToast("Saved for this project.");
     } catch (problem) {
-      complain(problem);
-      await found.reload();
+      showError(problem);
+      await settings.reload();
     }
   }
-  return { ...found, change };
+  return { ...settings, change };
 }
 
-export function Values(given: {
+export function Values(props: {
   id: string;
   title: string;
   about: string;
-  names: Name[];
+  names: SettingName[];
   settings: Settings;
 }) {
   return (
-    <section class="panel" id={given.id}>
-      <h2>{given.title}</h2>
-      <p class="faint">{given.about}</p>
-      <Rows names={given.names} settings={given.settings} />
+    <section class="panel" id={props.id}>
+      <h2>{props.title}</h2>
+      <p class="faint">{props.about}</p>
+      <Rows names={props.names} settings={props.settings} />
     </section>
   );
 }
 
-export function Rows({ names, settings }: { names: Name[]; settings: Settings }) {
+export function Rows({ names, settings }: { names: SettingName[]; settings: Settings }) {
   const { data, problem } = settings;
   if (problem && !data)
-    return <Trouble problem={problem} retry={() => void settings.reload()} />;
+    return <ErrorBox problem={problem} retry={() => void settings.reload()} />;
   if (!data) return <Skeleton lines={names.length} height={56} flush />;
   return (
     <>
@@ -130,18 +130,18 @@ export function Rows({ names, settings }: { names: Name[]; settings: Settings })
   );
 }
 
-function Row(given: {
-  name: Name;
+function Row(props: {
+  name: SettingName;
   values: SettingsRow;
   change: (body: SettingsChange) => Promise<void>;
 }) {
-  const { name, values } = given;
+  const { name, values } = props;
   const about = ABOUT[name];
   const origin = values.origins[name];
   const fixed = origin === "project";
-  const set = (value: number | boolean) => void given.change({ [name]: value });
+  const set = (value: number | boolean) => void props.change({ [name]: value });
   return (
-    <Setting label={about.label} hint={about.hint} note={noteOf(name, origin, given.change)}>
+    <Setting label={about.label} hint={about.hint} note={noteOf(name, origin, props.change)}>
       {about.kind === "switch" ? (
         <Switch on={Boolean(values[name])} disabled={fixed} change={set} />
       ) : (
@@ -151,7 +151,7 @@ function Row(given: {
   );
 }
 
-function noteOf(name: Name, origin: string | undefined, change: Settings["change"]) {
+function noteOf(name: SettingName, origin: string | undefined, change: Settings["change"]) {
   if (origin === "project")
     return (
       <>
@@ -181,20 +181,20 @@ function noteOf(name: Name, origin: string | undefined, change: Settings["change
 }
 
 /** A number or a size. What makes no sense is said at once, and not saved. */
-function Field(given: {
+function Field(props: {
   about: About;
   value: number;
   disabled: boolean;
   set: (value: number) => void;
 }) {
-  const { about, value } = given;
+  const { about, value } = props;
   const { isRule } = about;
-  const shown = isRule && value === 0 ? "" : about.kind === "size" ? size(value) : String(value);
+  const shown = isRule && value === 0 ? "" : about.kind === "size" ? formatSize(value) : String(value);
   const [text, setText] = useState(shown);
   useEffect(() => setText(shown), [shown]);
   const meant = text.trim() === "" && isRule ? 0 : parsed(about, text);
   const save = () => {
-    if (meant !== null && text !== shown) given.set(meant);
+    if (meant !== null && text !== shown) props.set(meant);
   };
   return (
     <span class={meant === null ? "field field-number is-wrong" : "field field-number"}>
@@ -202,7 +202,7 @@ function Field(given: {
         value={text}
         inputMode={about.kind === "size" ? "text" : "numeric"}
         placeholder={isRule ? "no rule" : about.kind === "size" ? "100 MB" : ""}
-        disabled={given.disabled}
+        disabled={props.disabled}
         aria-invalid={meant === null}
         title={
           meant === null

@@ -3,12 +3,12 @@
 import { useMemo } from "preact/hooks";
 import { api, type Stats, type StatsKeyed, type StatsRow } from "../../api";
 import { Select } from "../../parts/select";
-import { Empty, Segments, Skeleton, Trouble } from "../../parts/small";
+import { EmptyState, Segments, Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
-import { place, setQuery, to } from "../../router";
+import { route, setQuery, urlFor } from "../../router";
 import { project as chosenProject, projects } from "../../state";
-import { count, duration, figure, size } from "../../words";
-import { Area, Bars, Share, type Series } from "../../parts/plots";
+import { count, formatDuration, formatNumber, formatSize } from "../../format";
+import { Area, Bars, ShareBar, type Series } from "../../parts/plots";
 
 const RANGES = [
   { value: "7", label: "Week" },
@@ -16,18 +16,18 @@ const RANGES = [
   { value: "365", label: "Year" },
   { value: "all", label: "All" },
 ];
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
 export default function Statistics() {
-  const { query } = place.value;
+  const { query } = route.value;
   const days = query.get("days") ?? "30";
   const project = query.get("in") ?? "";
   const since =
     days === "all"
       ? ""
-      : new Date(Math.floor(Date.now() / DAY) * DAY - (Number(days) - 1) * DAY).toISOString();
+      : new Date(Math.floor(Date.now() / DAY_MS) * DAY_MS - (Number(days) - 1) * DAY_MS).toISOString();
   const bucket = days === "365" || days === "all" ? "month" : "day";
-  const found = useResource(
+  const stats = useResource(
     async () => {
       const which = { since, project };
       const [time, tools, agents] = await Promise.all([
@@ -40,7 +40,7 @@ export default function Statistics() {
     [since, project, bucket],
     (event) => event.kind === "entry" || event.kind === "entry_changed",
   );
-  const { data } = found;
+  const { data } = stats;
   return (
     <div class="view">
       <header class="bar">
@@ -64,16 +64,16 @@ export default function Statistics() {
       </header>
       <div class="page-scroll" tabIndex={0} role="group" aria-label="Statistics">
         <div class="column wide">
-          {found.problem && <Trouble problem={found.problem} retry={() => void found.reload()} />}
+          {stats.problem && <ErrorBox problem={stats.problem} retry={() => void stats.reload()} />}
           {!data ? (
             <Skeleton lines={4} height={160} />
           ) : !data.tools.total.calls ? (
-            <Empty icon="statistics" title="No tool calls in this time">
+            <EmptyState icon="statistics" title="No tool calls in this time">
               <p>
                 When agents work, what they call, how often, how long and with what success is
                 counted here. Contents are not looked at.
               </p>
-            </Empty>
+            </EmptyState>
           ) : (
             <>
               <Tiles total={data.tools.total} tools={data.tools} agents={data.agents} />
@@ -100,10 +100,10 @@ export default function Statistics() {
 
 function Tiles({ total, tools, agents }: { total: StatsRow; tools: Stats; agents: Stats }) {
   const facts: [string, string][] = [
-    [figure(total.calls), "tool calls"],
+    [formatNumber(total.calls), "tool calls"],
     [rate(total.success_rate), "succeeded"],
-    [total.average_ms === null ? "—" : duration(total.average_ms), "on average"],
-    [total.p95_ms === null ? "—" : duration(total.p95_ms), "95th percentile"],
+    [total.average_ms === null ? "—" : formatDuration(total.average_ms), "on average"],
+    [total.p95_ms === null ? "—" : formatDuration(total.p95_ms), "95th percentile"],
     [String(tools.rows.length), tools.rows.length === 1 ? "tool" : "tools"],
     [String(agents.rows.length), agents.rows.length === 1 ? "agent" : "agents"],
   ];
@@ -156,10 +156,10 @@ function stacked(
 }
 
 function daysFrom(since: string): string[] {
-  const found: string[] = [];
-  for (let time = Date.parse(since); time <= Date.now(); time += DAY)
-    found.push(new Date(time).toISOString().slice(0, 10));
-  return found;
+  const days: string[] = [];
+  for (let time = Date.parse(since); time <= Date.now(); time += DAY_MS)
+    days.push(new Date(time).toISOString().slice(0, 10));
+  return days;
 }
 
 function label(key: string, bucket: "day" | "month"): string {
@@ -202,12 +202,12 @@ function Table({ name, stats }: { name: "tool" | "agent"; stats: Stats }) {
             <tr key={row[name]}>
               <th scope="row">{row[name] || "unnamed"}</th>
               <td class="figures-bar">
-                <Share part={row.calls} of={most} />
+                <ShareBar part={row.calls} of={most} />
               </td>
-              <td class="number">{figure(row.calls)}</td>
+              <td class="number">{formatNumber(row.calls)}</td>
               <td class="number">{rate(row.success_rate)}</td>
-              <td class="number">{row.average_ms === null ? "—" : duration(row.average_ms)}</td>
-              <td class="number">{row.p95_ms === null ? "—" : duration(row.p95_ms)}</td>
+              <td class="number">{row.average_ms === null ? "—" : formatDuration(row.average_ms)}</td>
+              <td class="number">{row.p95_ms === null ? "—" : formatDuration(row.p95_ms)}</td>
             </tr>
           ))}
         </tbody>
@@ -217,7 +217,7 @@ function Table({ name, stats }: { name: "tool" | "agent"; stats: Stats }) {
 }
 
 function StorePanel({ project }: { project: string }) {
-  const found = useResource(
+  const sizes = useResource(
     async () => {
       if (!project) return null;
       const [page, stored] = await Promise.all([
@@ -229,8 +229,8 @@ function StorePanel({ project }: { project: string }) {
     [project],
     (event) => event.project === project && event.kind === "operation",
   );
-  if (!found.data?.checkpoints.length) return null;
-  const { checkpoints, stored } = found.data;
+  if (!sizes.data?.checkpoints.length) return null;
+  const { checkpoints, stored } = sizes.data;
   const points = [...checkpoints]
     .reverse()
     .map((each) => ({ at: each.created_at, value: each.bytes }));
@@ -240,11 +240,11 @@ function StorePanel({ project }: { project: string }) {
     <section class="panel">
       <h2>Size of {name} at each checkpoint</h2>
       <p class="faint">
-        The last {count(checkpoints.length, "checkpoint")} hold {size(held)} of files; what differs
-        in them is stored in {size(stored.sizes.contents)}.{" "}
-        <a href={to("settings", project)}>What takes the room</a>
+        The last {count(checkpoints.length, "checkpoint")} hold {formatSize(held)} of files; what differs
+        in them is stored in {formatSize(stored.sizes.contents)}.{" "}
+        <a href={urlFor("settings", project)}>What takes the room</a>
       </p>
-      <Area title="Size of the project" points={points} shown={size} />
+      <Area title="Size of the project" points={points} shown={formatSize} />
     </section>
   );
 }

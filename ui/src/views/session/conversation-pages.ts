@@ -6,11 +6,11 @@
  */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { api, Problem, type Entry } from "../../api";
+import { api, ApiError, type Entry } from "../../api";
 import { listen, type LiveEvent } from "../../live";
-import { complain } from "../../state";
+import { showError } from "../../state";
 
-export interface Shown {
+export interface ConversationPages {
   entries: Entry[];
   earlier: number | null;
   /** Whether the session goes on after what is shown. */
@@ -19,41 +19,41 @@ export interface Shown {
   elsewhere: boolean;
 }
 
-const PAGE = 120;
-const AFTER = 40;
-const AT_ONCE = 1000;
-const QUIET = 120;
+const PAGE_SIZE = 120;
+const ENTRIES_AFTER_TARGET = 40;
+const MAX_ENTRIES_PER_REQUEST = 1000;
+const RELOAD_DELAY_MS = 120;
 
-export interface Moment {
+export interface Target {
   entry: string | null;
   seq: number | null;
 }
 
-export function usePath(project: string, session: string, moment: Moment) {
-  const [shown, setShown] = useState<Shown | null>(null);
+export function useConversation(project: string, session: string, moment: Target) {
+  const [shown, setShown] = useState<ConversationPages | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
-  const round = useRef(0);
-  const latest = useRef<Shown | null>(null);
+  const latestRequest = useRef(0);
+  const latest = useRef<ConversationPages | null>(null);
   const working = useRef({ earlier: false, later: false });
   const key = `${project} ${session} ${moment.entry ?? ""}`;
 
-  const put = (change: (old: Shown | null) => Shown | null) => {
+  const update = (change: (old: ConversationPages | null) => ConversationPages | null) => {
     latest.current = change(latest.current);
     setShown(latest.current);
   };
 
   /** Runs something whose answer counts only while the same moment is shown. */
-  const ask = useCallback(
-    async (work: () => Promise<(old: Shown | null) => Shown | null>) => {
-      const mine = round.current;
+  const guarded = useCallback(
+    async (work: () => Promise<(old: ConversationPages | null) => ConversationPages | null>) => {
+      const mine = latestRequest.current;
       try {
         const change = await work();
-        if (mine !== round.current) return;
+        if (mine !== latestRequest.current) return;
         setProblem(null);
-        put(change);
+        update(change);
       } catch (why) {
-        if (mine !== round.current || isGone(why)) return;
-        if (latest.current) complain(why);
+        if (mine !== latestRequest.current || isUnreachable(why)) return;
+        if (latest.current) showError(why);
         else setProblem(why as Error);
       }
     },
@@ -62,17 +62,17 @@ export function usePath(project: string, session: string, moment: Moment) {
 
   const load = useCallback(
     () =>
-      ask(async () => {
-        const found = moment.entry
-          ? await around(project, session, moment)
-          : await newest(project, session);
-        return (old) => (old && found.entries.length ? joined(old, found) : found);
+      guarded(async () => {
+        const pages = moment.entry
+          ? await pageAround(project, session, moment)
+          : await newestPage(project, session);
+        return (old) => (old && pages.entries.length ? append(old, pages) : pages);
       }),
-    [ask],
+    [guarded],
   );
 
   useEffect(() => {
-    put(() => null);
+    update(() => null);
     void load();
     const changed = new Set<number>();
     let [moved, more] = [false, false];
@@ -84,20 +84,20 @@ export function usePath(project: string, session: string, moment: Moment) {
       changed.clear();
       timer = undefined;
       [moved, more] = [false, false];
-      if (seqs.length) await ask(() => again(project, session, seqs));
+      if (seqs.length) await guarded(() => reloadEntries(project, session, seqs));
       const old = latest.current;
       const last = old?.entries.at(-1);
-      if (!old || !last || (mayHaveMoved && (await isAway(project, session, old, last))))
+      if (!old || !last || (mayHaveMoved && (await hasLeftPath(project, session, old, last))))
         return load();
       // Where the end is not shown, what is added there can wait until one reads on.
       if ((hasMore || mayHaveMoved) && !old.later && !old.elsewhere) await goOn(last);
     };
     const goOn = async (last: Entry) => {
       let away = false;
-      await ask(async () => {
-        const found = await onwards(project, session, last, AT_ONCE);
-        away = !found;
-        return (old) => (old && found ? joined(old, found) : old);
+      await guarded(async () => {
+        const next = await entriesAfter(project, session, last, MAX_ENTRIES_PER_REQUEST);
+        away = !next;
+        return (old) => (old && next ? append(old, next) : old);
       });
       if (away) await load();
     };
@@ -107,14 +107,14 @@ export function usePath(project: string, session: string, moment: Moment) {
       else if (event.kind === "entry") more = true;
       else moved = true;
       timer ??= window.setTimeout(
-        () => void follow().catch((why) => isGone(why) || complain(why)),
-        QUIET,
+        () => void follow().catch((why) => isUnreachable(why) || showError(why)),
+        RELOAD_DELAY_MS,
       );
     });
     return () => {
       stop();
       clearTimeout(timer);
-      round.current++;
+      latestRequest.current++;
     };
   }, [load]);
 
@@ -126,11 +126,11 @@ export function usePath(project: string, session: string, moment: Moment) {
 
   const earlier = () =>
     once("earlier", () =>
-      ask(async () => {
+      guarded(async () => {
         const before = latest.current?.earlier;
         if (!before) return (old) => old;
         const leaf = latest.current!.elsewhere ? moment.entry : null;
-        const page = await api.conversation(project, session, { before, limit: PAGE, leaf });
+        const page = await api.conversation(project, session, { before, limit: PAGE_SIZE, leaf });
         return (old) =>
           old && old.earlier === before
             ? { ...old, entries: [...page.entries, ...old.entries], earlier: page.next_before }
@@ -140,22 +140,22 @@ export function usePath(project: string, session: string, moment: Moment) {
 
   const later = () =>
     once("later", () =>
-      ask(async () => {
+      guarded(async () => {
         const last = latest.current?.later ? latest.current.entries.at(-1) : undefined;
-        const found = last && (await onwards(project, session, last, PAGE));
-        return (old) => (old && found ? joined(old, found) : old);
+        const next = last && (await entriesAfter(project, session, last, PAGE_SIZE));
+        return (old) => (old && next ? append(old, next) : old);
       }),
     );
 
   /** Puts an entry in the place of its older self. */
-  const replace = (entry: Entry) => put((old) => old && replaced(old, [entry]));
+  const replace = (entry: Entry) => update((old) => old && replaced(old, [entry]));
 
   return { shown, problem, earlier, later, reload: load, replace };
 }
 
 /** That the server is gone is said once, above all views. */
-function isGone(why: unknown): boolean {
-  return why instanceof Problem && why.code === "unreachable";
+function isUnreachable(why: unknown): boolean {
+  return why instanceof ApiError && why.code === "unreachable";
 }
 
 function concerns(event: LiveEvent, project: string, session: string): boolean {
@@ -164,16 +164,16 @@ function concerns(event: LiveEvent, project: string, session: string): boolean {
   return mine && event.kind !== "files" && event.kind !== "job";
 }
 
-async function newest(project: string, session: string): Promise<Shown> {
-  const page = await api.conversation(project, session, { limit: PAGE });
+async function newestPage(project: string, session: string): Promise<ConversationPages> {
+  const page = await api.conversation(project, session, { limit: PAGE_SIZE });
   return { entries: page.entries, earlier: page.next_before, later: false, elsewhere: false };
 }
 
 /** Whether the session's path has left what is shown; or come to it, where it was a branch. */
-async function isAway(
+async function hasLeftPath(
   project: string,
   session: string,
-  shown: Shown,
+  shown: ConversationPages,
   last: Entry,
 ): Promise<boolean> {
   const page = await api.conversation(project, session, { before: last.seq + 1, limit: 1 });
@@ -181,12 +181,12 @@ async function isAway(
 }
 
 /** What follows on an entry, on the session's path; nothing if the path leads elsewhere now. */
-async function onwards(
+async function entriesAfter(
   project: string,
   session: string,
   last: Entry,
   limit: number,
-): Promise<Shown | null> {
+): Promise<ConversationPages | null> {
   const query = { since: last.seq, limit, newest: false };
   const page = await api.conversation(project, session, query);
   const first = page.entries[0];
@@ -195,28 +195,28 @@ async function onwards(
 }
 
 /** Entries that have changed, as they are now. */
-async function again(project: string, session: string, seqs: number[]) {
+async function reloadEntries(project: string, session: string, seqs: number[]) {
   const [least, most] = [Math.min(...seqs), Math.max(...seqs)];
   const page = await api.entries(project, session, {
     since: least - 1,
-    limit: Math.min(AT_ONCE, most - least + 1),
+    limit: Math.min(MAX_ENTRIES_PER_REQUEST, most - least + 1),
     include_compacted: true,
   });
-  return (old: Shown | null) => old && replaced(old, page.entries);
+  return (old: ConversationPages | null) => old && replaced(old, page.entries);
 }
 
-function replaced(old: Shown, entries: Entry[]): Shown {
+function replaced(old: ConversationPages, entries: Entry[]): ConversationPages {
   const now = new Map(entries.map((entry) => [entry.entry, entry]));
   return { ...old, entries: old.entries.map((entry) => now.get(entry.entry) ?? entry) };
 }
 
 /** The neighbourhood of an entry: on the path of the session, else on the branch it is on. */
-async function around(project: string, session: string, moment: Moment): Promise<Shown> {
+async function pageAround(project: string, session: string, moment: Target): Promise<ConversationPages> {
   const { entry } = moment;
   const itself = { leaf: entry, limit: 1 };
   const seq =
     moment.seq ?? (await api.conversation(project, session, itself)).entries.at(-1)?.seq ?? 0;
-  const query = { before: seq + AFTER, limit: PAGE };
+  const query = { before: seq + ENTRIES_AFTER_TARGET, limit: PAGE_SIZE };
   const [page, last] = await Promise.all([
     api.conversation(project, session, query),
     api.conversation(project, session, { limit: 1 }),
@@ -225,15 +225,15 @@ async function around(project: string, session: string, moment: Moment): Promise
     const later = last.entries.at(-1)?.entry !== page.entries.at(-1)?.entry;
     return { entries: page.entries, earlier: page.next_before, later, elsewhere: false };
   }
-  const branch = await api.conversation(project, session, { leaf: entry, limit: PAGE });
+  const branch = await api.conversation(project, session, { leaf: entry, limit: PAGE_SIZE });
   return { entries: branch.entries, earlier: branch.next_before, later: false, elsewhere: true };
 }
 
 /** What was found, after what was there before it, where the one goes on from the other. */
-function joined(old: Shown, found: Shown): Shown {
-  const first = found.entries[0];
-  if (!first) return { ...old, later: found.later };
+function append(old: ConversationPages, next: ConversationPages): ConversationPages {
+  const first = next.entries[0];
+  if (!first) return { ...old, later: next.later };
   const before = old.entries.filter((each) => each.seq < first.seq);
-  if (before.at(-1)?.entry !== first.parent) return found;
-  return { ...found, entries: [...before, ...found.entries], earlier: old.earlier };
+  if (before.at(-1)?.entry !== first.parent) return next;
+  return { ...next, entries: [...before, ...next.entries], earlier: old.earlier };
 }

@@ -1,26 +1,26 @@
 /** Whether the lines of a file are those that its changes speak of, and when they are others. */
 
-import type { Part } from "./groups";
+import type { FilePart } from "./groups";
 
 /** The lines of a file, if they are those that the hunks speak of. */
-export function fitting(part: Part, lines: readonly string[] | null): readonly string[] | null {
+export function matchingLines(part: FilePart, lines: readonly string[] | null): readonly string[] | null {
   if (!lines || part.file.status !== "modified") return null;
-  const known = fits_.get(part);
+  const known = matchCache.get(part);
   if (known?.lines === lines) return known.fits ? lines : null;
   const fits = part.hunks.every((hunk) =>
     hunk.new_lines.every((line, at) => lines[hunk.new_start - 1 + at] === line.replace(/\n$/, "")),
   );
-  fits_.set(part, { lines, fits });
+  matchCache.set(part, { lines, fits });
   return fits ? lines : null;
 }
 
-const fits_ = new WeakMap<Part, { lines: readonly string[]; fits: boolean }>();
+const matchCache = new WeakMap<FilePart, { lines: readonly string[]; fits: boolean }>();
 
 const ids = new WeakMap<readonly string[], number>();
 let nextId = 1;
 
 /** One text that changes when the lines of any file do. */
-export function versionOf(all: (readonly string[] | null)[]): string {
+export function linesVersion(all: (readonly string[] | null)[]): string {
   let sum = 0;
   let known = 0;
   for (const lines of all) {

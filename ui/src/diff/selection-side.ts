@@ -1,4 +1,4 @@
-/** Side by side, what is selected with the mouse is of one side: the one where it began. */
+/** Restrict a mouse selection in a side-by-side diff to the side where it started. */
 export function start(): void {
   document.addEventListener("mousedown", (event) => {
     const half = (event.target as Element).closest?.(".diff-half");

@@ -4,21 +4,21 @@ import type { ComponentChildren } from "preact";
 import type { JobRow } from "../../api";
 import { Progress } from "./jobs";
 
-export function Chore(given: {
+export function MaintenanceTask(props: {
   title: string;
   about: string;
   job: JobRow | null;
-  told: (result: unknown) => string;
+  resultText: (result: unknown) => string;
   children: ComponentChildren;
 }) {
   return (
     <div class="chore">
       <div class="chore-words">
-        <h3>{given.title}</h3>
-        <p class="faint">{given.about}</p>
-        <Progress job={given.job} told={given.told} />
+        <h3>{props.title}</h3>
+        <p class="faint">{props.about}</p>
+        <Progress job={props.job} told={props.resultText} />
       </div>
-      <div class="chore-acts">{given.children}</div>
+      <div class="chore-acts">{props.children}</div>
     </div>
   );
 }

@@ -1,7 +1,7 @@
 /**
- * What is different within lines that replace others, word by word.
+ * Find the changed words within replaced lines.
  *
- * It is worked out for the lines that are drawn, when they are drawn.
+ * Computed only for rendered lines.
  */
 
 export type Span = readonly [from: number, to: number];
@@ -10,17 +10,17 @@ type Spans = readonly [old: readonly Span[], now: readonly Span[]];
 
 const NONE: Spans = [[], []];
 const WORD = /[\p{L}\p{N}_]+|\s+|[^]/gu;
-/** Lines that share less than this are others, and nothing within them is worth a mark. */
-const ALIKE = 0.3;
-const LONGEST = 2000;
-const MOST_WORDS = 40_000;
-const MOST_LINES = 900;
+/** Lines that share less than this fraction get no word marks. */
+const MIN_LIKENESS = 0.3;
+const MAX_LINE_CHARS = 2000;
+const MAX_WORD_PAIRS = 40_000;
+const MAX_LINE_PAIRS = 900;
 
-export class Differences {
+export class WordDiff {
   private partners: Map<number, number> | null = null;
   private readonly known = new Map<number, Spans>();
 
-  /** Side by side, a line is compared with the one beside it; else with the one most like it. */
+  /** Pair each line with the one `beside` it, or else with the most similar one. */
   constructor(
     private readonly before: readonly string[],
     private readonly after: readonly string[],
@@ -37,20 +37,20 @@ export class Differences {
   private spans(old: number): Spans {
     const now = this.partners!.get(old);
     if (now === undefined) return NONE;
-    let found = this.known.get(old);
-    if (!found) this.known.set(old, (found = compare(this.before[old]!, this.after[now]!)));
-    return found;
+    let spans = this.known.get(old);
+    if (!spans) this.known.set(old, (spans = compare(this.before[old]!, this.after[now]!)));
+    return spans;
   }
 
   private paired(): Map<number, number> {
     const { before, after } = this;
     if (this.beside || before.length === after.length)
       return new Map(before.slice(0, after.length).map((_, at) => [at, at]));
-    return before.length * after.length > MOST_LINES ? new Map() : aligned(before, after);
+    return before.length * after.length > MAX_LINE_PAIRS ? new Map() : aligned(before, after);
   }
 }
 
-/** Which line became which, in order: those pairs that are together most alike. */
+/** Pair old and new lines in order, maximising the total likeness. */
 function aligned(before: readonly string[], after: readonly string[]): Map<number, number> {
   const wide = after.length + 1;
   const best = new Float64Array((before.length + 1) * wide);
@@ -62,18 +62,18 @@ function aligned(before: readonly string[], after: readonly string[]): Map<numbe
         best[i * wide + j + 1]!,
         best[(i + 1) * wide + j + 1]! + alike[i]![j]!,
       );
-  const found = new Map<number, number>();
+  const pairs = new Map<number, number>();
   for (let i = 0, j = 0; i < before.length && j < after.length; ) {
     const here = best[i * wide + j]!;
     if (alike[i]![j]! > 0 && here === best[(i + 1) * wide + j + 1]! + alike[i]![j]!)
-      found.set(i++, j++);
+      pairs.set(i++, j++);
     else if (here === best[(i + 1) * wide + j]!) i++;
     else j++;
   }
-  return found;
+  return pairs;
 }
 
-/** How much two lines begin and end alike, from 0 to 1; little is nothing. */
+/** Return the fraction that is common prefix and suffix; 0 below `MIN_LIKENESS`. */
 function likeness(one: string, other: string): number {
   const most = Math.max(one.length, other.length);
   if (!most) return 0;
@@ -83,10 +83,10 @@ function likeness(one: string, other: string): number {
   let end = 0;
   while (end < least - start && one[one.length - 1 - end] === other[other.length - 1 - end]) end++;
   const share = (start + end) / most;
-  return share < ALIKE ? 0 : share;
+  return share < MIN_LIKENESS ? 0 : share;
 }
 
-/** Where two lines differ. */
+/** Return the changed spans of two lines. */
 export function compare(old: string, now: string): Spans {
   const before = words(old);
   const after = words(now);
@@ -101,15 +101,15 @@ export function compare(old: string, now: string): Spans {
   );
   const ours = spans(before, (at) => left.has(at - start));
   const theirs = spans(after, (at) => right.has(at - start));
-  const kept = solid(before.filter((_, at) => !left.has(at - start)).join(""));
-  const whole = Math.max(solid(before.join("")), solid(after.join("")));
-  return kept < whole * ALIKE ? NONE : [ours, theirs];
+  const kept = nonBlankLength(before.filter((_, at) => !left.has(at - start)).join(""));
+  const whole = Math.max(nonBlankLength(before.join("")), nonBlankLength(after.join("")));
+  return kept < whole * MIN_LIKENESS ? NONE : [ours, theirs];
 }
 
-/** The words, by their places, that only one of the two has; the longest common sequence stays. */
+/** Return the indexes of words outside the longest common subsequence. */
 function unshared(before: string[], after: string[]): [Set<number>, Set<number>] {
   const [left, right] = [new Set(before.keys()), new Set(after.keys())];
-  if (before.length * after.length > MOST_WORDS) return [left, right];
+  if (before.length * after.length > MAX_WORD_PAIRS) return [left, right];
   const wide = after.length + 1;
   const best = new Uint16Array((before.length + 1) * wide);
   for (let i = before.length - 1; i >= 0; i--)
@@ -128,30 +128,30 @@ function unshared(before: string[], after: string[]): [Set<number>, Set<number>]
   return [left, right];
 }
 
-/** The changed words as spans of characters; what only blanks part is one. */
+/** Turn changed words into character spans, joining spans that only blanks separate. */
 function spans(all: string[], isChanged: (at: number) => boolean): Span[] {
-  const found: [number, number][] = [];
+  const spans: [number, number][] = [];
   let at = 0;
   let blank = false;
   all.forEach((word, index) => {
     const end = at + word.length;
-    const last = found.at(-1);
+    const last = spans.at(-1);
     if (isChanged(index)) {
       if (last && (last[1] === at || blank)) last[1] = end;
-      else found.push([at, end]);
+      else spans.push([at, end]);
       blank = true;
     } else if (word.trim()) {
       blank = false;
     }
     at = end;
   });
-  return found;
+  return spans;
 }
 
 function words(line: string): string[] {
-  return line.slice(0, LONGEST).replace(/\r?\n$/, "").match(WORD) ?? [];
+  return line.slice(0, MAX_LINE_CHARS).replace(/\r?\n$/, "").match(WORD) ?? [];
 }
 
-function solid(text: string): number {
+function nonBlankLength(text: string): number {
   return text.replace(/\s+/g, "").length;
 }

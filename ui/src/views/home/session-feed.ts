@@ -7,21 +7,21 @@
 
 import { api, type ProjectRow, type Session } from "../../api";
 
-export interface Found extends Session {
+export interface ListedSession extends Session {
   where: ProjectRow;
 }
 
 interface Source {
   project: ProjectRow;
-  waiting: Found[];
+  waiting: ListedSession[];
   cursor: string | null;
   more: boolean;
 }
 
-const PAGE = 30;
+const PAGE_SIZE = 30;
 
-export class Merged {
-  readonly found: Found[] = [];
+export class SessionFeed {
+  readonly sessions: ListedSession[] = [];
   problem: Error | null = null;
   private readonly sources: Source[];
   private working = false;
@@ -40,25 +40,25 @@ export class Merged {
   }
 
   /** Some more sessions; gives whether there were any. */
-  async next(count = PAGE): Promise<boolean> {
+  async next(count = PAGE_SIZE): Promise<boolean> {
     if (this.working || this.ended) return false;
     this.working = true;
-    const before = this.found.length;
+    const before = this.sessions.length;
     try {
-      while (this.found.length < before + count && !this.ended) {
+      while (this.sessions.length < before + count && !this.ended) {
         const source = newest(this.sources);
-        if (source.waiting.length) this.found.push(source.waiting.shift()!);
+        if (source.waiting.length) this.sessions.push(source.waiting.shift()!);
         else await this.fill(source);
       }
     } finally {
       this.working = false;
     }
-    return this.found.length > before;
+    return this.sessions.length > before;
   }
 
   private async fill(source: Source): Promise<void> {
     try {
-      const query = { limit: PAGE, cursor: source.cursor, ...this.filter };
+      const query = { limit: PAGE_SIZE, cursor: source.cursor, ...this.filter };
       const page = await api.sessions(source.project.project, query);
       source.waiting = page.sessions.map((session) => ({ ...session, where: source.project }));
       source.cursor = page.next_cursor;
