@@ -35,7 +35,7 @@ from mulligan.protocols.hooks.translate import (
     written_paths,
 )
 from mulligan.workspace import hooks
-from mulligan.workspace.hooks import happened
+from mulligan.workspace.hooks import record_event
 
 TIMEOUTS = {
     "claude-code": claude_code.EVENT_TIMEOUTS,
@@ -55,7 +55,7 @@ def workspace(project: Path) -> Iterator[Workspace]:
 
 
 def tell(workspace: Workspace, kind: str, **more: Any) -> HookReply:
-    return happened(
+    return record_event(
         workspace.project, HookEvent(**{"kind": kind, "directory": workspace.root} | MINE | more)
     )
 
@@ -82,7 +82,7 @@ def test_a_prompt_and_its_end_are_a_turn(project: Path, workspace: Workspace) ->
 def test_an_event_that_is_told_twice_is_recorded_once(
     project: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooks, "SAME_SECONDS", 0)
+    monkeypatch.setattr(hooks, "REPEATED_PROMPT_SECONDS", 0)
     tell(workspace, "prompt", text="Do it.", id="1")
     tell(workspace, "prompt", text="Do it.", id="1")
     (project / "a").write_text("2\n")
