@@ -169,7 +169,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch, project: Path, event: str, **more
     given = {"hook_event_name": event, "session_id": SESSION, "cwd": str(project)} | more
     with monkeypatch.context() as patched:
         patched.setattr(run, "SERVER_TIMEOUT_S", 1.0)
-        patched.setattr(hooks, "SAME_SECONDS", 0)
+        patched.setattr(hooks, "REPEATED_PROMPT_SECONDS", 0)
         patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(given).encode())))
         assert run.main(["claude-code"]) == 0
 

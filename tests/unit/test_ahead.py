@@ -100,14 +100,14 @@ def test_much_at_a_time_is_left_to_the_verbs(
 ) -> None:
     monkeypatch.setattr(prefetch, limit, 0)
     looked = threading.Event()
-    is_little = prefetch.Prefetcher._is_little
+    is_little = prefetch.Prefetcher._is_small
 
     def noted(self: prefetch.Prefetcher, paths: frozenset[bytes]) -> bool:
         found = is_little(self, paths)
         looked.set()
         return found
 
-    monkeypatch.setattr(prefetch.Prefetcher, "_is_little", noted)
+    monkeypatch.setattr(prefetch.Prefetcher, "_is_small", noted)
     save(root, "a", "first\n")
     save(root, "b", "second\n")
     looked.wait()

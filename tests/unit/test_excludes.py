@@ -1,4 +1,4 @@
-"""What is left out of checkpoints: the defaults explained, and the user's own file written."""
+"""Default excludes are explained, and the user's ignore file is written."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def test_a_link_is_not_written_through(project: Path, tmp_path: Path) -> None:
     elsewhere.write_text("theirs/\n")
     os.symlink(elsewhere, project / ".mulliganignore")
     with mulligan.open(project) as workspace:
-        with pytest.raises(UsageError, match="not an ordinary file"):
+        with pytest.raises(UsageError, match="not a regular file"):
             excludes(workspace.project)
-        with pytest.raises(UsageError, match="not an ordinary file"):
+        with pytest.raises(UsageError, match="not a regular file"):
             write_excludes(workspace.project, "mine/\n", None)
     assert elsewhere.read_text() == "theirs/\n"

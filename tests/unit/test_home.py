@@ -327,7 +327,7 @@ def test_registering_twice_changes_nothing(project: Path, mulligan_home: Path) -
 
 
 def test_asking_does_not_make_a_project(project: Path, mulligan_home: Path) -> None:
-    """A question in the wrong directory leaves nothing behind that later answers would follow."""
+    """A query in the wrong directory must not register a project."""
     for command in ("log", "status", "verify"):
         run = subprocess.run(
             [sys.executable, "-m", "mulligan", command],

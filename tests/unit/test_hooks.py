@@ -1,4 +1,4 @@
-"""What agents' hooks tell of: turns, calls and ends, also where an agent leaves some of it out."""
+"""Hook events become turns, calls and ends, even if an agent omits some."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from mulligan.protocols.hooks.translate import (
     written_paths,
 )
 from mulligan.workspace import hooks
-from mulligan.workspace.hooks import happened
+from mulligan.workspace.hooks import record_event
 
 TIMEOUTS = {
     "claude-code": claude_code.EVENT_TIMEOUTS,
@@ -55,7 +55,7 @@ def workspace(project: Path) -> Iterator[Workspace]:
 
 
 def tell(workspace: Workspace, kind: str, **more: Any) -> HookReply:
-    return happened(
+    return record_event(
         workspace.project, HookEvent(**{"kind": kind, "directory": workspace.root} | MINE | more)
     )
 
@@ -82,7 +82,7 @@ def test_a_prompt_and_its_end_are_a_turn(project: Path, workspace: Workspace) ->
 def test_an_event_that_is_told_twice_is_recorded_once(
     project: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooks, "SAME_SECONDS", 0)
+    monkeypatch.setattr(hooks, "REPEATED_PROMPT_SECONDS", 0)
     tell(workspace, "prompt", text="Do it.", id="1")
     tell(workspace, "prompt", text="Do it.", id="1")
     (project / "a").write_text("2\n")
@@ -285,7 +285,7 @@ def test_paths_outside_of_the_project_are_left_alone(
     assert tell(workspace, "turn_ends") == HookReply()
 
 
-def test_mount_points_of_a_sandbox_are_nobodys_work(project: Path, workspace: Workspace) -> None:
+def test_mount_points_of_a_sandbox_are_not_recorded(project: Path, workspace: Workspace) -> None:
     """Codex has empty read-only folders in the project while a command runs."""
     (project / "a").write_text("1\n")
     tell(workspace, "prompt", text="Run.")
@@ -503,7 +503,7 @@ def test_what_was_said_before_the_hooks_were_there_comes_first(
 def test_what_was_said_without_hooks_comes_before_the_next_prompt(
     workspace: Workspace, log: Log
 ) -> None:
-    """A compaction by hand, say: no hook tells of it but the start that follows."""
+    """A manual compaction, for example: only the next session start is reported."""
     tell(workspace, "prompt", text="First.", log=str(log.path))
     log.add("user", "First.")
     tell(workspace, "turn_ends", log=str(log.path))
@@ -687,7 +687,7 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize("agent", PROMPTS)
-def test_each_agents_prompt_becomes_the_same_happening(agent: str) -> None:
+def test_each_agents_prompt_becomes_the_same_event(agent: str) -> None:
     payload = PROMPTS[agent] | {"cwd": "/p", "directory": "/p"}
     told = HookEvent.from_json(translate(agent, payload, 42) or {})
     assert told[:5] == ("prompt", agent, "s", "/p", "p")
@@ -784,7 +784,7 @@ def test_answers_are_in_the_words_of_each_agent() -> None:
 def hook(
     agent: str, payload: Any, project: Path, *options: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """The hook as an agent runs it: it must always end well."""
+    """Run the hook as an agent does; it must exit with 0."""
     done = subprocess.run(
         [sys.executable, "-m", "mulligan", "hook", agent, *options], cwd=project,
         input=payload if isinstance(payload, bytes) else json.dumps(payload).encode(),
@@ -816,7 +816,7 @@ def test_nonsense_never_reaches_the_agent(agent: str, payload: bytes, project: P
 
 
 HEAVY = {"typing", "contextlib", "socket", "datetime", "subprocess", "apsw", "mulligan.errors"}
-"""What a hook does without, if a server is told."""
+"""Modules that a hook must not load if a server records the event."""
 NOT_FOR_A_PROMPT = {
     *("datetime", "socket", "subprocess", "tomllib", "mulligan.core.diff", "mulligan.core.merge"),
     *("mulligan.workspace.results.files", "mulligan.workspace.results.sessions"),
@@ -847,10 +847,8 @@ def test_a_hook_loads_nothing_that_it_does_not_need(
     assert not unwanted & set(done.stderr.decode().split())
 
 
-def test_the_journal_is_whole_whoever_leaves_its_log_behind(
-    project: Path, mulligan_home: Path
-) -> None:
-    """A hook does not carry the log over: the next one does, or an ordinary opening."""
+def test_the_journal_is_whole_with_a_wal_left_by_a_hook(project: Path, mulligan_home: Path) -> None:
+    """A hook leaves the WAL for the next process to checkpoint."""
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(project)}
     for number in range(3):
         told = json.dumps(event | {"prompt": f"Go {number}."}).encode()
@@ -891,7 +889,7 @@ def test_a_field_that_is_no_path_or_no_text_never_reaches_the_agent(
     assert (done.returncode, done.stderr) == (0, b"")
     if field == "cwd":
         # There is no project to record it in: its user is told that the prompt goes unprotected.
-        assert told_of_prompt(done, "claude-code", refused=False)
+        assert reply_to_prompt(done, "claude-code", refused=False)
     else:
         assert done.stdout == b""
     assert (mulligan_home / "hooks.log").exists() == (field == "cwd")
@@ -905,7 +903,7 @@ def test_settings_that_cannot_be_read_are_no_traceback_for_the_agent(
     (mulligan_home / "config.toml").write_text(settings)
     done = hook("claude-code", PROMPTS["claude-code"] | {"cwd": str(project)}, project)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert "config.toml" in told_of_prompt(done, "claude-code", refused=False)
+    assert "config.toml" in reply_to_prompt(done, "claude-code", refused=False)
     assert "config.toml" in (mulligan_home / "hooks.log").read_text()
 
 
@@ -940,11 +938,11 @@ def test_what_goes_wrong_stops_a_prompt_only_where_the_user_is_strict(
 
     (noted,) = (mulligan_home / "hooks.log").read_text().splitlines()
     assert json.loads(noted)["agent"] == agent
-    assert "mulligan doctor" in told_of_prompt(done, agent, refused=strict != "no")
+    assert "mulligan doctor" in reply_to_prompt(done, agent, refused=strict != "no")
 
 
-def told_of_prompt(done: subprocess.CompletedProcess[bytes], agent: str, *, refused: bool) -> str:
-    """What a hook said of a prompt that it did not record, in the agent's own way."""
+def reply_to_prompt(done: subprocess.CompletedProcess[bytes], agent: str, *, refused: bool) -> str:
+    """Return what a hook printed about a prompt that it could not record."""
     said: dict[str, str] = json.loads(done.stdout)
     if agent in PLUGIN_AGENTS:
         (key,) = said
@@ -971,7 +969,7 @@ run.process(sys.argv[3:])
 def impatient_hook(
     agent: str, project: Path, *options: str, **seconds: float
 ) -> subprocess.CompletedProcess[bytes]:
-    """The hook of a prompt, with other waiting times than its own."""
+    """Run the hook of a prompt with other timeouts."""
     payload = PROMPTS[agent] | {"cwd": str(project), "directory": str(project)}
     times = (" ".join(seconds), " ".join(map(str, seconds.values())))
     done = subprocess.run(
@@ -1005,7 +1003,7 @@ def test_a_prompt_that_a_held_lock_keeps_unprotected_is_refused_or_its_user_told
             done = impatient_hook(agent, project, *options, **GIVEN_UP[waits_for])
         assert not workspace.sessions.list().sessions
 
-    said = told_of_prompt(done, agent, refused=strict != "no")
+    said = reply_to_prompt(done, agent, refused=strict != "no")
     holder = f"Process {os.getpid()} is at work" if waits_for == "the lock" else "longer than 0.5 s"
     assert "protect" in said and holder in said
     (noted,) = (mulligan_home / "hooks.log").read_text().splitlines()
@@ -1033,7 +1031,7 @@ def test_a_prompt_is_answered_while_its_agent_still_waits(agent: str) -> None:
 def test_a_prompt_that_is_not_understood_is_refused_where_the_user_is_strict(
     agent: str, event: Any, project: Path
 ) -> None:
-    assert told_of_prompt(hook(agent, event, project, "--strict"), agent, refused=True)
+    assert reply_to_prompt(hook(agent, event, project, "--strict"), agent, refused=True)
 
 
 @pytest.mark.parametrize("strict", ["by option", "by setting"])
@@ -1046,7 +1044,7 @@ def test_a_prompt_in_a_home_directory_is_refused_where_the_user_is_strict(
     options = ["--strict"] if strict == "by option" else []
     payload = PROMPTS["claude-code"] | {"cwd": os.environ["HOME"]}
     done = hook("claude-code", payload, project, *options)
-    assert "it is a home directory" in told_of_prompt(done, "claude-code", refused=True)
+    assert "it is a home directory" in reply_to_prompt(done, "claude-code", refused=True)
 
 
 def test_a_hook_waits_for_its_turn_in_a_busy_project(project: Path) -> None:
@@ -1113,7 +1111,7 @@ def test_many_events_at_once_are_all_recorded_once(project: Path, log: Log) -> N
 
 
 def said(workspace: Workspace, session: str = "s1") -> list[str]:
-    """The conversation as it stands, without results."""
+    """Return the entries on the path, without tool results."""
     return [
         f"{each.type} {each.content}"
         for each in workspace.sessions.conversation(session)

@@ -167,7 +167,7 @@ class Logs:
             (self.path.parent / "session.json").write_text(json.dumps(info))
 
     def write(self, count: int | None = None, *, characters: int = 0) -> None:
-        """The first lines of it, and some characters of the next."""
+        """Write the first lines, and some characters of the next."""
         kept = self.lines if count is None else self.lines[:count]
         start = "".join(json.dumps(line) + "\n" for line in kept)
         self.path.write_text(self.text[: len(start) + characters])
@@ -374,7 +374,7 @@ def test_opencode_s_database_is_taken_and_followed(
             workspace.sessions.change("@", title="My pears")
         assert take().problems == ()
     with mulligan.open(project) as workspace:
-        # The agent has a title of its own; the user's counts.
+        # The user's title wins over the agent's.
         assert workspace.sessions.get("@").title == "My pears"
         assert spoken(workspace) == ["Count the pears.", "Three."]
         assert call_of(workspace)["status"] == "success"
@@ -687,7 +687,7 @@ def ids(project: Path) -> list[str]:
 
 
 def has_lines(project: Path, count: int) -> bool:
-    """Whether so many lines of the log have arrived, by the entries that bear their ids."""
+    """True if `count` lines of the log were imported, by their entries' ids."""
     return len({id.split(":")[0] for id in ids(project)}) >= count
 
 

@@ -1,4 +1,4 @@
-"""The project's own rule files: they weaken nothing unless accepted, and stop nothing if broken."""
+"""A project's rule files weaken nothing unless accepted, and break nothing if broken."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def covered(project: Path) -> dict[str, str]:
 
 
 def work(project: Path) -> None:
-    """What an agent does to files that were there."""
+    """Change files as an agent does."""
     write(project, {"a.txt": "changed\n", "d/e": "changed too\n", "d/f/g": ""})
     (project / "b.txt").unlink()
 
@@ -167,7 +167,7 @@ def test_new_files_follow_gits_rules_and_files_that_were_covered_stay(project: P
     assert set(step.modified) >= {"a.txt"}
 
 
-# What counts of a file that nobody has accepted
+# What counts of a file that the user has not accepted
 
 
 LESS: dict[str, int | bool] = {

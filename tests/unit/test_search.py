@@ -47,7 +47,7 @@ def workspace(project: Path) -> Iterator[Workspace]:
 def record(
     workspace: Workspace, *given: NewEntry, session: int | None = None, **values: Any
 ) -> int:
-    """Appends entries to a session, a new one unless told which; gives its number."""
+    """Append entries to a session, a new one by default; return its number."""
     with workspace.project.journal.writing() as db:
         if session is None:
             session = sessions.insert(db, next(IDS), "2026-01-01T00:00:00.000Z", values)

@@ -135,7 +135,7 @@ def test_a_session_that_is_deleted_under_a_writer_is_not_found(project: Path) ->
 def test_a_session_deleted_between_the_question_and_the_answer_is_not_found(
     workspace: Workspace, session: str
 ) -> None:
-    """The deletion falls between the look at the name and the transaction."""
+    """The deletion falls between resolving the name and the transaction."""
     taken = threading.Event()
     answers: list[Any] = []
 
@@ -300,7 +300,7 @@ def test_an_id_wins_over_a_label_and_a_label_over_a_prefix(
     assert workspace.sessions.entry("one", session).id == "one"
     workspace.sessions.label("two", "th", session)
     assert workspace.sessions.entry("th", session).id == "two"
-    # A label is in one place: given again, it goes there.
+    # A label belongs to one entry: set again, it moves.
     workspace.sessions.label("one", "th", session)
     assert workspace.sessions.entry("th", session).id == "one"
     assert workspace.sessions.entry("two", session).label is None
@@ -345,9 +345,7 @@ def test_a_call_that_runs_while_a_session_is_forked_is_no_running_call_of_the_fo
     assert (copy.data or {})["status"] == "error"
 
 
-def test_calls_that_nobody_ended_are_errors_when_the_turn_ends(
-    workspace: Workspace, session: str
-) -> None:
+def test_unfinished_calls_are_errors_when_the_turn_ends(workspace: Workspace, session: str) -> None:
     workspace.sessions.begin_turn(session, "one")
     states = ("pending", "running", "success", "error")
     calls = workspace.sessions.append(
@@ -409,7 +407,7 @@ def test_deleting_sessions_frees_what_only_they_held(
     workspace.sessions.begin_turn(session, "two")
     (project / "large").unlink()
     workspace.sessions.end_turn(session)
-    # What the next undo needs stays, so something else has to be the last that was done.
+    # Undo needs the last operation's checkpoints, so another operation must be the last.
     other = workspace.sessions.create().id
     workspace.sessions.begin_turn(other, "another")
     (project / "small").write_text("1")
@@ -436,10 +434,10 @@ def test_undo_after_its_session_was_deleted_still_brings_the_files_back(
 
 
 def test_a_long_session_pages_by_ranges_not_by_counting(workspace: Workspace, session: str) -> None:
-    """No page looks at more rows than it gives: the plans of the queries say so."""
+    """No page reads more rows than it returns: checked by query plans."""
     workspace.sessions.append(session, *(NewEntry("user_input") for _ in range(10)))
     asked: list[str] = []
-    # The statements that the verbs really run, seen by SQLite's own trace.
+    # The statements that really run, from SQLite's trace.
     connection = workspace.project.journal._db
     connection.trace_v2(1, lambda event: asked.append(event["sql"]))
     try:

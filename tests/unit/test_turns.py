@@ -1,4 +1,4 @@
-"""Turns: what belongs to one, what does not, and what is left when one never ended."""
+"""Attribute changes to turns, including turns that never ended."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_a_turn_that_was_undone_and_done_again_in_between_ends_with_all_that_it_
     assert (project / "gone").exists()
 
 
-def test_what_the_user_types_between_turns_is_nobodys_to_approve(
+def test_what_the_user_types_between_turns_is_not_pending(
     project: Path, workspace: Workspace, session: str, other: str
 ) -> None:
     put(project, "a", "1\n2\n3\n4\n5\n")
@@ -252,7 +252,7 @@ def test_two_open_turns_each_have_what_they_wrote(
     assert (project / "a").read_text() == "1\n2\n3\ntwo\n5\n"
 
 
-def test_a_file_edit_of_two_sessions_in_turn_goes_to_who_wrote_last(
+def test_a_file_edit_of_two_sessions_in_turn_goes_to_the_last_writer(
     project: Path, workspace: Workspace, session: str, other: str
 ) -> None:
     """Each tells when it writes, so an earlier entry in the ledger claims nothing."""
@@ -272,7 +272,7 @@ def test_a_file_edit_of_two_sessions_in_turn_goes_to_who_wrote_last(
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_an_edit_under_way_belongs_to_who_started_it(
+def test_an_edit_under_way_belongs_to_the_session_that_started_it(
     project: Path, workspace: Workspace, session: str, other: str, swapped: bool
 ) -> None:
     one, two = (other, session) if swapped else (session, other)
@@ -291,7 +291,7 @@ def test_an_edit_under_way_belongs_to_who_started_it(
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_an_aborted_edit_leaves_nothing_pending_for_anybody(
+def test_an_aborted_edit_leaves_nothing_pending(
     project: Path, workspace: Workspace, session: str, other: str, swapped: bool
 ) -> None:
     put(project, "a", "1\n")
@@ -362,10 +362,10 @@ def test_what_an_edit_without_a_turn_changes_out_of_scope_is_kept_first(
     assert (project / "gen/o").read_text() == "the user's\n"
 
 
-def test_undo_and_redo_in_an_open_turn_pass_over_no_folder_that_nobody_touched(
+def test_undo_and_redo_in_an_open_turn_skip_no_untouched_folder(
     project: Path, workspace: Workspace, session: str
 ) -> None:
-    """A folder out of scope is in the tree only for what was asked for in it."""
+    """An excluded folder is in the tree only for its always included paths."""
     put(project, ".gitignore", "gen/\n")
     put(project, "gen/x", "1\n")
     first = workspace.checkpoint()

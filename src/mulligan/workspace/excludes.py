@@ -88,7 +88,7 @@ def excludes(project: OpenProject) -> Excludes:
     """Return what is excluded, and by which rule."""
     content = _content(project)
     own = Rules.parse(content or b"")
-    counted, single = _counted(project)
+    counted, single = _count_files(project)
     return Excludes(
         decode_path(content or b""),
         _version(content),
@@ -115,7 +115,7 @@ def write_excludes(project: OpenProject, wanted: str, version: str | None) -> Re
                 "look at it again."
             )
         # Accept the user's text before writing it, so that it takes effect at once.
-        if not _carries_on(project, present or b"", new):
+        if not _keeps_unaccepted(project, present or b"", new):
             accept(project.location.directory, {FILE: new})
         with Writer(project.store) as writer:
             id = writer.put(new)
@@ -131,7 +131,7 @@ def write_excludes(project: OpenProject, wanted: str, version: str | None) -> Re
         return perform(project, RestoreRequest(target)).result
 
 
-def _carries_on(project: OpenProject, present: bytes, new: bytes) -> bool:
+def _keeps_unaccepted(project: OpenProject, present: bytes, new: bytes) -> bool:
     """True if the new file keeps excluding patterns that the user has not accepted."""
     if is_accepted(FILE, present, project.rule_files.accepted):
         return False
@@ -144,7 +144,7 @@ def _content(project: OpenProject) -> bytes | None:
     except NotFound:
         if os.path.lexists(os.path.join(project.location.root, FILE)):
             raise UsageError(
-                f"{decode_path(FILE)} is not an ordinary file here; edit what it leads to by hand."
+                f"{decode_path(FILE)} is not a regular file; edit its target by hand."
             ) from None
         return None
 
@@ -158,13 +158,13 @@ def _verdict(rules: Rules, pattern: str) -> bool | None:
     return rules.match(encode_path(pattern).rstrip(b"/"), pattern.endswith("/"))
 
 
-def _counted(project: OpenProject) -> tuple[Counter[str], int]:
+def _count_files(project: OpenProject) -> tuple[Counter[str], int]:
     """Count the files of each default exclude, and those that cannot be assigned to one.
 
     The saved stat cache knows each file. Without it, the latest checkpoint's coverage has only a
     total of single files.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     rules = {pattern: Rules.parse(encode_path(pattern)) for pattern in DEFAULT_EXCLUDES}
 
     def blamed(name: bytes, is_directory: bool) -> str:
@@ -175,11 +175,11 @@ def _counted(project: OpenProject) -> tuple[Counter[str], int]:
         for _path, node in seen.walk():
             for name, (reason, is_directory, files, _modified) in node.excluded.items():
                 if reason == Reason.DEFAULT:
-                    found[blamed(name, is_directory)] += files if is_directory else 1
-        return found, found.pop("", 0)
+                    counts[blamed(name, is_directory)] += files if is_directory else 1
+        return counts, counts.pop("", 0)
     latest = checkpoints.latest(project.journal)
     for path, files, why in () if latest is None else coverage(project, latest).excluded:
         if why == WHY[Reason.DEFAULT]:
             name = path.rstrip(b"/").rpartition(b"/")[2]
-            found[blamed(name, True) if path.endswith(b"/") else ""] += files
-    return found, found.pop("", 0)
+            counts[blamed(name, True) if path.endswith(b"/") else ""] += files
+    return counts, counts.pop("", 0)

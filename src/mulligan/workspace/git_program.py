@@ -122,9 +122,9 @@ def git_directory(folder: str) -> str | None:
     Parent directories are not searched.
     """
     path = os.path.realpath(os.fsencode(folder))
-    found = git_repo.repository_of(path)
-    if found is not None:
-        return os.fsdecode(found[0])
+    repository = git_repo.repository_of(path)
+    if repository is not None:
+        return os.fsdecode(repository[0])
     is_bare = os.path.lexists(os.path.join(path, b"HEAD")) and all(
         os.path.isdir(os.path.join(path, name)) for name in (b"objects", b"refs")
     )
@@ -164,11 +164,11 @@ class Reader:
 def reader(root: bytes) -> Iterator[Reader | None]:
     """Make a `Reader` for the work tree that contains a folder; None if there is none."""
     root = os.path.realpath(root)
-    found = git_repo.work_tree(root)
-    if found is None:
+    work_tree = git_repo.work_tree(root)
+    if work_tree is None:
         yield None
         return
-    top, (git_dir, common_dir) = found
+    top, (git_dir, common_dir) = work_tree
     prefix = b"" if root == top else os.path.relpath(root, top) + b"/"
     with tempfile.TemporaryDirectory(prefix="mulligan-git-") as scratch:
         made = os.path.join(os.fsencode(scratch), b"git")

@@ -21,8 +21,8 @@ def check_files_allowed(project: OpenProject) -> None:
     # Another process may have made it a project meanwhile.
     if reason is not None and is_imported(project.location):
         raise RefusedRoot(
-            f"Only imported logs speak of {project.root}, and {reason}: its files are not looked "
-            "at. If you mean it, `mulligan -C DIR --any-root checkpoint` makes it a project."
+            f"Only imported logs name {project.root}, and {reason}: its files are not read. "
+            "`mulligan -C DIR --any-root checkpoint` makes it a project."
         )
 
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from mulligan.worktree.watch.remote import RemoteWatcher
 
 MAX_TREE_CACHE_BYTES = 16 << 20
-FINDERS_KEPT = 4
-PAIRS_KEPT, PAIR_KEPT = 8, 5_000
-SAVE_SECONDS = 5.0
+MAX_FINDERS = 4
+MAX_TREE_PAIRS, MAX_PAIR_CHANGES = 8, 5_000
+SAVE_INTERVAL_SECONDS = 5.0
 CANNOT_WRITE_NOW = (Busy, NotWritable, OutOfSpace)
 """Errors that leave the project readable."""
 
@@ -116,7 +116,7 @@ class OpenProject:
         """Save the stat cache, stop background work, and close all files."""
         self.stop_watching()
         with self._guard:
-            self._save_at_the_end()
+            self._save_on_close()
             while self.search_tools:
                 self.search_tools.pop().close()
             self.store.close()
@@ -210,8 +210,8 @@ class OpenProject:
         """Hold the project's lock, after recovering interrupted operations."""
         if self._process != os.getpid():
             raise UsageError(
-                "This workspace was opened by the process that this one was forked from; what is "
-                "written by way of it could be lost. Open one here."
+                "This project was opened before a fork, and writing from the child could lose "
+                "data. Open it again in this process."
             )
         with self._guard:
             if self._depth:
@@ -232,11 +232,11 @@ class OpenProject:
 
     def load(self, id: bytes) -> Tree:
         """Return a tree of the store; the last ones are cached."""
-        found = self._trees.get(id)
-        if found is None:
-            found = tree.decode(self.store.get(id))
-            self.cache_tree(id, found)
-        return found
+        loaded = self._trees.get(id)
+        if loaded is None:
+            loaded = tree.decode(self.store.get(id))
+            self.cache_tree(id, loaded)
+        return loaded
 
     def prefetch_trees(self, ids: Iterable[bytes]) -> None:
         """Look up the locations of trees in one query, before they are loaded."""
@@ -246,29 +246,29 @@ class OpenProject:
 
     def finder(self, root: bytes) -> Finder:
         """Return a function that finds paths in a tree; the last ones are cached."""
-        found = self._finders.get(root)
-        if found is None:
-            if len(self._finders) >= FINDERS_KEPT:
+        finder = self._finders.get(root)
+        if finder is None:
+            if len(self._finders) >= MAX_FINDERS:
                 self._finders.clear()
-            found = self._finders[root] = Finder(root, self.load)
-        return found
+            finder = self._finders[root] = Finder(root, self.load)
+        return finder
 
     def differences(self, before: bytes, after: bytes, load: Load | None = None) -> list[Change]:
         """Return the differences of two trees; the last pairs are cached."""
         if before == after:
             return []
-        found = self._differences.get((before, after))
-        if found is None:
+        changes = self._differences.get((before, after))
+        if changes is None:
             turned = self._differences.get((after, before))
             if turned is not None:
-                found = [Change(path, now, was) for path, was, now in turned]
+                changes = [Change(path, now, was) for path, was, now in turned]
             else:
-                found = tree.differences(before, after, load or self.load)
-            if len(self._differences) >= PAIRS_KEPT:
+                changes = tree.differences(before, after, load or self.load)
+            if len(self._differences) >= MAX_TREE_PAIRS:
                 self._differences.clear()
-            if len(found) <= PAIR_KEPT:
-                self._differences[before, after] = found
-        return list(found)
+            if len(changes) <= MAX_PAIR_CHANGES:
+                self._differences[before, after] = changes
+        return list(changes)
 
     def cache_tree(self, id: bytes, made: Tree) -> None:
         """Cache a tree that will be needed soon."""
@@ -306,13 +306,13 @@ class OpenProject:
         moment = time.monotonic()
         if self._cache is None:
             return
-        if now or moment - self._saved_at > SAVE_SECONDS:
+        if now or moment - self._saved_at > SAVE_INTERVAL_SECONDS:
             # The cache can be lost at any time, so a full disk must not fail the operation.
             with suppress(OSError):
                 stat_cache.save(self.location.path("index"), self.location.root, self._cache)
             self._saved_at = moment
 
-    def _save_at_the_end(self) -> None:
+    def _save_on_close(self) -> None:
         """Save the stat cache at the end, unless another process has a newer one."""
         if self._cache is None or self._depth or self._process != os.getpid():
             return

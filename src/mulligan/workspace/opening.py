@@ -107,7 +107,7 @@ def _recover_unless_busy(project: OpenProject) -> None:
 
 def _stop_dead_sessions(project: OpenProject) -> None:
     # Imported for cost: most projects have no session of a dead process.
-    from mulligan.workspace.sessions.sessions import stop_the_dead
+    from mulligan.workspace.sessions.sessions import stop_dead_sessions
 
     with suppress(*CANNOT_WRITE_NOW):
-        stop_the_dead(project)
+        stop_dead_sessions(project)

@@ -57,11 +57,11 @@ class ProjectRuleFile(NamedTuple):
 
 def rule_files(project: OpenProject, paths: Collection[bytes] = ()) -> list[ProjectRuleFile]:
     """Return the rule files that weaken something or are broken; `paths` selects some."""
-    found = [row for row, _content in _rows(project, paths)]
+    rows = [row for row, _content in _rows(project, paths)]
     for path in paths:
-        if decode_path(path) not in {row.path for row in found}:
+        if decode_path(path) not in {row.path for row in rows}:
             raise NotFound(f"{decode_path(path)} is not a rule file that weakens anything.")
-    return found
+    return rows
 
 
 def accept(project: OpenProject, shown: Collection[ProjectRuleFile]) -> tuple[str, ...]:
@@ -136,19 +136,19 @@ def _row(project: OpenProject, path: bytes, file: RuleFile) -> ProjectRuleFile |
 
 def _candidates(project: OpenProject) -> set[bytes]:
     """Return possible rule files: on disk, ignored by a scan, or accepted before."""
-    found = {PROJECT_FILE, *(path for path, _digest in project.rule_files.accepted)}
+    paths = {PROJECT_FILE, *(path for path, _digest in project.rule_files.accepted)}
     latest = checkpoints.latest(project.journal)
     if latest is not None:
         try:
-            found |= {each.path for each in coverage(project, latest).passed_over}
+            paths |= {each.path for each in coverage(project, latest).passed_over}
         except Corrupt:
             pass
     root = os.open(project.location.root, OPEN_DIRECTORY & ~os.O_NOFOLLOW)
     try:
-        found |= set(_ignore_files(root, b"", root_scope(), 0))
+        paths |= set(_ignore_files(root, b"", root_scope(), 0))
     finally:
         os.close(root)
-    return found
+    return paths
 
 
 def _ignore_files(fd: int, directory: bytes, defaults: Scope, depth: int) -> Iterator[bytes]:

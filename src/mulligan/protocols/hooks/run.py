@@ -166,7 +166,7 @@ def _record_here(event: Payload, begun: float, *, strict: bool) -> Payload:
 def _record(event: Payload, *, strict: bool) -> Payload:
     from mulligan.core.hook_events import HookEvent
     from mulligan.errors import RefusedRoot
-    from mulligan.workspace.hooks import happened
+    from mulligan.workspace.hooks import record_event
     from mulligan.workspace.opening import open_project
 
     try:
@@ -178,7 +178,7 @@ def _record(event: Payload, *, strict: bool) -> Payload:
         return {}
     with project:
         project.journal.leave_log()
-        return happened(project, HookEvent.from_json(event)).as_json()
+        return record_event(project, HookEvent.from_json(event)).as_json()
 
 
 def _send_to_server(event: Payload) -> Payload | None:

@@ -41,7 +41,7 @@ from mulligan.workspace.project.location import (
 )
 from mulligan.workspace.results.files import Progress
 from mulligan.workspace.results.review import PendingStats
-from mulligan.workspace.sessions.sessions import stop_the_dead
+from mulligan.workspace.sessions.sessions import stop_dead_sessions
 from mulligan.workspace.workspace import Workspace
 
 Answer = TypeVar("Answer")
@@ -354,7 +354,7 @@ class _Open:
             self.used_at = None
             self.workspace.project.drop_memory()
             return_freed_memory()
-        stop_the_dead(self.workspace.project)
+        stop_dead_sessions(self.workspace.project)
 
     def close(self) -> None:
         if self.watch is not None:

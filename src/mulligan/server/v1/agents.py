@@ -23,7 +23,7 @@ async def happened(hub: Registry, body: HookEvent) -> HookReply:
     opened = await hub.open_path(told.directory, automatic=True)
 
     def record(workspace: Workspace) -> HookReply:
-        return hooks.happened(workspace.project, told)
+        return hooks.record_event(workspace.project, told)
 
     return await hub.work(opened.project.location.id, record)
 

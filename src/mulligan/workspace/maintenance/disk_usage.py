@@ -49,10 +49,10 @@ class HomeSizes(NamedTuple):
 
 def sizes(home: str) -> HomeSizes:
     """Measure all projects of a home, without opening them."""
-    found = [sizes_of(project) for project in known_projects(home)]
+    projects = [sizes_of(project) for project in known_projects(home)]
     space = os.statvfs(home)
     return HomeSizes(
-        tuple(sorted(found, key=lambda each: each.total, reverse=True)),
+        tuple(sorted(projects, key=lambda each: each.total, reverse=True)),
         space.f_bavail * space.f_frsize,
     )
 
@@ -67,8 +67,8 @@ def sizes_of(project: ProjectLocation) -> Sizes:
 
 def _files(directory: str, below: str = "") -> Iterator[tuple[str, int]]:
     """Yield every file, relative to the project's directory, with its bytes."""
-    with os.scandir(directory) as found:
-        for each in found:
+    with os.scandir(directory) as entries:
+        for each in entries:
             try:
                 if each.is_dir(follow_symlinks=False):
                     yield from _files(each.path, f"{below}{each.name}/")

@@ -107,14 +107,14 @@ def _older(rows: list[CheckpointRow], seconds: float) -> set[CheckpointId]:
             earliest[row.id] = stamp
         else:
             newest = earliest[row.id] = stamp if newest is None else max(stamp, newest)
-    found, following = set(), now
+    older, following = set(), now
     for row in rows:
         taken = earliest[row.id]
         if row.kind != checkpoints.IMPORTED:
             taken = following = taken if taken <= now else following
         if taken < limit:
-            found.add(row.id)
-    return found
+            older.add(row.id)
+    return older
 
 
 def _older_than_the_last(rows: list[CheckpointRow], count: int) -> set[CheckpointId]:

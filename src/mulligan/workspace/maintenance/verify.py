@@ -27,54 +27,54 @@ def verify(project: OpenProject, *, repair: bool = False) -> Verified:
         if project.store.index.is_damaged():
             if not repair:
                 raise Corrupt(
-                    "The index of the store is damaged; `mulligan verify --repair` makes it again "
+                    "The index of the store is damaged; `mulligan verify --repair` rebuilds it "
                     "from the packs."
                 )
             project.store.index.rebuild()
         project.store.repair()
-        found = verifier.verify(
+        report = verifier.verify(
             project.store,
             _roots(project),
             lambda done: project.progress("verifying", done, None),
         )
-        problems = [f"{problem.where}: {problem.detail}" for problem in found.problems]
+        problems = [f"{problem.where}: {problem.detail}" for problem in report.problems]
         problems += [f"journal: {line}" for line in _journal_problems(project)]
         if repair:
-            _strike_out(project, found)
+            _drop_damaged(project, report)
     return Verified(
-        objects=found.objects,
-        bytes=found.bytes,
+        objects=report.objects,
+        bytes=report.bytes,
         checkpoints=checkpoints.count(project.journal),
         problems=tuple(problems),
-        repaired=len(found.damaged) if repair else 0,
+        repaired=len(report.damaged) if repair else 0,
     )
 
 
-def _strike_out(project: OpenProject, found: verifier.Verified) -> None:
+def _drop_damaged(project: OpenProject, report: verifier.Verified) -> None:
     """Drop damaged objects, and store again what the disk has of their deltas."""
     index = project.store.index
-    index.drop((*found.damaged, *(record.id for record in found.unreadable_dependents)))
+    index.drop((*report.damaged, *(record.id for record in report.unreadable_dependents)))
     index.drop_missing_packs()
     project.drop_cache()
     try:
-        if found.unreadable_dependents:
+        if report.unreadable_dependents:
             with Writer(project.store) as writer:
                 take_snapshot(project, writer)
                 writer.commit()
     finally:
         # Objects that are not on disk become readable again if their delta base does.
-        index.add(found.unreadable_dependents, {})
+        index.add(report.unreadable_dependents, {})
 
 
 def gc(project: OpenProject, *, dry_run: bool = False) -> Collected:
     with project.locked():
-        found = collector.collect(
+        collected = collector.collect(
             project.store,
             list(_roots(project)),
             dry_run=dry_run,
             progress=lambda done: project.progress("following references", done, None),
         )
-    return Collected(found.removed, found.freed_bytes, found.kept, dry_run)
+    return Collected(collected.removed, collected.freed_bytes, collected.kept, dry_run)
 
 
 def _roots(project: OpenProject) -> Iterator[Root]:

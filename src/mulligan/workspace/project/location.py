@@ -81,17 +81,16 @@ def find_project(
 
     root = here
     for marks in (_has_settings, _is_work_tree):
-        found = next(filter(marks, above), None)
-        if found is not None and is_allowed(found):
-            root = found
+        marked = next(filter(marks, above), None)
+        if marked is not None and is_allowed(marked):
+            root = marked
             break
     if automatic and (reason := refuse_as_project(root)) is not None:
-        raise RefusedRoot(f"{decode_path(root)} does not become a project by itself: {reason}.")
+        raise RefusedRoot(f"{decode_path(root)} is not made a project by a hook: {reason}.")
     if not allow_any_root and is_too_wide(root):
         raise RefusedRoot(
-            f"{decode_path(root)} is not a project but everything you have; choose a directory "
-            "below it, "
-            "or say --any-root if you really mean it."
+            f"{decode_path(root)} is too wide for a project; choose a directory below it, or "
+            "pass --any-root."
         )
     return _moved_project(root, home) or _project(root, home)
 
@@ -102,11 +101,11 @@ def _has_settings(directory: bytes) -> bool:
 
 def _is_work_tree(directory: bytes) -> bool:
     """True if `.git` is here and not empty: agents' sandboxes mount empty ones."""
-    found = os.path.join(directory, b".git")
-    if os.path.islink(found) or not os.path.isdir(found):
-        return os.path.lexists(found)
+    dot_git = os.path.join(directory, b".git")
+    if os.path.islink(dot_git) or not os.path.isdir(dot_git):
+        return os.path.lexists(dot_git)
     try:
-        return bool(os.listdir(found))
+        return bool(os.listdir(dot_git))
     except OSError:
         return True
 
@@ -174,13 +173,15 @@ def is_imported(project: ProjectLocation) -> bool:
 
 def known_projects(home: str) -> list[ProjectLocation]:
     """Return every project with data in this home, even if its directory is gone."""
-    found = []
+    projects = []
     base = os.path.join(home, "projects")
     for id in sorted(os.listdir(base)) if os.path.isdir(base) else ():
         content = _read(os.path.join(base, id, "project.json"))
         if content is not None:
-            found.append(ProjectLocation(id, encode_path(content["root"]), os.path.join(base, id)))
-    return found
+            projects.append(
+                ProjectLocation(id, encode_path(content["root"]), os.path.join(base, id))
+            )
+    return projects
 
 
 def _project(root: bytes, home: str) -> ProjectLocation:
@@ -252,8 +253,8 @@ def _read(path: str) -> dict[str, Any] | None:
 
 
 def _upwards(path: bytes) -> list[bytes]:
-    found = [path]
+    paths = [path]
     while os.path.dirname(path) != path:
         path = os.path.dirname(path)
-        found.append(path)
-    return found
+        paths.append(path)
+    return paths

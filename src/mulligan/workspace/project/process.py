@@ -20,14 +20,14 @@ CLIENT_SILENT_SECONDS = 300
 def identity(pid: int | None = None) -> str | None:
     """Return a process's pid and start time, which no later process shares."""
     pid = os.getpid() if pid is None else pid
-    started = _started(pid)
+    started = _start_time(pid)
     return None if started is None else f"{pid} {started}"
 
 
 def client_identity(pid: int) -> str | None:
     """Return the identity of an HTTP client, which may use several processes per session."""
-    found = identity(pid)
-    return None if found is None else f"{found} {CLIENT}"
+    own = identity(pid)
+    return None if own is None else f"{own} {CLIENT}"
 
 
 def is_client(identity: str) -> bool:
@@ -40,7 +40,7 @@ def is_gone(identity: str) -> bool:
     number, _space, started = identity.removesuffix(f" {CLIENT}").partition(" ")
     if not number.isascii() or not number.isdigit():
         return False
-    now = _started(int(number))
+    now = _start_time(int(number))
     return now is not None and (now != started or not started)
 
 
@@ -70,10 +70,10 @@ def current_status(row: SessionRow) -> str:
     return STATUSES[-1] if is_dead(row) else row.status
 
 
-def _started(pid: int) -> str | None:
+def _start_time(pid: int) -> str | None:
     """Return a process's start time; empty if it has ended, None if unknown."""
     if not sys.platform.startswith("linux"):
-        return _started_elsewhere(pid)
+        return _start_time_without_proc(pid)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -88,7 +88,7 @@ def _started(pid: int) -> str | None:
         return None
 
 
-def _started_elsewhere(pid: int) -> str | None:
+def _start_time_without_proc(pid: int) -> str | None:
     """Without `/proc`, test the pid alone."""
     if os.name == "nt":
         # On Windows, signal 0 would end the process.

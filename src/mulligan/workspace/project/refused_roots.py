@@ -66,7 +66,7 @@ def refuse_as_project(path: str | bytes) -> str | None:
         return "it is a home directory, or holds one"
     if root in SHARED:
         return "it is a folder that the whole system shares"
-    if any(_is_in(root, tree) for tree in SYSTEM_TREES) and not _is_work(root):
+    if any(_is_in(root, tree) for tree in SYSTEM_TREES) and not _is_work_directory(root):
         return "it is a system folder"
     if any(_is_in(root, os.path.join(_home(), name)) for name in KEY_FOLDERS):
         return "it is a folder of keys"
@@ -86,7 +86,7 @@ def is_too_wide(root: bytes) -> bool:
     return above in HOME_PARENTS
 
 
-def _is_work(root: bytes) -> bool:
+def _is_work_directory(root: bytes) -> bool:
     """True for directories of users' work, and below the user's own temporary directory."""
     depths = dict(WORK_DEPTHS)
     temporary = os.path.realpath(os.environb.get(b"TMPDIR") or b"/")

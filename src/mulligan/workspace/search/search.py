@@ -70,9 +70,9 @@ class Hit(NamedTuple):
         return marked(self.pieces)
 
     def as_json(self) -> dict[str, Any]:
-        found = self._asdict()
-        del found["pieces"]
-        return found | {"snippet": self.snippet}
+        fields = self._asdict()
+        del fields["pieces"]
+        return fields | {"snippet": self.snippet}
 
 
 class SearchResult(NamedTuple):
@@ -131,8 +131,8 @@ def search(
     location, journal = project.location, project.journal
     with _tools_of(project) as tools:
         asked = _Search(tools.reader, text, filters, project.progress)
-        found, total = asked.rank(location, journal, tools.index, end, session=session)
-        hits = asked.hits(location, journal, found[start:end])
+        ranked, total = asked.rank(location, journal, tools.index, end, session=session)
+        hits = asked.hits(location, journal, ranked[start:end])
     return SearchResult(text, tuple(hits.values()), total)
 
 
@@ -158,8 +158,8 @@ def search_everywhere(
 
         def rank(project: ProjectLocation, journal: Database) -> None:
             with closing(_readable_index_of(project)) as index:
-                found, total = asked.rank(project, journal, index, end)
-            ranked.extend((each, project) for each in found)
+                hits_here, total = asked.rank(project, journal, index, end)
+            ranked.extend((each, project) for each in hits_here)
             totals.append(total)
 
         def show(project: ProjectLocation, journal: Database) -> None:
@@ -225,7 +225,7 @@ def moment(given: str | None) -> str | None:
         raise UsageError(f"{given!r} is not a time; write 2026-11-15T12:00:00Z.") from None
 
 
-class Tools:
+class SearchTools:
     """A query parser and the open index, reused by the next search."""
 
     def __init__(self, project: ProjectLocation) -> None:
@@ -281,15 +281,15 @@ class _Search:
         match = all_of(match, of_types(self._types)) if match else ""
         ranges = self._ranges(journal, only)
         try:
-            found = index.use(ask)
+            matches = index.use(ask)
         except (NotWritable, OutOfSpace):
             # The index is out of date, and its directory cannot be written.
             with closing(_index_in_memory()) as other:
-                found = other.use(ask)
+                matches = other.use(ask)
         if self._query.literal:
-            found = containing(journal, self._query.literal, ranges)
-        found.sort(key=itemgetter(1), reverse=True)
-        return self._sifted(project, journal, path, found, count)
+            matches = containing(journal, self._query.literal, ranges)
+        matches.sort(key=itemgetter(1), reverse=True)
+        return self._filtered(project, journal, path, matches, count)
 
     def hits(
         self, project: ProjectLocation, journal: Database, chosen: Sequence[RankedHit]
@@ -315,7 +315,7 @@ class _Search:
         """Return the ranges of entry numbers to search; times increase within a session."""
         if session is None and not (self._agent or self._after or self._before):
             return None
-        found: Ranges = {}
+        ranges: Ranges = {}
         for number, first, last in session_times(journal, session, self._agent):
             low, high = session_range(number)
             if self._after and first < self._after:
@@ -323,33 +323,35 @@ class _Search:
             if self._before and last >= self._before:
                 high = first_at(journal, number, self._before) if first < self._before else low
             if low < high:
-                found[number] = (low, high)
-        return found
+                ranges[number] = (low, high)
+        return ranges
 
-    def _sifted(
+    def _filtered(
         self,
         project: ProjectLocation,
         journal: Database,
         path: str | None,
-        found: list[tuple[int, float]],
+        matches: list[tuple[int, float]],
         count: int,
     ) -> tuple[list[RankedHit], int | None]:
         """Apply the filters that the index lacks, reading as few entries as possible."""
         if path is None and self._compacted and not self._query.literal:
-            return _first(journal, found, count), len(found) if len(
-                found
+            return _newest_of_ties(journal, matches, count), len(matches) if len(
+                matches
             ) < MAX_RANKED_ENTRIES else None
         kept: list[RankedHit] = []
-        for start in range(0, len(found), CHUNK_ENTRIES):
+        for start in range(0, len(matches), CHUNK_ENTRIES):
             kept.sort(reverse=True)
             # Hits that tie with the last one are needed: of equal scores the newest comes first.
-            if len(kept) >= count and (not count or kept[count - 1].score > found[start][1]):
+            if len(kept) >= count and (not count or kept[count - 1].score > matches[start][1]):
                 return kept[:count], None
-            kept += self._kept(project, journal, path, dict(found[start : start + CHUNK_ENTRIES]))
-        every = len(found) < MAX_RANKED_ENTRIES and not self._query.literal
+            kept += self._passing(
+                project, journal, path, dict(matches[start : start + CHUNK_ENTRIES])
+            )
+        every = len(matches) < MAX_RANKED_ENTRIES and not self._query.literal
         return sorted(kept, reverse=True)[:count], len(kept) if every else None
 
-    def _kept(
+    def _passing(
         self,
         project: ProjectLocation,
         journal: Database,
@@ -372,15 +374,15 @@ class _Search:
 
 
 @contextmanager
-def _tools_of(project: OpenProject) -> Iterator[Tools]:
+def _tools_of(project: OpenProject) -> Iterator[SearchTools]:
     """Reuse the tools of the last search, or make new ones."""
     try:
         tools = project.search_tools.pop()
         if not tools.index.is_current:
             tools.close()
-            tools = Tools(project.location)
+            tools = SearchTools(project.location)
     except IndexError:
-        tools = Tools(project.location)
+        tools = SearchTools(project.location)
     try:
         yield tools
     except BaseException:
@@ -408,13 +410,15 @@ def _index_of(project: ProjectLocation) -> Index:
     return Index(project.path("search.sqlite"), lambda: locked(project.path("search.lock")))
 
 
-def _first(journal: Database, found: list[tuple[int, float]], count: int) -> list[RankedHit]:
+def _newest_of_ties(
+    journal: Database, matches: list[tuple[int, float]], count: int
+) -> list[RankedHit]:
     """Return the first `count` hits, ties sorted by time."""
-    if not found or not count:
+    if not matches or not count:
         return []
-    least = found[min(count, len(found)) - 1][1]
-    scores = {number: score for number, score in found if score > least}
-    tied = [number for number, score in found if score == least]
+    least = matches[min(count, len(matches)) - 1][1]
+    scores = {number: score for number, score in matches if score > least}
+    tied = [number for number, score in matches if score == least]
     if len(tied) > CHUNK_ENTRIES:
         tied = newest_of(journal, tied, count)
     scores |= dict.fromkeys(tied, least)

@@ -36,8 +36,8 @@ class Usage(NamedTuple):
     p95_ms: float | None
 
     def as_json(self, by: Sequence[str]) -> dict[str, Any]:
-        found = self._asdict()
-        return dict(zip(by, found.pop("key"), strict=True)) | found
+        fields = self._asdict()
+        return dict(zip(by, fields.pop("key"), strict=True)) | fields
 
 
 class Stats(NamedTuple):
@@ -96,27 +96,27 @@ def stats(
     **which: Unpack[Which],
 ) -> Stats:
     """Count calls by tool, agent, session, hour, day or month, or several of these."""
-    names, chosen = _names(by), _chosen(which)
+    names, chosen = _check_names(by), _call_filter(which)
     if session:
         chosen = chosen._replace(session=sessions.resolve(project.journal, session).number)
-    return _counted(names, analytics.call_groups(project.journal, names, chosen))
+    return _tabulate(names, analytics.call_groups(project.journal, names, chosen))
 
 
 def stats_everywhere(home: str, by: Sequence[str] = ("tool",), **which: Unpack[Which]) -> Stats:
     """Count calls of all projects; unreadable projects are named in `problems`."""
-    names, chosen = _names(by), _chosen(which)
+    names, chosen = _check_names(by), _call_filter(which)
     parts: list[CallGroup] = []
 
     def work(project: ProjectLocation, journal: Database) -> None:
         parts.extend(analytics.call_groups(journal, names, chosen))
 
     problems = in_each(known_projects(home), work)
-    return _counted(names, parts)._replace(problems=tuple(problems))
+    return _tabulate(names, parts)._replace(problems=tuple(problems))
 
 
 def calls(project: OpenProject, *, session: str | None = None, **which: Unpack[Which]) -> Calls:
     """Return single calls, for export."""
-    chosen = _chosen(which)
+    chosen = _call_filter(which)
     if session:
         chosen = chosen._replace(session=sessions.resolve(project.journal, session).number)
     return Calls(tuple(analytics.calls(project.journal, chosen)))
@@ -124,15 +124,15 @@ def calls(project: OpenProject, *, session: str | None = None, **which: Unpack[W
 
 def calls_everywhere(home: str, **which: Unpack[Which]) -> Calls:
     """Return single calls of all projects."""
-    chosen = _chosen(which)
-    found: list[Call] = []
+    chosen = _call_filter(which)
+    calls_found: list[Call] = []
 
     def work(project: ProjectLocation, journal: Database) -> None:
-        found.extend(analytics.calls(journal, chosen))
+        calls_found.extend(analytics.calls(journal, chosen))
 
     problems = in_each(known_projects(home), work)
-    found.sort(key=lambda call: call.created_at)
-    return Calls(tuple(found), tuple(problems))
+    calls_found.sort(key=lambda call: call.created_at)
+    return Calls(tuple(calls_found), tuple(problems))
 
 
 def delete_stats(project: OpenProject) -> int:
@@ -154,7 +154,7 @@ def delete_stats_everywhere(home: str) -> tuple[int, tuple[str, ...]]:
     return deleted, tuple(problems)
 
 
-def _counted(by: tuple[str, ...], parts: Iterable[CallGroup]) -> Stats:
+def _tabulate(by: tuple[str, ...], parts: Iterable[CallGroup]) -> Stats:
     groups: dict[tuple[str, ...], list[CallGroup]] = {}
     everything: list[CallGroup] = []
     for part in parts:
@@ -195,7 +195,7 @@ def _percentile(timed: Sequence[tuple[float, int]], measured: int) -> float | No
     return None
 
 
-def _names(by: Sequence[str]) -> tuple[str, ...]:
+def _check_names(by: Sequence[str]) -> tuple[str, ...]:
     for name in by:
         if name not in KEYS:
             raise UsageError(f"Calls are not counted by {name!r} but by {', '.join(KEYS)}.")
@@ -204,7 +204,7 @@ def _names(by: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(by))
 
 
-def _chosen(which: Which) -> CallFilter:
+def _call_filter(which: Which) -> CallFilter:
     return CallFilter(
         moment(which.get("after")),
         moment(which.get("before")),

@@ -18,7 +18,7 @@ from mulligan.workspace.results.files import plain
 from mulligan.workspace.search.search import rebuild
 from mulligan.workspace.sessions.sessions import delete_all
 
-CONFIRM_LENGTH = 12
+CONFIRM_CHARACTERS = 12
 
 
 class Cleared(NamedTuple):
@@ -37,14 +37,14 @@ def clear(project: OpenProject, confirm: str | None) -> Cleared:
     """Delete all sessions if `confirm` is the word of an earlier call; else return the word."""
     with project.locked():
         ids = sorted(row.id for row in sessions.newest_first(project.journal))
-        word = sha256("\n".join(ids).encode()).hexdigest()[:CONFIRM_LENGTH]
+        word = sha256("\n".join(ids).encode()).hexdigest()[:CONFIRM_CHARACTERS]
         entries = count_all(project.journal)
         if confirm is None:
             return Cleared(False, len(ids), entries, word)
         if confirm != word:
             raise WouldLoseWork(
-                "There are other sessions now than when that was confirmed; nothing was deleted. "
-                "Ask again what would be deleted."
+                "The sessions have changed since the first call; nothing was deleted. Ask for a "
+                "new word to confirm."
             )
         delete_all(project)
     # The index would catch up at the next search; until then it still holds deleted text.

@@ -34,7 +34,7 @@ from mulligan.workspace.snapshot.checkpoints import always_include
 from mulligan.workspace.snapshot.holding import last_seen
 from mulligan.worktree.scan.read_path import entry_at
 
-TOO_LARGE = 1 << 20
+MAX_COMPARED_BYTES = 1 << 20
 Held = tuple[str, str, str] | None
 
 
@@ -42,7 +42,7 @@ def start(project: OpenProject, name: str, paths: tuple[bytes, ...]) -> Edit:
     """Store the files' contents. Raises `OSError` for a file that cannot be read."""
     session = sessions.resolve(project.journal, name)
     if not all(paths):
-        raise UsageError("An edit is of files; the project itself is none.")
+        raise UsageError("Name files to edit, not the project itself.")
     with project.locked():
         if len(views.open_turns(project.journal)) > 1:
             # Attribute earlier changes to the other open turn first.
@@ -53,10 +53,12 @@ def start(project: OpenProject, name: str, paths: tuple[bytes, ...]) -> Edit:
             # Without an open turn, no checkpoint holds these files yet.
             take_safety_checkpoint(project, "Before an edit")
         with Writer(project.store) as writer:
-            found = [entry_at(project.location.root, path, writer) for path in paths]
+            before = [entry_at(project.location.root, path, writer) for path in paths]
             writer.commit()
-        _enter(project, session, list(paths), found, is_open=True)
-    return Edit(session.id, tuple(decode_path(path) for path in paths), tuple(map(_held, found)))
+        _write_ledger(project, session, list(paths), before, is_open=True)
+    return Edit(
+        session.id, tuple(decode_path(path) for path in paths), tuple(map(_dump_entry, before))
+    )
 
 
 def finalize(project: OpenProject, edit: Edit) -> list[Record]:
@@ -67,7 +69,9 @@ def finalize(project: OpenProject, edit: Edit) -> list[Record]:
         with Writer(project.store) as writer:
             now = [entry_at(project.location.root, path, writer) for path in paths]
             writer.commit()
-        then = [_entry(project, path, held) for path, held in zip(paths, edit.before, strict=True)]
+        then = [
+            _load_entry(project, path, held) for path, held in zip(paths, edit.before, strict=True)
+        ]
         records = [
             _record(project, path, before, after)
             for path, before, after in zip(paths, then, now, strict=True)
@@ -79,7 +83,7 @@ def finalize(project: OpenProject, edit: Edit) -> list[Record]:
             for record in records:
                 appender.append(record)
             appender.finish()
-        _note(project, session, paths, now)
+        _record_writes(project, session, paths, now)
         if len(views.open_turns(project.journal)) > 1:
             observe(project, acting=session.number)
     if not records:
@@ -97,7 +101,7 @@ def record_tool_write(project: OpenProject, session: SessionRow, paths: list[byt
         with Writer(project.store) as writer:
             now = [entry_at(project.location.root, path, writer) for path in paths]
             writer.commit()
-        _note(project, session, paths, now)
+        _record_writes(project, session, paths, now)
 
 
 def abort(project: OpenProject, edit: Edit) -> tuple[str, ...]:
@@ -105,7 +109,8 @@ def abort(project: OpenProject, edit: Edit) -> tuple[str, ...]:
     session = sessions.resolve(project.journal, edit.session)
     paths = [project.path(path) for path in edit.paths]
     wanted = {
-        path: _entry(project, path, held) for path, held in zip(paths, edit.before, strict=True)
+        path: _load_entry(project, path, held)
+        for path, held in zip(paths, edit.before, strict=True)
     }
     with project.locked():
         # A file that the tool made must be in scope to be deleted.
@@ -120,11 +125,11 @@ def abort(project: OpenProject, edit: Edit) -> tuple[str, ...]:
         }
         target = RestoreTarget("abort_edit", None, wanted, {}, {}, session=session.id)
         done = perform(project, RestoreRequest(lambda now: target)).result
-        _enter(project, session, paths, [None] * len(paths), is_open=False)
+        _write_ledger(project, session, paths, [None] * len(paths), is_open=False)
     return (*done.restored, *done.deleted)
 
 
-def _note(
+def _record_writes(
     project: OpenProject, session: SessionRow, paths: list[bytes], now: list[Entry | None]
 ) -> None:
     """Write the ledger, and always include files that no scan covers."""
@@ -134,10 +139,10 @@ def _note(
         project,
         [path for path in there if known is None or not find(known, path, project.load)],
     )
-    _enter(project, session, paths, now, is_open=False)
+    _write_ledger(project, session, paths, now, is_open=False)
 
 
-def _enter(
+def _write_ledger(
     project: OpenProject,
     session: SessionRow,
     paths: list[bytes],
@@ -164,7 +169,7 @@ def _record(
     if after is not None:
         data["afterHash"] = after.id.hex()
     sizes = [entry.size for entry in (before, after) if entry is not None]
-    if max(sizes, default=0) <= TOO_LARGE:
+    if max(sizes, default=0) <= MAX_COMPARED_BYTES:
         old = project.store.get(before.id) if before is not None else b""
         new = project.store.get(after.id) if after is not None else b""
         if not is_binary(old) and not is_binary(new):
@@ -176,11 +181,11 @@ def _record(
     return NewEntry(FILE_EDIT, "", data)
 
 
-def _held(entry: Entry | None) -> Held:
+def _dump_entry(entry: Entry | None) -> Held:
     return None if entry is None else (entry.kind.decode(), f"{entry.mode:o}", entry.id.hex())
 
 
-def _entry(project: OpenProject, path: bytes, held: Held) -> Entry | None:
+def _load_entry(project: OpenProject, path: bytes, held: Held) -> Entry | None:
     if held is None:
         return None
     kind, mode, id = held

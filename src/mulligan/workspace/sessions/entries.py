@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from mulligan.workspace.results.sessions import Branch, Entry, EntryPage
 
 
-LARGEST_PAGE = 1_000_000
+MAX_PAGE_ENTRIES = 1_000_000
 
 
 def add(project: OpenProject, name: str, new: Iterable[NewEntry]) -> list[Entry]:
     """Append entries at the leaf, or below the parent that each names."""
     session = sessions.resolve(project.journal, name)
     first, last = put(project, session.number, new)
-    found = entries.page(
+    rows = entries.page(
         project.journal, session.number, since=first, limit=max(1, last - first),
         include_compacted=True,
     )  # fmt: skip
-    return [entry_result(session, row) for row in found if row.seq <= last]
+    return [entry_result(session, row) for row in rows if row.seq <= last]
 
 
 def put(project: OpenProject, session: SessionNumber, new: Iterable[NewEntry]) -> tuple[int, int]:
@@ -72,11 +72,11 @@ def transcript(
     """Return a page of entries of all branches, in order."""
     session = sessions.resolve(project.journal, name)
     check_page(types, limit)
-    found = entries.page(
+    rows = entries.page(
         project.journal, session.number, types=types, since=since, limit=limit + 1,
         include_compacted=include_compacted,
     )  # fmt: skip
-    return _page(session, found[:limit], more=len(found) > limit)
+    return _page(session, rows[:limit], more=len(rows) > limit)
 
 
 def recent(
@@ -93,12 +93,12 @@ def recent(
 
     session = sessions.resolve(project.journal, name)
     check_page(types, limit)
-    found = entries.recent(
+    with_next = entries.recent(
         project.journal, session.number, types=types, before=before, limit=limit + 1,
         include_compacted=include_compacted,
     )  # fmt: skip
-    more = len(found) > limit
-    rows = found[1:] if more else found
+    more = len(with_next) > limit
+    rows = with_next[1:] if more else with_next
     return EntryPage(
         tuple(entry_result(session, row) for row in rows), more, rows[0].seq if more else None
     )
@@ -117,15 +117,15 @@ def path(
 ) -> list[Entry]:
     """Return the entries from the root to the leaf, or to another entry."""
     session = sessions.resolve(project.journal, name)
-    check_page(types, LARGEST_PAGE if limit is None else limit)
+    check_page(types, MAX_PAGE_ENTRIES if limit is None else limit)
     at = session.leaf
     if leaf is not None:
         at = entries.resolve(project.journal, leaf, session.number).seq
-    found = entries.on_path(
+    rows = entries.on_path(
         project.journal, session.number, at, types=types, before=before, since=since,
         limit=limit, newest=newest,
     )  # fmt: skip
-    return [entry_result(session, row) for row in found]
+    return [entry_result(session, row) for row in rows]
 
 
 def count(project: OpenProject, name: str, *, include_compacted: bool) -> int:
@@ -141,13 +141,13 @@ def branches(project: OpenProject, name: str) -> list[Branch]:
     active = {branch for branch, _last in entries.path(
         project.journal, session.number, session.leaf
     )}  # fmt: skip
-    found = []
+    branches = []
     for first, parent, last, number in entries.branches(project.journal, session.number):
         rows = [entries.by_seq(project.journal, session.number, seq) for seq in (first, last)]
         above = parent and entries.by_seq(project.journal, session.number, parent)
         assert rows[0] is not None
         assert rows[1] is not None
-        found.append(
+        branches.append(
             Branch(
                 entry_result(session, rows[0]),
                 entry_result(session, rows[1]),
@@ -156,7 +156,7 @@ def branches(project: OpenProject, name: str) -> list[Branch]:
                 first in active,
             )
         )
-    return found
+    return branches
 
 
 def entry(project: OpenProject, name: str, session: str | None = None) -> Entry:
@@ -168,21 +168,21 @@ def entry(project: OpenProject, name: str, session: str | None = None) -> Entry:
 
 def link(project: OpenProject, name: str, session: str | None, values: dict[str, Any]) -> bool:
     """Link an entry to a checkpoint or a plan item, or mark it compacted."""
-    found = entry(project, name, session)
-    owner = sessions.resolve(project.journal, found.session)
+    linked = entry(project, name, session)
+    owner = sessions.resolve(project.journal, linked.session)
     if values.get("checkpoint") is not None:
         values["checkpoint"] = checkpoints.resolve(project.journal, values["checkpoint"]).id
     with project.journal.writing() as db:
-        return append.link(db, owner.number, found.seq, values)
+        return append.link(db, owner.number, linked.seq, values)
 
 
 def label(project: OpenProject, name: str, given: str | None, session: str | None) -> Entry:
     """Label an entry, or remove its label."""
-    found = entry(project, name, session)
-    owner = sessions.resolve(project.journal, found.session)
+    labelled = entry(project, name, session)
+    owner = sessions.resolve(project.journal, labelled.session)
     with project.journal.writing() as db:
-        append.set_label(db, owner.number, found.seq, given)
-    return entry(project, found.id, found.session)
+        append.set_label(db, owner.number, labelled.seq, given)
+    return entry(project, labelled.id, labelled.session)
 
 
 def compact(
@@ -219,14 +219,14 @@ def linked_to(
     project: OpenProject, *, checkpoint: str | None, plan_item: str | None
 ) -> list[Entry]:
     """Return the entries that are linked to a checkpoint or a plan item."""
-    found: list[EntryRow] = []
+    rows: list[EntryRow] = []
     if checkpoint is not None:
         row = checkpoints.resolve(project.journal, checkpoint)
-        found += entries.for_checkpoint(project.journal, row.id)
+        rows += entries.for_checkpoint(project.journal, row.id)
     if plan_item is not None:
-        found += entries.for_plan_item(project.journal, plan_item)
-    owners = {row.session: _owner(project, row.session) for row in found}
-    return [entry_result(owners[row.session], row) for row in found]
+        rows += entries.for_plan_item(project.journal, plan_item)
+    owners = {row.session: _owner(project, row.session) for row in rows}
+    return [entry_result(owners[row.session], row) for row in rows]
 
 
 def entry_result(session: SessionRow, row: EntryRow) -> Entry:
@@ -263,12 +263,12 @@ def check_page(types: Sequence[str], limit: int) -> None:
     unknown = set(types) - set(TYPES)
     if unknown:
         raise UsageError(f"There are no entries of type {', '.join(sorted(unknown))}.")
-    if not 1 <= limit <= LARGEST_PAGE:
-        raise UsageError(f"A page has from one to {LARGEST_PAGE:,} rows.")
+    if not 1 <= limit <= MAX_PAGE_ENTRIES:
+        raise UsageError(f"A page has from one to {MAX_PAGE_ENTRIES:,} rows.")
 
 
 def _owner(project: OpenProject, number: int) -> SessionRow:
     row = sessions.by_number(project.journal, number)
     if row is None:
-        raise NotFound("The session is not there any more.")
+        raise NotFound("The session has been deleted.")
     return row

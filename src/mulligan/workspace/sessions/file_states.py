@@ -29,7 +29,7 @@ def modified_files(
     project: OpenProject, name: str, start: str | None, end: str | None
 ) -> list[ModifiedFile]:
     session = sessions.resolve(project.journal, name)
-    before, after, since, last = _between(project, session, start, end)
+    before, after, since, last = _resolve_range(project, session, start, end)
     if before is None or after is None:
         return []
     first: dict[str, tuple[int | None, str]] = {}
@@ -52,7 +52,7 @@ def file_diff(
     project: OpenProject, name: str, path: bytes, start: str | None, end: str | None
 ) -> FileDifference | None:
     session = sessions.resolve(project.journal, name)
-    before, after, _since, _last = _between(project, session, start, end)
+    before, after, _since, _last = _resolve_range(project, session, start, end)
     old, new = (_file(project, row, path) for row in (before, after))
     if old is None and new is None:
         return None
@@ -89,14 +89,14 @@ def _state(
     Raises `NotFound` if that checkpoint was forgotten: another one would have the wrong files.
     """
     ahead = _end_of_turn(project, session, seq) if seq is not None else None
-    places = [ahead] if ahead is not None else _boundaries(project, session, seq)
+    places = [ahead] if ahead is not None else _entry_trees(project, session, seq)
     for at, linked, tree_id in places:
         row = checkpoints.by_id(project.journal, linked) if linked else None
         if row is None and tree_id:
             row = _by_tree(project, tree_id)
         if row is None and session.source is None:
             raise NotFound(
-                "How the files were there was forgotten with its checkpoint. Go with --no-files."
+                "The checkpoint of the files at this entry was forgotten; use --no-files."
             )
         return row, at
     return beginning(project, session), 0
@@ -110,7 +110,7 @@ def _by_tree(project: OpenProject, hexadecimal: str) -> CheckpointRow | None:
         return None
 
 
-def _boundaries(project: OpenProject, session: SessionRow, seq: int | None) -> Iterator[EntryTree]:
+def _entry_trees(project: OpenProject, session: SessionRow, seq: int | None) -> Iterator[EntryTree]:
     """Yield the entries on the path that name their files, nearest first.
 
     Any entry of an imported session may name them.
@@ -123,7 +123,7 @@ def _boundaries(project: OpenProject, session: SessionRow, seq: int | None) -> I
             yield state
 
 
-def _between(
+def _resolve_range(
     project: OpenProject, session: SessionRow, start: str | None, end: str | None
 ) -> tuple[CheckpointRow | None, CheckpointRow | None, int, int | None]:
     """Return the checkpoints of two entries, and the range of `seq` between them."""
@@ -154,5 +154,5 @@ def _end_of_turn(project: OpenProject, session: SessionRow, seq: int) -> EntryTr
 
 
 def _file(project: OpenProject, row: CheckpointRow | None, path: bytes) -> TreeEntry | None:
-    found = tree.find(row.tree, path, project.load) if row is not None and path else None
-    return None if found is None or found.is_directory else found
+    held = tree.find(row.tree, path, project.load) if row is not None and path else None
+    return None if held is None or held.is_directory else held

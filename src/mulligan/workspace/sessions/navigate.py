@@ -149,7 +149,7 @@ def _move_leaf(
         now.commit()
         with project.journal.writing() as db:
             after = now.safety(db, "Before going elsewhere in a session")
-            leaf, summary = _summarized(db, owner, done, new, words)
+            leaf, summary = _append_summary(db, owner, done, new, words)
             number = now.record(
                 db, kind="goto", after=after, before=after.id, session=owner.id, changed=True,
                 intent={"leaf": leaf, "leaf_before": owner.leaf, "skip_files": True},
@@ -172,15 +172,15 @@ def _move_both(
     goal = state_at(project, owner, target.seq)
     if goal is None:
         raise NotFound(
-            f"No checkpoint says how the files were at {target.id}: the session was not recorded "
-            "here, or they were forgotten. Go with --no-files."
+            f"No checkpoint holds the files at {target.id}: the session was not recorded here, "
+            "or the checkpoint was forgotten; use --no-files."
         )
     check_preview(project, goal, force=force, preview=preview, imported=owner.source is not None)
 
     def on_plan(db: apsw.Connection, now: Observation, plan: RestorePlan) -> dict[str, Any]:
         """Append the point to return to, and the summary."""
         append_unrevert_point(db, owner.number, now.seen.tree, plan, new.id if new else None)
-        leaf, summary = _summarized(db, owner, done, new, words)
+        leaf, summary = _append_summary(db, owner, done, new, words)
         return {"leaf": leaf, "leaf_before": owner.leaf, "summary_entry": summary}
 
     def target_of(now: Observation) -> RestoreTarget:
@@ -199,7 +199,7 @@ def _move_both(
     )  # fmt: skip
 
 
-def _summarized(
+def _append_summary(
     db: apsw.Connection,
     owner: SessionRow,
     done: Navigation,

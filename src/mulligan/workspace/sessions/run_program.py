@@ -26,8 +26,8 @@ from mulligan.workspace.watch_server import Watching
 
 QUIET_SECONDS = 2.0
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-FROM_THE_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
+FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+KEYBOARD_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
 
 
 class Ran(NamedTuple):
@@ -77,13 +77,16 @@ def run(
 
 def _run(project: OpenProject, command: Sequence[str], directory: str, quiet: float) -> int:
     # Watch before the start, so that no change is missed.
-    watching = _watching(project)
+    watching = _open_watcher(project)
     over = threading.Event()
     work = threading.Thread(
-        target=_watch, args=(project, watching, over, quiet), name="watching", daemon=True
+        target=_take_checkpoints,
+        args=(project, watching, over, quiet),
+        name="watching",
+        daemon=True,
     )
     try:
-        with _passing_signals() as passing:
+        with _forwarding_signals() as passing:
             try:
                 child = subprocess.Popen(command, cwd=directory)
             except (FileNotFoundError, NotADirectoryError):
@@ -101,7 +104,7 @@ def _run(project: OpenProject, command: Sequence[str], directory: str, quiet: fl
     return code if code >= 0 else 128 - code
 
 
-def _watching(project: OpenProject) -> Watching | None:
+def _open_watcher(project: OpenProject) -> Watching | None:
     """Return a watcher; without one, the end of the turn still sees all changes."""
     try:
         return Watching(project)
@@ -109,7 +112,7 @@ def _watching(project: OpenProject) -> Watching | None:
         return None
 
 
-def _watch(
+def _take_checkpoints(
     project: OpenProject, watching: Watching | None, over: threading.Event, quiet: float
 ) -> None:
     """Take a checkpoint whenever the files fall quiet after changes."""
@@ -126,7 +129,7 @@ def _watch(
         return
 
 
-class _Passing:
+class _SignalForwarder:
     """Passes signals on to the program, and keeps those that arrive before its start."""
 
     def __init__(self) -> None:
@@ -146,22 +149,22 @@ class _Passing:
 
     def from_the_keyboard(self, number: int, frame: FrameType | None) -> None:
         """Ignore signals of the keyboard: the terminal sends them to the program itself."""
-        if self._child is None or not _in_front():
+        if self._child is None or not _is_foreground():
             self.forward(number, frame)
 
 
 @contextmanager
-def _passing_signals() -> Iterator[_Passing]:
+def _forwarding_signals() -> Iterator[_SignalForwarder]:
     """Pass signals on to the program while it runs.
 
     Uses handlers, because the program would inherit ignored signals.
     """
-    passing = _Passing()
+    passing = _SignalForwarder()
     if threading.current_thread() is not threading.main_thread():
         yield passing
         return
-    handlers = dict.fromkeys(FORWARDED, passing.forward)
-    handlers |= dict.fromkeys(FROM_THE_KEYBOARD, passing.from_the_keyboard)
+    handlers = dict.fromkeys(FORWARDED_SIGNALS, passing.forward)
+    handlers |= dict.fromkeys(KEYBOARD_SIGNALS, passing.from_the_keyboard)
     before = {
         number: signal.signal(number, handler)
         for number, handler in handlers.items()
@@ -175,7 +178,7 @@ def _passing_signals() -> Iterator[_Passing]:
             signal.signal(number, handler)
 
 
-def _in_front() -> bool:
+def _is_foreground() -> bool:
     """True if our process group is the terminal's foreground group."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)

@@ -47,7 +47,7 @@ def create(
     given.setdefault("directory", project.root)
     with project.locked():
         if id is not None and sessions.by_id(project.journal, id) is not None:
-            raise UsageError(f"There is a session {id} already.")
+            raise UsageError(f"There is already a session {id}.")
         new = storable(id) if id else new_id()
         if not checkpoint:
             with project.journal.writing() as db:
@@ -81,12 +81,12 @@ def listed(
 
     check_page((), limit)
     if not 0 <= offset < 1 << 62:
-        raise UsageError("An offset is not negative, nor beyond all bounds.")
-    found = sessions.newest_first(
+        raise UsageError("The offset must be at least 0 and below 2**62.")
+    with_next = sessions.newest_first(
         project.journal, limit=limit + 1, offset=offset, after=_cursor(cursor), status=status,
         agent=agent,
     )  # fmt: skip
-    rows, more = found[:limit], len(found) > limit
+    rows, more = with_next[:limit], len(with_next) > limit
     return SessionPage(
         tuple(result(project, row) for row in rows),
         more,
@@ -113,9 +113,9 @@ def delete(project: OpenProject, name: str) -> Session:
     """
     with project.locked():
         row = sessions.resolve(project.journal, name)
-        found = result(project, row)
+        deleted = result(project, row)
         _delete(project, [row])
-    return found
+    return deleted
 
 
 def delete_all(project: OpenProject) -> int:
@@ -136,7 +136,7 @@ def _delete(project: OpenProject, rows: list[SessionRow]) -> None:
             drop(project, db, checkpoints.of_session(project.journal, row.id))
 
 
-def stop_the_dead(project: OpenProject) -> None:
+def stop_dead_sessions(project: OpenProject) -> None:
     """Mark sessions as stopped whose process is gone."""
     gone = [row for row in sessions.with_process(project.journal, STATUSES[:-1]) if is_dead(row)]
     if gone:
@@ -172,7 +172,7 @@ def result(project: OpenProject, row: SessionRow) -> Session:
 def row_of(project: OpenProject, number: int) -> SessionRow:
     row = sessions.by_number(project.journal, number)
     if row is None:
-        raise NotFound("The session is not there any more.")
+        raise NotFound("The session has been deleted.")
     return row
 
 
@@ -198,7 +198,7 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
         isinstance(pattern, str) and isinstance(allowed, bool)
         for pattern, allowed in patterns.items()
     ):
-        raise UsageError("A session's sensitive_file_patterns say true or false of each pattern.")
+        raise UsageError("sensitive_file_patterns maps each pattern to true or false.")
     return given
 
 
@@ -207,5 +207,5 @@ def _cursor(cursor: str | None) -> tuple[str, int] | None:
         return None
     moment, _slash, number = cursor.rpartition("/")
     if not moment or not number.isascii() or not number.isdigit() or len(number) > 18:
-        raise UsageError(f"{cursor!r} is not a cursor that a page of sessions gave.")
+        raise UsageError(f"{cursor!r} is not a cursor of a session page.")
     return moment, int(number)

@@ -45,7 +45,7 @@ from mulligan.worktree.scan.rule_files import Accepted, RuleFile, is_accepted, r
 UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 MAX_SAFE_JSON_INTEGER = 1 << 53  # JSON readers lose precision above 2**53.
 MAX_FILE_BYTES = 256 << 10
-SET = "settings.toml"
+SET_FILE = "settings.toml"
 PROJECT_FILE = b".mulligan.toml"
 PROJECT_FILE_MAX_BYTES = 64 << 10
 REASON_MAX_LENGTH = 300
@@ -78,9 +78,9 @@ class Settings(NamedTuple):
     def as_json(self) -> dict[str, int | bool]:
         """Return every setting by name."""
         limits = self.limits._asdict()
-        found = {name: limits[field] for name, field in LIMITS.items()} | self._asdict()
-        del found["limits"], found["retention"]
-        return found | self.retention._asdict()
+        values = {name: limits[field] for name, field in LIMITS.items()} | self._asdict()
+        del values["limits"], values["retention"]
+        return values | self.retention._asdict()
 
 
 class Effective(NamedTuple):
@@ -119,7 +119,7 @@ def origins(home: str, root: bytes, directory: str) -> dict[str, str]:
 
 def effective(home: str, root: bytes, directory: str | None = None) -> Effective:
     """Read the user's settings, then what the project's file may add to them."""
-    values, places = _own(home, directory)
+    values, places = _user_values(home, directory)
     accepted = read_accepted(directory)
     content, problem = read_project_file(root)
     said: dict[str, Any] = {}
@@ -130,13 +130,13 @@ def effective(home: str, root: bytes, directory: str | None = None) -> Effective
             problem = str(mistake)
     passed_over = PassedOver(PROJECT_FILE, _shortened(problem), True) if problem else None
     if content is not None and not is_accepted(PROJECT_FILE, content, accepted):
-        less = _weakened(said, _made(values))
+        less = _weakened(said, _make(values))
         said = {name: value for name, value in said.items() if name not in less}
         if less:
             reason = f"is not accepted; ignored in it: {', '.join(less)}"
             passed_over = PassedOver(PROJECT_FILE, reason, False)
     return Effective(
-        _made(values | said), places | dict.fromkeys(said, "project"), accepted, passed_over
+        _make(values | said), places | dict.fromkeys(said, "project"), accepted, passed_over
     )
 
 
@@ -152,8 +152,8 @@ def read_project_file(root: bytes) -> RuleFile:
 
 def weakened_by(home: str, directory: str, content: bytes) -> list[str]:
     """Return the settings that a project's file weakens; raise `UsageError` if it is broken."""
-    own, _places = _own(home, directory)
-    return _weakened(_checked(_parsed(content), decode_path(PROJECT_FILE)), _made(own))
+    own, _places = _user_values(home, directory)
+    return _weakened(_checked(_parsed(content), decode_path(PROJECT_FILE)), _make(own))
 
 
 def _weakened(said: Mapping[str, int], own: Settings) -> list[str]:
@@ -161,11 +161,11 @@ def _weakened(said: Mapping[str, int], own: Settings) -> list[str]:
     return [name for name, value in said.items() if not PROTECTS[name](value, present[name])]
 
 
-def _own(home: str, directory: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+def _user_values(home: str, directory: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the values of the user's own files, and the origin of each."""
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
-    for place, path in _own_places(home, directory):
+    for place, path in _user_files(home, directory):
         if os.path.isfile(depends_on(path)):
             said = _checked(_read(path), decode_path(os.fsencode(path)))
             values |= said
@@ -183,7 +183,7 @@ def change_settings(directory: str, values: Mapping[str, Mapping[str, Any]]) -> 
     unknown = set(values) - set(SECTIONS)
     if unknown:
         raise UsageError(f"There is no section {', '.join(sorted(unknown))} of settings.")
-    path = os.path.join(directory, SET)
+    path = os.path.join(directory, SET_FILE)
     known = _read(path) if os.path.isfile(path) else {}
     for section, given in values.items():
         inside = known.setdefault(section, {})
@@ -265,41 +265,41 @@ SECTIONS: dict[str, dict[str, Reading]] = {
 """Every setting, with the parser of its value."""
 
 
-def _no_less(value: int, own: int) -> bool:
+def _at_least(value: int, own: int) -> bool:
     return value >= own
 
 
-def _no_sooner(value: int, own: int) -> bool:
+def _deletes_no_sooner(value: int, own: int) -> bool:
     """True if a retention rule deletes no sooner; 0 is no rule."""
     return value == 0 or 0 < own <= value
 
 
 PROTECTS: dict[str, Callable[[int, int], bool]] = {
-    "max_file_size": _no_less,
-    "guard": _no_less,
-    "guard_file_size": _no_less,
-    "guard_total_size": _no_less,
+    "max_file_size": _at_least,
+    "guard": _at_least,
+    "guard_file_size": _at_least,
+    "guard_total_size": _at_least,
     # Work that counts as kept is no longer shown for review.
     "keep_on_commit": lambda value, own: value <= own,
     # Only the user decides how agents are treated.
     "tell_rejections": operator.eq,
     "strict": operator.eq,
-    "keep_last": _no_sooner,
-    "keep_days": _no_sooner,
-    "keep_size": _no_sooner,
+    "keep_last": _deletes_no_sooner,
+    "keep_days": _deletes_no_sooner,
+    "keep_size": _deletes_no_sooner,
 }
 """For each setting: does the project's value protect at least as much as the user's?"""
 
 
-def _own_places(home: str, directory: str | None) -> Iterator[tuple[str, str]]:
+def _user_files(home: str, directory: str | None) -> Iterator[tuple[str, str]]:
     yield "home", os.path.join(home, "config.toml")
     if directory is not None:
-        yield "set", os.path.join(directory, SET)
+        yield "set", os.path.join(directory, SET_FILE)
 
 
 def _checked(content: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return a file's values by setting; unknown sections belong to other programs."""
-    found: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     for section, known in SECTIONS.items():
         inside = content.get(section, {})
         if not isinstance(inside, dict):
@@ -309,11 +309,11 @@ def _checked(content: Mapping[str, Any], where: str) -> dict[str, Any]:
                 raise UsageError(
                     f"{where}: there is no setting {section}.{name}; there are {', '.join(known)}."
                 )
-            found[name] = known[name](value, f"{where}: {section}.{name}")
-    return found
+            checked[name] = known[name](value, f"{where}: {section}.{name}")
+    return checked
 
 
-def _made(values: Mapping[str, Any]) -> Settings:
+def _make(values: Mapping[str, Any]) -> Settings:
     limits = {field: values[name] for name, field in LIMITS.items() if name in values}
     retention = {name: values[name] for name in Retention._fields if name in values}
     rest = {name: values[name] for name in Settings._fields if name in values}
@@ -342,7 +342,7 @@ def _read(path: str) -> dict[str, Any]:
         raise UsageError(f"{decode_path(os.fsencode(path))} {problem}.") from problem
     except OSError as problem:
         raise UsageError(
-            f"{decode_path(os.fsencode(path))} cannot be read: {problem.strerror}. Mend it, or "
+            f"{decode_path(os.fsencode(path))} cannot be read: {problem.strerror}. Fix it, or "
             "move it "
             "away."
         ) from problem

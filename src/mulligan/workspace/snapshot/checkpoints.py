@@ -119,9 +119,9 @@ def entry(project: OpenProject, name: str, path: bytes) -> TreeEntry:
     """Return one path of a checkpoint."""
     row = checkpoints.resolve(project.journal, name)
     for root, guarded in ((row.tree, False), (row.guarded, True)):
-        found = tree.find(root, path, project.load) if path else None
-        if found is not None and not (guarded and found.is_directory):
-            return _shown(path, found, guarded)
+        held = tree.find(root, path, project.load) if path else None
+        if held is not None and not (guarded and held.is_directory):
+            return _shown(path, held, guarded)
     raise NotFound(f"Checkpoint {row.id} has no {decode_path(path)}.")
 
 

@@ -23,8 +23,8 @@ from mulligan.workspace.snapshot.snapshot import Snapshot
 from mulligan.workspace.snapshot.take import take_snapshot, take_unstored
 from mulligan.worktree.fs.safe_paths import Directories, is_file
 
-TOO_LARGE = 1 << 20
-WRITTEN_UP_TO = 16 << 20
+MAX_COMPARED_BYTES = 1 << 20
+MAX_PATCHED_BYTES = 16 << 20
 """Larger files are omitted even from a patch with whole contents."""
 Read = Callable[[bytes], bytes]
 
@@ -32,7 +32,7 @@ Read = Callable[[bytes], bytes]
 def status(project: OpenProject) -> Status:
     """Return every change since the last checkpoint."""
     row = baseline(project)
-    seen, load, read = _present(project)
+    seen, load, read = _scan_disk(project)
     changes = tree.differences(row.tree, seen.tree, load)
     rows = (_describe(change, read) for change in _files(changes, seen.coverage, project))
     folders = _folders(changes, seen.coverage, project)
@@ -54,8 +54,8 @@ def guarded_changes(before: CheckpointRow, seen: Snapshot, load: Load) -> tuple[
 
 def described(project: OpenProject, before: bytes, seen: Snapshot) -> tuple[FileChange, ...]:
     """Describe the files that differ between a tree and a snapshot, as `status` does."""
-    found = _files(project.differences(before, seen.tree), seen.coverage, project)
-    return tuple(_describe(change, project.store.get) for change in found)
+    files = _files(project.differences(before, seen.tree), seen.coverage, project)
+    return tuple(_describe(change, project.store.get) for change in files)
 
 
 def compare(
@@ -81,23 +81,25 @@ def compare(
         read: Read = project.store.get
         covered = Coverage()
     else:
-        seen, load, read = _present(project)
+        seen, load, read = _scan_disk(project)
         new_tree, covered = seen.tree, seen.coverage
     for path in paths:
         _check_named(project, path, (old.tree, new_tree), load)
     on_disk = project if new is None else None
-    found = [
+    changes = [
         change
-        for change in _told(project, old, new, project.differences(old.tree, new_tree, load))
+        for change in _known_to_both(
+            project, old, new, project.differences(old.tree, new_tree, load)
+        )
         if not paths or any(within(change.path, path) for path in paths)
     ]
-    files = list(_apart(_files(found, covered, on_disk)))
+    files = list(_split_type_changes(_files(changes, covered, on_disk)))
     project.store.prefetch({each.id for change in files for each in change[1:] if each})
     return Differences(
         old.id,
         new.id if new is not None else None,
         tuple(_with_renames(files, read, binary=binary)),
-        tuple(_folders(found, covered, on_disk)),
+        tuple(_folders(changes, covered, on_disk)),
     )
 
 
@@ -136,7 +138,7 @@ def within(path: bytes, folder: bytes) -> bool:
     return not folder or path == folder or path.startswith(folder + b"/")
 
 
-def _present(project: OpenProject) -> tuple[Snapshot, Load, Read]:
+def _scan_disk(project: OpenProject) -> tuple[Snapshot, Load, Read]:
     """Scan the disk; store new contents if possible, as the next checkpoint needs them."""
     try:
         with project.locked(wait=0.2):
@@ -157,7 +159,7 @@ def _present(project: OpenProject) -> tuple[Snapshot, Load, Read]:
     return seen, load, read
 
 
-def _told(
+def _known_to_both(
     project: OpenProject, old: CheckpointRow, new: CheckpointRow | None, changes: list[Change]
 ) -> list[Change]:
     """Return the changes that both sides know about; two partial ones are compared as they are.
@@ -224,8 +226,8 @@ def _folders(
                 yield FolderChange(decode_path(path), "deleted", f"{was.mode:04o}")
 
 
-def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[FileChange]:
-    files = [each for each in found if LINK not in (_kind(each.before), _kind(each.after))]
+def _with_renames(changes: list[Change], read: Read, *, binary: bool) -> Iterator[FileChange]:
+    files = [each for each in changes if LINK not in (_kind(each.before), _kind(each.after))]
     gone = [_candidate(each.path, each.before) for each in files if each.after is None]
     new = [_candidate(each.path, each.after) for each in files if each.before is None]
     pairs = {new_path: old_path for old_path, new_path in exact_renames(gone, new)}
@@ -234,7 +236,7 @@ def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[
     rest_new = [each for each in new if each.path not in pairs]
     texts: dict[bytes, bytes] = {}
     if rest_gone and rest_new:
-        small = {each.id for each in (*rest_gone, *rest_new) if each.size <= TOO_LARGE}
+        small = {each.id for each in (*rest_gone, *rest_new) if each.size <= MAX_COMPARED_BYTES}
 
         def read_small(id: bytes) -> bytes | None:
             if id in small:
@@ -250,8 +252,8 @@ def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[
         known = texts.pop(id, None)
         return read(id) if known is None else known
 
-    before = {each.path: each.before for each in found if each.before is not None}
-    for change in found:
+    before = {each.path: each.before for each in changes if each.before is not None}
+    for change in changes:
         if change.path in taken and change.after is None:
             continue
         old_path = pairs.get(change.path) if change.before is None else None
@@ -263,7 +265,7 @@ def _with_renames(found: list[Change], read: Read, *, binary: bool) -> Iterator[
         yield row
 
 
-def _apart(changes: Iterable[Change]) -> Iterator[Change]:
+def _split_type_changes(changes: Iterable[Change]) -> Iterator[Change]:
     """Split a change of type (file to link or back) into a deletion and an addition."""
     for change in changes:
         path, before, after = change
@@ -295,7 +297,9 @@ def _describe(
         state = "added"
     elif after is None:
         state = "deleted"
-    too_large = any(entry is not None and entry.size > TOO_LARGE for entry in (before, after))
+    too_large = any(
+        entry is not None and entry.size > MAX_COMPARED_BYTES for entry in (before, after)
+    )
     old = read(before.id) if before is not None and not too_large else b""
     new = read(after.id) if after is not None and not too_large else b""
     binary = not too_large and (is_binary(old) or is_binary(new))
@@ -341,7 +345,7 @@ def _whole_patch(change: Change, old_path: bytes | None, read: Read) -> bytes:
     _path, before, after = change
     if not patches.content_differs(change):
         return patches.patch(change, old_path, None)
-    if any(entry is not None and entry.size > WRITTEN_UP_TO for entry in (before, after)):
+    if any(entry is not None and entry.size > MAX_PATCHED_BYTES for entry in (before, after)):
         return patches.omitted(change.path)
     old, new = (read(entry.id) if entry is not None else None for entry in (before, after))
     return patches.patch(change, old_path, patches.binary_body(old, new))

@@ -219,8 +219,8 @@ def _read(root: bytes, limit: int, asked: Iterable[tuple[bytes, bytes]], reply: 
     node = Node()
     seen: list[FileStat | None] = []
     jobs = [ReadJob(directory, name, node, UNKNOWN, None, False) for directory, name in asked]
-    for found in FileReader(root, sink, limit=limit).read_here(jobs):
-        seen.append(found.seen)
+    for result in FileReader(root, sink, limit=limit).read_here(jobs):
+        seen.append(result.seen)
         if sink.bytes >= MIN_REPLY_BYTES:
             _send(reply, (seen, sink.listed), sink.records)
             seen, sink.bytes = [], 0
@@ -253,7 +253,7 @@ class _PackSink:
     def put_stream(
         self, read: Callable[[int], bytes], *, base: bytes | None = None
     ) -> tuple[ObjectId, int]:
-        raise OSError("It is large: it is to be cut up by whoever asked.")
+        raise OSError("Too large for a worker; the scanner reads it in chunks.")
 
 
 def _load(worker: Worker) -> int:

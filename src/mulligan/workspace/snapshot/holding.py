@@ -45,15 +45,15 @@ def what_to_hold(project: OpenProject, cache: StatCache) -> Held:
             last_seen(project),
             *(each for view in live.values() for each in (view.approved, view.base)),
         )
-    found = tuple(dict.fromkeys(each for each in trees if each is not None))
+    held_trees = tuple(dict.fromkeys(each for each in trees if each is not None))
     accepted = tuple(sorted(project.rule_files.accepted))
-    reasons = (bool(open_turns), accepted) if found else None
+    reasons = (bool(open_turns), accepted) if held_trees else None
     if cache.held_by != reasons:
         cache.held, cache.held_by = frozenset(), reasons
         if cache.root is not None:
             cache.root.unsaved = True
     limit = checkpoints.size_limit_of_turns(project.journal, open_turns)
-    return Held(found, bool(open_turns), limit)
+    return Held(held_trees, bool(open_turns), limit)
 
 
 def hold_more(
@@ -77,13 +77,13 @@ def hold_more(
             if was is not None and not was.is_directory and now is None
         }
     missing = {path for path in missing if seen.coverage.reason_for(path) is None}
-    found = _on_disk(project.location.root, missing)
+    new = _on_disk(project.location.root, missing)
     if not held.has_open_turn and cache.root is not None:
         root = cache.root
-        found = {path for path in found if _reason(root, path) != Reason.MULLIGANIGNORE}
-    if found <= cache.held:
+        new = {path for path in new if _reason(root, path) != Reason.MULLIGANIGNORE}
+    if new <= cache.held:
         return False
-    cache.held |= found
+    cache.held |= new
     return True
 
 

@@ -50,26 +50,26 @@ class Prefetcher:
         os.close(self._stop)
 
     def _run(self) -> None:
-        while self._events_wait():
+        while self._wait_for_events():
             # While events keep coming, a program is still writing.
             waiting = -1
             while waiting != (waiting := self._watcher.queued()):
                 if self._is_stopped(QUIET_SECONDS):
                     return
             try:
-                useful = waiting == 0 or self._look()
+                useful = waiting == 0 or self._prefetch()
             except (MulliganError, OSError, apsw.Error):
                 # The next operation meets the same error, and reports it.
                 useful = False
             if not useful and self._is_stopped(PAUSE_SECONDS):
                 return
 
-    def _look(self) -> bool:
+    def _prefetch(self) -> bool:
         project = self._project
         with project.locked(wait=0):
             token = project.cache().token
             seen = self._watcher.peek(token)
-            if seen.lost or not self._is_little(seen.paths) or self._done & seen.paths:
+            if seen.lost or not self._is_small(seen.paths) or self._done & seen.paths:
                 return False
             done = self._done | seen.paths
             with Writer(project.store) as writer:
@@ -78,7 +78,7 @@ class Prefetcher:
             self._done = done
             return True
 
-    def _is_little(self, paths: frozenset[bytes]) -> bool:
+    def _is_small(self, paths: frozenset[bytes]) -> bool:
         if len(paths) > MAX_PREFETCHED_FILES:
             return False
         size = 0
@@ -89,7 +89,7 @@ class Prefetcher:
                 continue
         return size <= MAX_PREFETCHED_BYTES
 
-    def _events_wait(self) -> bool:
+    def _wait_for_events(self) -> bool:
         """Wait for events; return False if the thread must stop."""
         poll = select.poll()
         poll.register(self._stop, select.POLLIN)

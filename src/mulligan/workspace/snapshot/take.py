@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FULL_EVERY_SECONDS = 600.0
 MOUNT_POINTS = (b".codex", b".agents", b".aws")
-KEPT_BYTES = 2 << 20
+MAX_MEMORY_FILE_BYTES = 2 << 20
 Id = bytes
 
 
@@ -75,7 +75,7 @@ def take_unstored(project: OpenProject) -> tuple[Snapshot, dict[bytes, bytes]]:
     Returns also the trees and small contents that may not be in the store.
     """
     cache = stat_cache.load(project.location.path("index"), project.location.root)
-    sink = _Memory()
+    sink = _MemorySink()
     return _scan(project, cache, sink, None, what_to_hold(project, cache)), sink.kept
 
 
@@ -90,15 +90,15 @@ def with_large_files(
     skipped = [path for path in paths if seen.coverage.reason_for(path) is not None]
     if most <= seen.max_file_size or not skipped:
         return seen
-    found: dict[bytes, Entry | None] = {}
+    large: dict[bytes, Entry | None] = {}
     for path in skipped:
         with suppress(OSError):
             entry = entry_at(project.location.root, path, writer, limit=most)
             if entry is not None:
-                found[path] = entry
+                large[path] = entry
     trees = Trees(project, writer)
-    tree = trees.edit(seen.tree, found)
-    covered = seen.coverage.without(found)
+    tree = trees.edit(seen.tree, large)
+    covered = seen.coverage.without(large)
     files, size = trees.load(tree).totals
     return Snapshot(tree, seen.guarded, covered, files, size, writer.put(covered.encode()), most)
 
@@ -131,7 +131,7 @@ def _scan(
         hidden=_hidden(project),
         watch=watcher,
         progress=lambda files, size: project.progress("reading", files, None),
-        workers=_hands(project, sink, limits) if isinstance(sink, Writer) else None,
+        workers=_worker_pool(project, sink, limits) if isinstance(sink, Writer) else None,
     )
     asked = watcher.since if watcher is not None else None
     if prefetch and project.watcher is not None:
@@ -164,7 +164,7 @@ def _scan(
         or cache.coverage is None
         or (cache.coverage.guarded != made.guarded_files)
         or (passed_over is not None and passed_over not in cache.coverage.passed_over)
-        or (passed_over is None and _tells_of_settings(cache.coverage))
+        or (passed_over is None and _names_settings(cache.coverage))
     ):
         broken = () if passed_over is None else (passed_over,)
         cache.coverage = tree_builder.describe(root, made.guarded_files, broken)
@@ -177,11 +177,11 @@ def _scan(
     )  # fmt: skip
 
 
-def _tells_of_settings(coverage: Coverage) -> bool:
+def _names_settings(coverage: Coverage) -> bool:
     return any(each.path == PROJECT_FILE for each in coverage.passed_over)
 
 
-def _hands(project: OpenProject, writer: Writer, limits: Limits) -> Callable[[], HashWorkers]:
+def _worker_pool(project: OpenProject, writer: Writer, limits: Limits) -> Callable[[], HashWorkers]:
     """Return the worker pool for large reads."""
 
     def call() -> HashWorkers:
@@ -229,7 +229,7 @@ def _check_generation(project: OpenProject, cache: StatCache) -> None:
 
 def _hidden(project: OpenProject) -> tuple[bytes, ...]:
     """Return Mulligan's own data inside the project, and mount points of sandboxes."""
-    return (*_own(project), *_mount_points(project.location.root))
+    return (*_own_data(project), *_mount_points(project.location.root))
 
 
 def _mount_points(root: bytes) -> Iterator[bytes]:
@@ -244,7 +244,7 @@ def _mount_points(root: bytes) -> Iterator[bytes]:
             continue
 
 
-def _own(project: OpenProject) -> tuple[bytes, ...]:
+def _own_data(project: OpenProject) -> tuple[bytes, ...]:
     home = project.home_path
     if home == project.location.root:
         return (b"projects", b"config.toml")
@@ -252,7 +252,7 @@ def _own(project: OpenProject) -> tuple[bytes, ...]:
     return (home[len(start) :],) if home.startswith(start) else ()
 
 
-class _Memory:
+class _MemorySink:
     """A sink that keeps trees and small contents in memory, and hashes of large ones."""
 
     def __init__(self) -> None:
@@ -270,8 +270,8 @@ class _Memory:
         while piece := read(1 << 20):
             digest.update(piece)
             size += len(piece)
-            if size <= KEPT_BYTES:
+            if size <= MAX_MEMORY_FILE_BYTES:
                 begin += piece
-        if size <= KEPT_BYTES:
+        if size <= MAX_MEMORY_FILE_BYTES:
             self.kept[digest.digest()] = begin
         return ObjectId(digest.digest()), size

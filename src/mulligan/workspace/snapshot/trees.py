@@ -27,15 +27,15 @@ class Trees:
         self._writer.commit()
 
     def load(self, id: Id) -> Tree:
-        found = self._made.get(id)
-        return found if found is not None else self._project.load(id)
+        made = self._made.get(id)
+        return made if made is not None else self._project.load(id)
 
     def find(self, root: Id, path: bytes) -> Entry | None:
         return tree.find(root, path, self.load)
 
     def read(self, entry: Entry) -> bytes:
-        found = self._contents.get(entry.id)
-        return found if found is not None else self._project.store.get(entry.id)
+        content = self._contents.get(entry.id)
+        return content if content is not None else self._project.store.get(entry.id)
 
     def with_content(self, entry: Entry, content: bytes) -> Entry:
         """Store a new content, and return the file's entry with it."""

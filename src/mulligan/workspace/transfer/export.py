@@ -30,8 +30,8 @@ from mulligan.workspace.transfer.git_history import MAIN, git_history
 
 FORMATS = ("jsonl", "markdown", "html")
 PAGE_ENTRIES = 1000
-TOO_LARGE = 1 << 20
-MADE_FOR = "mulligan.session"
+MAX_COMPARED_BYTES = 1 << 20
+SESSION_KEY = "mulligan.session"
 """The git configuration key that names the session of an export repository."""
 
 
@@ -82,15 +82,15 @@ def export_git(
     directory = os.path.abspath(usable(repository))
     if prefix:
         _check_prefix(prefix)
-    git_dir, created = _prepare(directory, row.id)
-    is_its_own = _made_for(git_dir) == row.id
+    git_dir, created = _find_or_create(directory, row.id)
+    is_its_own = _session_of_repository(git_dir) == row.id
     below = f"{prefix}/" if prefix else "" if is_its_own else f"mulligan-{row.id[:8]}/"
     branches = [f"{below}{each}" for each in history.heads]
     active = f"{below}{history.active}"
     if not created:
         _refuse_checked_out(git_dir, branches)
     stream = git.stream(history.commits, history.heads, below, project.load, project.store.stream)
-    _feed(git_dir, stream)
+    _fast_import(git_dir, stream)
     if is_its_own:
         # The repository has no work tree, so HEAD may move to the newest work.
         _git(git_dir, "symbolic-ref", "HEAD", f"refs/heads/{active}")
@@ -127,13 +127,13 @@ def _story(project: OpenProject, row: SessionRow) -> SessionContent:
 def _all(project: OpenProject, row: SessionRow) -> Iterator[Entry]:
     since = 0
     while True:
-        found = entries.page(
+        page = entries.page(
             project.journal, row.number, since=since, limit=PAGE_ENTRIES, include_compacted=True
         )
-        yield from (entry_result(row, each) for each in found)
-        if len(found) < PAGE_ENTRIES:
+        yield from (entry_result(row, each) for each in page)
+        if len(page) < PAGE_ENTRIES:
             return
-        since = found[-1].seq
+        since = page[-1].seq
 
 
 def _changes(project: OpenProject, entry: ExportedEntry) -> list[FileChange]:
@@ -159,7 +159,7 @@ def _described(
 ) -> FileChange:
     held = [None if each is None or each.is_directory else each for each in (old, new)]
     status = "created" if held[0] is None else "deleted" if held[1] is None else "modified"
-    if any(each is not None and each.size > TOO_LARGE for each in held):
+    if any(each is not None and each.size > MAX_COMPARED_BYTES for each in held):
         return FileChange(decode_path(path), status)
     was, now = (b"" if each is None else project.store.get(each.id) for each in held)
     if is_binary(was) or is_binary(now):
@@ -179,12 +179,12 @@ def _check_prefix(prefix: str) -> None:
         raise UsageError(f"{prefix!r} cannot begin the name of a branch.")
 
 
-def _prepare(directory: str, session: str) -> tuple[str, bool]:
+def _find_or_create(directory: str, session: str) -> tuple[str, bool]:
     """Find or create the repository; return its git directory, and whether it is new."""
     if not os.path.exists(directory) or (os.path.isdir(directory) and not os.listdir(directory)):
         os.makedirs(directory, exist_ok=True)
         _git(directory, "init", "--quiet", "--bare", "--template=")
-        _git(directory, "config", MADE_FOR, session)
+        _git(directory, "config", SESSION_KEY, session)
         return directory, True
     git_dir = git_program.git_directory(directory)
     if git_dir is None:
@@ -194,11 +194,11 @@ def _prepare(directory: str, session: str) -> tuple[str, bool]:
     return git_dir, False
 
 
-def _made_for(git_dir: str) -> str:
+def _session_of_repository(git_dir: str) -> str:
     """Return the session that a bare repository was created for; else empty."""
     if _git(git_dir, "rev-parse", "--is-bare-repository").strip() != "true":
         return ""
-    done = git_program.run(git_dir, ["config", "--local", "--get", MADE_FOR])
+    done = git_program.run(git_dir, ["config", "--local", "--get", SESSION_KEY])
     return done.stdout.decode("utf-8", "replace").strip()
 
 
@@ -211,7 +211,7 @@ def _refuse_checked_out(git_dir: str, branches: Iterable[str]) -> None:
                 raise UsageError(f"{each} is checked out; choose another --prefix.")
 
 
-def _feed(git_dir: str, stream: Iterable[bytes]) -> None:
+def _fast_import(git_dir: str, stream: Iterable[bytes]) -> None:
     """Stream the commits to `git fast-import`, which moves all branches or none."""
     importing = ["fast-import", "--quiet", "--done", "--date-format=raw"]
     with git_program.start(git_dir, importing) as process:

@@ -59,9 +59,9 @@ class Claims:
 
     def place(self, source: Source, record: Session) -> ImportDestination:
         """Decide which project a session of a log belongs to."""
-        claimed = _folder_of(record)
+        claimed = _claimed_directory(record)
         directory = claimed or os.path.dirname(os.path.abspath(source.path))
-        around = self._around(source)
+        around = self._containing_directory(source)
         if around is None or _is_in(directory, around) or self._is_own(source.path):
             known = record._replace(directory=claimed)
             problem = None
@@ -100,7 +100,7 @@ class Claims:
             return True
         return self._is_own(path) and (self._is_own(row.source) or not os.path.exists(row.source))
 
-    def _around(self, source: Source) -> str | None:
+    def _containing_directory(self, source: Source) -> str | None:
         """Return the directory that a log came with; None for the user's own logs."""
         holder = holder_of_log(source.path, self._home)
         if holder is not None:
@@ -110,22 +110,22 @@ class Claims:
         return None
 
     def _is_own(self, path: str) -> bool:
-        return os.path.realpath(path) in self._own
+        return os.path.realpath(path) in self._own_logs
 
     @cached_property
-    def _own(self) -> frozenset[str]:
+    def _own_logs(self) -> frozenset[str]:
         """Return the agent's logs in the user's home, independent of PWD."""
-        found = self._reader.find(self._user_home, self._environment)
-        return frozenset(os.path.realpath(source.path) for source in found)
+        sources = self._reader.find(self._user_home, self._environment)
+        return frozenset(os.path.realpath(source.path) for source in sources)
 
 
-def _folder_of(record: Session) -> str | None:
+def _claimed_directory(record: Session) -> str | None:
     """Return the directory that a log names, if it is an absolute path."""
     try:
-        found = usable(record.directory or "")
+        directory = usable(record.directory or "")
     except UsageError:
         return None
-    return found if os.path.isabs(found) else None
+    return directory if os.path.isabs(directory) else None
 
 
 def _is_free(journal: Database, id: str) -> bool:
@@ -136,5 +136,5 @@ def _is_free(journal: Database, id: str) -> bool:
 
 
 def _is_in(path: str, folder: str) -> bool:
-    found = os.path.realpath(path)
-    return found == folder or found.startswith(folder.rstrip("/") + "/")
+    real = os.path.realpath(path)
+    return real == folder or real.startswith(folder.rstrip("/") + "/")

@@ -77,9 +77,9 @@ def importer(agent: str) -> Importer:
     if agent not in IMPORTERS:
         known = ", ".join(IMPORTERS)
         raise NotFound(f"There is no importer for {agent!r}; there are {known}.")
-    found = import_module(f"mulligan.importers.{IMPORTERS[agent]}").IMPORTER
-    assert isinstance(found, Importer)
-    return found
+    reader = import_module(f"mulligan.importers.{IMPORTERS[agent]}").IMPORTER
+    assert isinstance(reader, Importer)
+    return reader
 
 
 def import_logs(
@@ -101,12 +101,12 @@ def import_logs(
     os.makedirs(home, mode=0o700, exist_ok=True)
     seen = Database(os.path.join(home, "imports.sqlite"), imported_logs.MIGRATIONS)
     claims = Claims(home, reader, user_home=user_home, environment=environment, named=bool(paths))
-    work = _Work(reader, claims)
+    work = _Import(reader, claims)
     unchanged = 0
     try:
         for done, source in enumerate(sources):
-            looks = _looks(source)
-            if not again and looks is not None and _known(seen, agent, source) == looks:
+            looks = _fingerprint(source)
+            if not again and looks is not None and _last_fingerprint(seen, agent, source) == looks:
                 unchanged += 1
                 continue
             work.tell = partial(progress or _silent, "importing", done, len(sources))
@@ -139,7 +139,7 @@ def complete(project: OpenProject, agent: str, path: str, part: str, session: st
     """
     if not os.path.exists(path):
         return False
-    work = _Work(importer(agent))
+    work = _Import(importer(agent))
     work.use(project.location.id, project.journal, project.location)
     work.take(Source(path, part), only=session)
     return True
@@ -159,7 +159,7 @@ def follow(
         time.sleep(every)
 
 
-class _Work:
+class _Import:
     """A running import: its open journals and its counts."""
 
     def __init__(self, reader: Importer, claims: Claims | None = None) -> None:
@@ -168,7 +168,7 @@ class _Work:
         self._journals: dict[str, Database] = {}
         self._snapshots: dict[str, Snapshots] = {}
         self._project: ProjectLocation | None = None
-        self.tell: Callable[[], None] = _nobody
+        self.tell: Callable[[], None] = _no_progress
         self.entries = 0
         self.checkpoints = 0
         self.touched: set[str] = set()
@@ -278,7 +278,7 @@ def _silent(stage: str, done: int, total: int | None) -> None:
     pass
 
 
-def _nobody() -> None:
+def _no_progress() -> None:
     pass
 
 
@@ -325,18 +325,18 @@ def _open(project: ProjectLocation) -> Database:
         return Database(project.path("journal.sqlite"), JOURNAL)
 
 
-def _known(seen: Database, agent: str, source: Source) -> str | None:
+def _last_fingerprint(seen: Database, agent: str, source: Source) -> str | None:
     """Return the log's fingerprint as of its last import."""
     return imported_logs.fingerprint(seen, agent, clean(source.path), clean(source.part))
 
 
-def _looks(source: Source) -> str | None:
+def _fingerprint(source: Source) -> str | None:
     """Return size and time of a log, including a database's WAL."""
-    found = []
+    parts = []
     for path in (source.path, source.path + "-wal"):
         try:
             status = os.stat(path)
         except OSError:
             continue
-        found.append(f"{status.st_size} {status.st_mtime_ns}")
-    return "; ".join(found) or None
+        parts.append(f"{status.st_size} {status.st_mtime_ns}")
+    return "; ".join(parts) or None

@@ -63,8 +63,8 @@ class Target:
         self._written = min(self._now, _modified(source.path) or self._now)
         self.entries = 0
         self.problems: list[Problem] = []
-        self._said: dict[str, list[str]] | None = None
-        self._called: dict[str, dict[str, Any]] | None = None
+        self._prompts_by_text: dict[str, list[str]] | None = None
+        self._calls: dict[str, dict[str, Any]] | None = None
         self._names: dict[str, str] = {}
         with journal.writing() as db:
             self._row = self._session(db, record)
@@ -75,7 +75,7 @@ class Target:
             appender.names = self._names
             for record in batch:
                 try:
-                    self._one(db, appender, record)
+                    self._write_record(db, appender, record)
                 except UsageError as problem:
                     self.problems.append(Problem(self._source.path, 0, str(problem)))
             appender.finish()
@@ -84,18 +84,18 @@ class Target:
         """Make a checkpoint of file contents that the log holds."""
         return into.take(snapshot, self._row, content, self._path)
 
-    def _one(self, db: apsw.Connection, appender: Appender, record: Record) -> None:
+    def _write_record(self, db: apsw.Connection, appender: Appender, record: Record) -> None:
         number = self._row.number
         if isinstance(record, NewEntry):
             if self._row.source is None and self._was_recorded(db, appender, record):
                 return
             if record.id is None or appender.find(record.id) is None:
-                self._append(db, appender, self._fitted(record))
+                self._append(db, appender, self._adapted(record))
                 self.entries += 1
                 if record.type == USER_INPUT and not self._row.title and not record.off_path:
                     self._title(db, record.content)
             elif record.type == TOOL_CALL and record.data and not record.off_path:
-                self._catch_up(db, record)
+                self._update_call(db, record)
         elif isinstance(record, CallEnded):
             changed = append.end_call(
                 db, number, record.call, status=record.status, output=record.output,
@@ -107,7 +107,7 @@ class Target:
         elif isinstance(record, Compacted):
             place = appender.find(record.before)
             if place is not None:
-                append.mark_compacted(db, number, place.seq, but=self._untold(db))
+                append.mark_compacted(db, number, place.seq, but=self._unmentioned_prompts(db))
         elif isinstance(record, Leaf) and self._row.source is not None:
             appender.move_leaf(record.id)
         elif isinstance(record, Label):
@@ -133,22 +133,22 @@ class Target:
                 self._names[record.id] = same.pop(0)
                 return True
         if record.type == TOOL_CALL and record.data:
-            known = self._call(db, record.data)
+            known = self._find_call(db, record.data)
             if known is not None:
                 self._names[record.id] = known
-                self._catch_up(db, record._replace(id=known))
+                self._update_call(db, record._replace(id=known))
                 return True
         return False
 
     def _prompts(self, db: apsw.Connection) -> dict[str, list[str]]:
         """Return the ids of messages that hooks recorded, by text."""
-        if self._said is None:
-            self._said = {}
+        if self._prompts_by_text is None:
+            self._prompts_by_text = {}
             for content, id in entries.recorded_prompts(self._journal, self._row.number):
-                self._said.setdefault(content.strip(), []).append(id)
-        return self._said
+                self._prompts_by_text.setdefault(content.strip(), []).append(id)
+        return self._prompts_by_text
 
-    def _untold(self, db: apsw.Connection) -> list[str]:
+    def _unmentioned_prompts(self, db: apsw.Connection) -> list[str]:
         """Return recorded messages that the log has not mentioned yet.
 
         An agent may compact its log after a new message has arrived; that message is not compacted.
@@ -157,21 +157,21 @@ class Target:
             return []
         return [id for ids in self._prompts(db).values() for id in ids]
 
-    def _call(self, db: apsw.Connection, data: dict[str, Any]) -> str | None:
+    def _find_call(self, db: apsw.Connection, data: dict[str, Any]) -> str | None:
         """Return the entry of a call that hooks recorded."""
-        if self._called is None:
+        if self._calls is None:
             calls = tool_calls.data_of_calls(self._journal, self._row.number)
-            self._called = {
+            self._calls = {
                 id: data if "call" not in data else {"call": data["call"]}
                 for id, data in calls.items()
             }
-        for id, known in self._called.items():
+        for id, known in self._calls.items():
             if "call" in known:
                 if known["call"] == data.get("call"):
                     return id
             elif (known.get("name"), known.get("input")) == (data.get("name"), data.get("input")):
                 # The agent's hooks do not report the call's id; the log does.
-                self._called[id] = {"call": data.get("call")}
+                self._calls[id] = {"call": data.get("call")}
                 tool_calls.set_call_id(db, self._row.number, id, data.get("call"))
                 return id
         return None
@@ -186,14 +186,14 @@ class Target:
             appender.append(entry)
             return
         left = appender.find(entry.parent) if entry.parent not in (None, LEAF) else None
-        entry = self._in_line(db, appender, entry)
+        entry = self._attach_to_leaf(db, appender, entry)
         gone_back = left is not None and appender.leaf is not None and left.seq > appender.leaf.seq
         if left is not None and gone_back and entry.parent == LEAF and entry.type != USER_INPUT:
             appender.append_to_branch(entry, left)
         else:
             appender.append(entry)
 
-    def _in_line(self, db: apsw.Connection, appender: Appender, entry: NewEntry) -> NewEntry:
+    def _attach_to_leaf(self, db: apsw.Connection, appender: Appender, entry: NewEntry) -> NewEntry:
         """Move a late entry of the log to the leaf, instead of starting a branch.
 
         Only a message that continues from an earlier entry is a fork.
@@ -211,7 +211,7 @@ class Target:
         went_on = entries.any_after(self._journal, self._row.number, place.seq, since)
         return entry if went_on else entry._replace(parent=LEAF)
 
-    def _catch_up(self, db: apsw.Connection, record: NewEntry) -> None:
+    def _update_call(self, db: apsw.Connection, record: NewEntry) -> None:
         """End a call that was still running when its log was last read."""
         data = record.data or {}
         append.end_call(
@@ -233,14 +233,14 @@ class Target:
             "mode": record.mode,
             "directory": record.directory,
             "forked_from": record.forked_from,
-            "updated_at": record.updated_at and self._past(record.updated_at),
+            "updated_at": record.updated_at and self._not_in_future(record.updated_at),
         }
         known = {name: clean(value) for name, value in given.items() if value}
         row = sessions.by_id(self._journal, record.id)
         if row is None:
             values = known | {"agent": self._agent, "status": "stopped"}
             values["source"] = clean(self._source.path)
-            moment = self._past(record.created_at or self._now)
+            moment = self._not_in_future(record.created_at or self._now)
             sessions.insert(db, record.id, moment, values)
         else:
             new = {
@@ -248,24 +248,24 @@ class Target:
                 for name, value in known.items()
                 if name == "updated_at" or not getattr(row, name)
             }
-            if "title" in known and self._is_made_up(row):
+            if "title" in known and self._is_derived_title(row):
                 new["title"] = known["title"]
             if new:
                 sessions.update(db, row.number, new)
-        found = sessions.by_id(self._journal, record.id)
-        assert found is not None
-        return found
+        stored = sessions.by_id(self._journal, record.id)
+        assert stored is not None
+        return stored
 
-    def _is_made_up(self, row: SessionRow) -> bool:
+    def _is_derived_title(self, row: SessionRow) -> bool:
         """True if the session's title is its first message."""
         first = entries.first_prompt(self._journal, row.number)
         return first is not None and row.title in (_title_of(first), shortened(first))
 
-    def _past(self, moment: str) -> str:
+    def _not_in_future(self, moment: str) -> str:
         """Return the time, or that of the log's last write if it is in the future."""
         return moment if moment <= self._now else self._written
 
-    def _fitted(self, entry: NewEntry) -> NewEntry:
+    def _adapted(self, entry: NewEntry) -> NewEntry:
         """Adapt an entry: valid links, times not in the future, project-relative paths."""
         if entry.created_at is not None and entry.created_at > self._now:
             data = (entry.data or {}) | {"at": entry.created_at}

@@ -31,8 +31,8 @@ from mulligan.workspace.project.lock import locked
 from mulligan.worktree.scan.overrides import directories_above
 from mulligan.worktree.scan.reader import MIN_STREAMED_BYTES
 
-LONGEST_NAME = 255
-PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MAX_NAME_BYTES = 255
+PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 Placed = Callable[[str], str]
 """Maps a path to the project's; one outside stays absolute."""
 
@@ -68,7 +68,7 @@ class Snapshots:
                 self._store = Store(self._project.path("objects"))
             with Writer(self._store) as writer:
                 held, missing, problems = self._files(writer, snapshot, content, placed)
-                root, totals = _tree(writer, held)
+                root, totals = _store_tree(writer, held)
                 rest = (b"", f"was not kept by {session.agent}")
                 covered = coverage.make([rest, *missing.items()], (), 0)
                 row = CheckpointRow(
@@ -99,7 +99,7 @@ class Snapshots:
             is_own = known.kind == IMPORTED and known.session == session.id
         else:
             is_own = not checkpoints.is_prefix(self._journal, snapshot.id)
-        return snapshot.id if is_own and PLAIN.fullmatch(snapshot.id) else other
+        return snapshot.id if is_own and PLAIN_ID.fullmatch(snapshot.id) else other
 
     def _files(
         self, writer: Writer, snapshot: Snapshot, content: ReadContent, placed: Placed
@@ -112,11 +112,11 @@ class Snapshots:
         for file in snapshot.files:
             path = b""
             try:
-                found = _inside(placed(file.path))
-                above = directories_above((found,)).keys()
-                if found in held or found in folders or not above.isdisjoint(held):
+                inside = _tree_path(placed(file.path))
+                above = directories_above((inside,)).keys()
+                if inside in held or inside in folders or not above.isdisjoint(held):
                     raise InvalidRecord("Another file was in its place already.")
-                path = found
+                path = inside
                 held[path] = self._entry(writer, file, content)
                 folders |= above
             except (InvalidRecord, OSError) as problem:
@@ -129,7 +129,7 @@ class Snapshots:
     def _entry(self, writer: Writer, file: SnapshotFile, content: ReadContent) -> Entry:
         known = self._known.get(file.content)
         if known is None or not writer.has(known[0]):
-            known = self._known[file.content] = _stored(writer, content(file.content))
+            known = self._known[file.content] = _store_content(writer, content(file.content))
         id, size = known
         if file.is_link:
             return tree.link_entry(b"", size, id)
@@ -143,44 +143,44 @@ class Snapshots:
                 append.link(db, session.number, linked.seq, {"checkpoint": row.id})
 
 
-def _inside(path: str) -> bytes:
+def _tree_path(path: str) -> bytes:
     """Return a path as trees hold it; raise `InvalidRecord` if no project can have it."""
     if os.path.isabs(path):
         raise InvalidRecord("The path leads out of the project.")
-    found = coverage.encode_path(path)
-    names = found.split(b"/")
-    if not FORBIDDEN_NAMES.isdisjoint(names) or b"\0" in found:
+    encoded = coverage.encode_path(path)
+    names = encoded.split(b"/")
+    if not FORBIDDEN_NAMES.isdisjoint(names) or b"\0" in encoded:
         raise InvalidRecord("A project has no file of this name.")
-    if max(map(len, names)) > LONGEST_NAME:
-        raise InvalidRecord(f"A name in the path is longer than {LONGEST_NAME} bytes.")
-    return found
+    if max(map(len, names)) > MAX_NAME_BYTES:
+        raise InvalidRecord(f"A name in the path is longer than {MAX_NAME_BYTES} bytes.")
+    return encoded
 
 
-def _stored(writer: Writer, pieces: Iterator[bytes]) -> tuple[ObjectId, int]:
+def _store_content(writer: Writer, pieces: Iterator[bytes]) -> tuple[ObjectId, int]:
     """Store a content; a large one is streamed."""
     start = bytearray()
     for piece in pieces:
         start += piece
         if len(start) >= MIN_STREAMED_BYTES:
-            return writer.put_stream(_reading(chain((bytes(start),), pieces)))
+            return writer.put_stream(_reader_of(chain((bytes(start),), pieces)))
     return writer.put(bytes(start)), len(start)
 
 
-def _reading(pieces: Iterator[bytes]) -> Callable[[int], bytes]:
+def _reader_of(pieces: Iterator[bytes]) -> Callable[[int], bytes]:
     """Make a `read(size)` function from pieces."""
     rest = bytearray()
 
     def read(count: int) -> bytes:
         while len(rest) < count and (piece := next(pieces, None)) is not None:
             rest.extend(piece)
-        found = bytes(rest[:count])
+        piece = bytes(rest[:count])
         del rest[:count]
-        return found
+        return piece
 
     return read
 
 
-def _tree(writer: Writer, held: Mapping[bytes, Entry]) -> tuple[ObjectId, tuple[int, int]]:
+def _store_tree(writer: Writer, held: Mapping[bytes, Entry]) -> tuple[ObjectId, tuple[int, int]]:
     """Store the tree of these files; return its id, and their count and bytes."""
     made: dict[bytes, Tree] = {EMPTY_ID: Tree(EMPTY)}
 
