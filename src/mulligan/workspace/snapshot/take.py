@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from mulligan.clock import now_s
-from mulligan.core.coverage import Coverage
+from mulligan.core.coverage import Coverage, PassedOver
 from mulligan.core.ids import ObjectId
 from mulligan.core.tree import Entry, Tree
 from mulligan.journal import always_included, checkpoints
@@ -24,7 +24,7 @@ from mulligan.worktree.scan import stat_cache, tree_builder
 from mulligan.worktree.scan.read_path import entry_at
 from mulligan.worktree.scan.reader import Sink
 from mulligan.worktree.scan.scanner import Scanner
-from mulligan.worktree.scan.stat_cache import StatCache
+from mulligan.worktree.scan.stat_cache import Node, StatCache
 
 if TYPE_CHECKING:
     from mulligan.workspace.snapshot.hash_workers import HashWorkers
@@ -36,6 +36,8 @@ FULL_EVERY_SECONDS = 600.0
 MOUNT_POINTS = (b".codex", b".agents", b".aws")
 MAX_MEMORY_FILE_BYTES = 2 << 20
 Id = bytes
+Ask = Callable[[str | None], "Changes"]
+"""Asks the watcher what changed since a token."""
 
 
 def take_snapshot(
@@ -133,19 +135,41 @@ def _scan(
         progress=lambda files, size: project.progress("reading", files, None),
         workers=_worker_pool(project, sink, limits) if isinstance(sink, Writer) else None,
     )
-    asked = watcher.since if watcher is not None else None
+    ask = watcher.since if watcher is not None else None
     if prefetch and project.watcher is not None:
-        asked = project.watcher.peek
-    if not _scan_changes(scan, cache, asked):
-        token = asked(None).token if asked is not None else None
-        if watcher is not None and cache.root is not None:
-            # In one query: the watcher's process would need a round trip per folder.
-            watcher.add_many([path for path, _node in cache.root.walk()])
-        scan.scan_all()
-        cache.token = token
-        cache.full_at = now_s()
+        ask = project.watcher.peek
+    if not _scan_changes(scan, cache, ask):
+        _scan_everything(scan, cache, watcher, ask)
     root = cache.root
     assert root is not None
+    built = _build_trees(project, sink, root, limits)
+    _describe(scan, cache, root, built, passed_over)
+    assert cache.coverage is not None
+    if cache.covered is None:
+        cache.covered = sink.put(cache.coverage.encode())
+    return Snapshot(
+        built.tree, built.guarded, cache.coverage, built.files, built.bytes, cache.covered,
+        limits.file_bytes,
+    )  # fmt: skip
+
+
+def _scan_everything(
+    scan: Scanner, cache: StatCache, watcher: Watcher | RemoteWatcher | None, ask: Ask | None
+) -> None:
+    """Scan the whole project, and watch every directory of it."""
+    token = ask(None).token if ask is not None else None
+    if watcher is not None and cache.root is not None:
+        # In one query: the watcher's process would need a round trip per folder.
+        watcher.add_many([path for path, _node in cache.root.walk()])
+    scan.scan_all()
+    cache.token = token
+    cache.full_at = now_s()
+
+
+def _build_trees(
+    project: OpenProject, sink: Sink, root: Node, limits: Limits
+) -> tree_builder.Snapshot:
+    """Build and store the trees of changed directories."""
 
     def save(data: bytes, old: bytes | None, made: Tree) -> ObjectId:
         if old is not None:
@@ -158,23 +182,28 @@ def _scan(
         return id
 
     project.prefetch_trees(tree_builder.replaced(root))
-    made = tree_builder.build(root, project.load, save, limits.guard_total)
+    return tree_builder.build(root, project.load, save, limits.guard_total)
+
+
+def _describe(
+    scan: Scanner,
+    cache: StatCache,
+    root: Node,
+    built: tree_builder.Snapshot,
+    passed_over: PassedOver | None,
+) -> None:
+    """Renew the cached coverage if the scan, the guarded files or the settings changed it."""
+    coverage = cache.coverage
     if (
         scan.coverage_changed
-        or cache.coverage is None
-        or (cache.coverage.guarded != made.guarded_files)
-        or (passed_over is not None and passed_over not in cache.coverage.passed_over)
-        or (passed_over is None and _names_settings(cache.coverage))
+        or coverage is None
+        or coverage.guarded != built.guarded_files
+        or (passed_over is not None and passed_over not in coverage.passed_over)
+        or (passed_over is None and _names_settings(coverage))
     ):
         broken = () if passed_over is None else (passed_over,)
-        cache.coverage = tree_builder.describe(root, made.guarded_files, broken)
+        cache.coverage = tree_builder.describe(root, built.guarded_files, broken)
         cache.covered = None
-    if cache.covered is None:
-        cache.covered = sink.put(cache.coverage.encode())
-    return Snapshot(
-        made.tree, made.guarded, cache.coverage, made.files, made.bytes, cache.covered,
-        limits.file_bytes,
-    )  # fmt: skip
 
 
 def _names_settings(coverage: Coverage) -> bool:
@@ -192,16 +221,14 @@ def _worker_pool(project: OpenProject, writer: Writer, limits: Limits) -> Callab
     return call
 
 
-def _scan_changes(
-    scan: Scanner, cache: StatCache, asked: Callable[[str | None], Changes] | None
-) -> bool:
+def _scan_changes(scan: Scanner, cache: StatCache, ask: Ask | None) -> bool:
     """Scan only the paths that the watcher reported, if its report is complete."""
-    if asked is None or cache.token is None:
+    if ask is None or cache.token is None:
         return False
     # Wall clock: another process may have made the last full scan.
     if not 0 <= now_s() - cache.full_at <= FULL_EVERY_SECONDS:
         return False
-    seen = asked(cache.token)
+    seen = ask(cache.token)
     if seen.lost or not scan.scan_paths(seen.paths):
         return False
     cache.token = seen.token
