@@ -207,7 +207,7 @@ def _moved_project(root: bytes, home: str) -> ProjectLocation | None:
             try:
                 os.rename(project.directory, moved.directory)
             except OSError:
-                # The old record still works for reading.
+                # Its data can still be read at the old place.
                 return project._replace(root=root)
             os.unlink(moved.path("project.json"))
             register(moved, imported=bool(content.get("imported")))

@@ -49,7 +49,7 @@ class Stats(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def first(self, limit: int | None = None, *, least: bool = False) -> Stats:
-        """Return only the first `count` rows; `least` puts the least used first."""
+        """Return only the first `limit` rows; `least` puts the least used first."""
         rows = self.rows[::-1] if least else self.rows
         return self._replace(rows=rows[:limit])
 

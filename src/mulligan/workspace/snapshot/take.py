@@ -62,7 +62,7 @@ def take_snapshot(
             if not prefetch and hold_more(project, cache, writer, held, seen):
                 seen = _scan(project, cache, writer, watcher, held, also)
             if watcher is not None and watcher.broken:
-                # A folder may have been listed before it was watched, so the event tells nothing.
+                # A folder may have been listed unwatched, so the next scan must be full.
                 cache.token = None
         return seen
     except BaseException:
@@ -260,11 +260,11 @@ def _hidden(project: OpenProject) -> tuple[bytes, ...]:
 
 
 def _mount_points(root: bytes) -> Iterator[bytes]:
-    """Return the empty folders that Codex's sandbox mounts while a command runs."""
+    """Yield the empty folders that Codex's sandbox mounts while a command runs."""
     for name in MOUNT_POINTS:
         path = os.path.join(root, name)
         try:
-            # The file is mostly missing, and `exists` is faster than an exception.
+            # Mostly missing, and a test is faster than an exception.
             if os.access(path, os.F_OK) and not os.listdir(path):
                 yield name
         except OSError:
