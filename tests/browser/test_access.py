@@ -84,7 +84,7 @@ def _forget(tab: Any) -> None:
     row.get_by_role("textbox").or_(row.get_by_role("spinbutton")).fill("3")
     tab.keyboard.press("Enter")
     tab.get_by_role("button", name="Forget now…").click()
-    expect(tab.get_by_role("dialog")).to_contain_text("would go")
+    expect(tab.get_by_role("dialog")).to_contain_text("would be forgotten")
 
 
 WIDE = {"width": 1360, "height": 850}
@@ -168,7 +168,7 @@ def test_axe_finds_nothing_in_toasts_and_when_the_server_is_gone(
     tab.keyboard.press("y")
     expect(tab.locator(".toast")).to_be_visible()
     served.stop()
-    expect(tab.get_by_text("The server is not there.")).to_be_visible()
+    expect(tab.get_by_text("The server cannot be reached.")).to_be_visible()
     tab.keyboard.press("y")
     expect(tab.locator(".toast-problem")).to_be_visible()
     tab.wait_for_timeout(300)

@@ -22,13 +22,13 @@ def test_a_newcomer_is_told_what_to_do_and_can_do_it_there(
     served = Served(tmp_path)
     try:
         tab = open_tab(served)
-        expect(tab.get_by_text("Which project shall be safe?")).to_be_visible()
+        expect(tab.get_by_text("Which project should Mulligan protect?")).to_be_visible()
         for view in ("review", "checkpoints", "settings"):
             tab.goto(f"{served.url}/{view}")
             expect(tab.get_by_text("mulligan up").first).to_be_visible()
         tab.goto(served.url)
         tab.get_by_label("Folder of the project").fill(str(tmp_path / "kettle"))
-        tab.get_by_role("button", name="Protect it").click()
+        tab.get_by_role("button", name="Protect this folder").click()
         expect(tab.get_by_text("No sessions yet")).to_be_visible()
         assert served.get(f"/projects/{served.project}/checkpoints")["checkpoints"]
     finally:
@@ -43,7 +43,7 @@ def test_a_folder_that_is_none_is_refused_with_a_reason(
         tab = open_tab(served)
         tab.get_by_label("Folder of the project").fill("/")
         with tab.expect_response("**/api/v1/projects") as answer:
-            tab.get_by_role("button", name="Protect it").click()
+            tab.get_by_role("button", name="Protect this folder").click()
         words = answer.value.json()["error"]["message"]
         expect(tab.locator(".toast-problem")).to_contain_text(words)
         tab.unroute_all()
@@ -99,7 +99,7 @@ def test_a_long_conversation_begins_at_its_end_and_goes_back(
     tab.goto(f"{fresh.url}/search?q=" + json.dumps("Question 20."))
     tab.locator(".hit").first.click()
     expect(tab.locator(".entry.is-target")).to_be_in_viewport()
-    tab.get_by_role("link", name="To its end").click()
+    tab.get_by_role("link", name="Go to the end").click()
     expect(tab.get_by_text("Answer 199, which")).to_be_in_viewport()
 
 

@@ -55,7 +55,7 @@ def test_a_server_that_was_killed_is_missed_and_comes_back_by_itself(
     tab = open_tab(served, f"/p/{served.project}/review")
     expect(tab.locator(".stepper-place")).to_have_text("Change 1 of 15")
     served.stop(signal.SIGKILL)
-    expect(tab.get_by_text("The server is not there.")).to_be_visible()
+    expect(tab.get_by_text("The server cannot be reached.")).to_be_visible()
     # What is decided meanwhile cannot be done, and comes back to be decided.
     tab.keyboard.press("y")
     expect(tab.get_by_text("The server does not answer.")).to_be_visible()
@@ -67,7 +67,7 @@ def test_a_server_that_was_killed_is_missed_and_comes_back_by_itself(
         agent.writes("ZZZ.md", "late\n")
         agent.ends()
     served.start()
-    expect(tab.get_by_text("The server is not there.")).to_be_hidden()
+    expect(tab.get_by_text("The server cannot be reached.")).to_be_hidden()
     expect(tab.locator(".stepper-place")).to_contain_text("of 16")
     tab.keyboard.press("y")
     expect(tab.locator(".stepper-place")).to_contain_text("of 15")
@@ -78,7 +78,7 @@ def test_other_views_can_be_gone_to_while_the_server_is_away(
 ) -> None:
     tab = loaded(open_tab, served)
     served.stop(signal.SIGKILL)
-    expect(tab.get_by_text("The server is not there.")).to_be_visible()
+    expect(tab.get_by_text("The server cannot be reached.")).to_be_visible()
     for key, title in (("t", "Statistics"), ("c", "Checkpoints"), ("r", "Review")):
         tab.keyboard.press("g")
         tab.keyboard.press(key)

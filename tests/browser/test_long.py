@@ -122,7 +122,7 @@ def test_from_a_hit_one_reads_on_to_the_end(
         if last.count():
             break
     expect(last).to_be_in_viewport()
-    expect(tab.get_by_text("The session goes on.")).to_have_count(0)
+    expect(tab.get_by_text("There are later messages.")).to_have_count(0)
 
 
 def test_the_tree_of_a_long_session_holds_all_its_messages_with_few_elements(

@@ -46,7 +46,7 @@ def test_what_the_project_itself_says_cannot_be_set_here(
 ) -> None:
     (served.root / ".mulligan.toml").write_text("[review]\nkeep_on_commit = false\n")
     tab = settings(served, open_tab)
-    row = tab.locator(".setting").filter(has_text="A commit keeps")
+    row = tab.locator(".setting").filter(has_text="Keep changes on commit")
     expect(row).to_contain_text(".mulligan.toml")
     expect(row.get_by_role("switch")).to_be_disabled()
 
@@ -64,7 +64,7 @@ def test_what_the_project_weakens_is_shown_and_counts_only_once_accepted(
     panel.get_by_role("button", name="Accept", exact=True).click()
     expect(panel).to_contain_text("Accepted. Weakens: guard")
     expect(tab.get_by_label("Guard small ignored files")).not_to_be_checked()
-    panel.get_by_role("button", name="Take all acceptance back").click()
+    panel.get_by_role("button", name="Revoke all").click()
     expect(tab.get_by_label("Guard small ignored files")).to_be_checked()
 
 
@@ -83,7 +83,7 @@ def test_rules_forget_nothing_until_they_are_asked_to(
 
     forget.click()
     dialog = tab.get_by_role("dialog")
-    expect(dialog).to_contain_text("would go")
+    expect(dialog).to_contain_text("would be forgotten")
     dialog.get_by_role("button", name="Cancel").click()
     assert checkpoints(served) == before
 

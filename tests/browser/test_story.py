@@ -20,7 +20,7 @@ def test_three_turns_are_reviewed_rewound_branched_and_found(
     fresh: Served, open_tab: Callable[..., Any]
 ) -> None:
     tab = open_tab(fresh, f"/p/{fresh.project}/review")
-    expect(tab.get_by_text("All decided")).to_be_visible()
+    expect(tab.get_by_text("Nothing to review")).to_be_visible()
     place = tab.locator(".stepper-place")
     store, main = fresh.root / "kettle/store.py", fresh.root / "kettle/__main__.py"
 
@@ -73,13 +73,15 @@ def test_three_turns_are_reviewed_rewound_branched_and_found(
         expect(dialog.locator(".plan-part").filter(has_text="Delete")).to_contain_text("CHANGES.md")
         expect(dialog.locator(".plan-part").filter(has_text="Write")).to_contain_text("ideas.txt")
         dialog.get_by_role("button", name="Return with files").click()
-        expect(tab.get_by_text("The session and its files are back there.")).to_be_visible()
+        expect(
+            tab.get_by_text("The conversation and the files are back at this point.")
+        ).to_be_visible()
         assert not (fresh.root / "CHANGES.md").exists()
         assert (fresh.root / "notes/ideas.txt").exists()
         assert "- mine\n" in notes.read_text()
-        expect(tab.get_by_text("You are back before this message.")).to_be_visible()
+        expect(tab.get_by_text("The session is back before this message.")).to_be_visible()
         tab.get_by_role("button", name="Undo", exact=True).click()
-        expect(tab.get_by_text("All is as it was before.")).to_be_visible()
+        expect(tab.get_by_text("The return is undone.")).to_be_visible()
         assert (fresh.root / "CHANGES.md").exists()
         assert not (fresh.root / "notes/ideas.txt").exists()
 
@@ -88,7 +90,7 @@ def test_three_turns_are_reviewed_rewound_branched_and_found(
         asked.get_by_role("button", name="Return here").click()
         dialog.get_by_label("Only the conversation").check()
         dialog.get_by_role("button", name="Return without files").click()
-        expect(tab.get_by_text("files stayed")).to_be_visible()
+        expect(tab.get_by_text("No file was changed")).to_be_visible()
         assert (fresh.root / "CHANGES.md").exists()
         agent.asked("No changelog. Say goodbye instead.")
         agent.says("Goodbye, and thanks for all the fish.")
@@ -114,7 +116,7 @@ def test_approving_and_resetting_a_session(served: Served, open_tab: Callable[..
     dialog = tab.get_by_role("dialog")
     expect(dialog.locator(".plan-part").first).to_be_visible()
     dialog.get_by_role("button", name="Reset the files").click()
-    expect(tab.get_by_text("Back at what was approved.")).to_be_visible()
+    expect(tab.get_by_text("Reset: the files are back at the last approved state.")).to_be_visible()
     assert not (served.root / "kettle/dates.py").exists()
     expect(tab.get_by_role("button", name="Approve")).to_be_hidden()
     tab.get_by_role("button", name="Undo", exact=True).click()
@@ -141,7 +143,7 @@ def test_a_checkpoint_is_restored_in_part_with_a_preview_and_undone(
     expect(tab.get_by_text("Restored: 1 file changed.")).to_be_visible()
     assert b"due" not in (served.root / "kettle/store.py").read_bytes()
     tab.get_by_role("button", name="Undo", exact=True).click()
-    expect(tab.get_by_text("All is as it was before.")).to_be_visible()
+    expect(tab.get_by_text("The restore is undone.")).to_be_visible()
     assert (served.root / "kettle/store.py").read_bytes() == before
 
 
@@ -156,7 +158,7 @@ def test_a_restore_is_undone_with_a_key_right_after(
     assert not (served.root / "kettle/dates.py").exists()
     expect(tab.get_by_role("dialog")).to_have_count(0)
     tab.keyboard.press("u")
-    expect(tab.get_by_text("All is as it was before.")).to_be_visible()
+    expect(tab.get_by_text("The restore is undone.")).to_be_visible()
     assert (served.root / "kettle/dates.py").exists()
     with served.workspace() as workspace:
         assert workspace.maintenance.verify().clean
@@ -171,7 +173,7 @@ def test_keeping_and_undoing_everything_asks_first(
     assert served.pending() == 15
     tab.get_by_role("button", name="Undo all").click()
     tab.get_by_role("button", name="Undo 15 changes").click()
-    expect(tab.get_by_text("All decided")).to_be_visible()
+    expect(tab.get_by_text("Nothing to review")).to_be_visible()
     expect(tab.get_by_text("Undid 15 changes in 9 files.")).to_be_visible()
     assert not (served.root / "kettle/dates.py").exists()
     tab.get_by_role("button", name="Take back").click()
@@ -187,7 +189,7 @@ def test_a_session_is_renamed_and_deleted(served: Served, open_tab: Callable[...
     tab.get_by_label("Title").press("Enter")
     expect(tab.get_by_role("heading", level=1)).to_have_text("Syncing, one day")
     tab.get_by_role("button", name="Delete…").click()
-    tab.get_by_role("button", name="Delete it").click()
+    tab.get_by_role("button", name="Delete the session").click()
     expect(tab.locator(".session-row")).to_have_count(5)
     expect(tab.get_by_text("Syncing, one day")).to_have_count(0)
 

@@ -110,7 +110,7 @@ def test_a_branch_that_was_left_can_be_looked_at(
     tab.locator(".tree-row").filter(has_text="Go ahead").click()
     expect(tab.get_by_text("This branch was left.")).to_be_visible()
     expect(tab.locator(".entry.is-target")).to_contain_text("Go ahead")
-    tab.get_by_role("link", name="Back to where it stands").click()
+    tab.get_by_role("link", name="Show the current branch").click()
     expect(tab.get_by_text("This branch was left.")).to_be_hidden()
 
 
@@ -180,7 +180,7 @@ def test_search_marks_what_matched_and_leads_to_its_moment(
     looked_at: Served, open_tab: Callable[..., Any]
 ) -> None:
     tab = open_tab(looked_at, "/search")
-    expect(tab.get_by_text("Find anything that ever happened")).to_be_visible()
+    expect(tab.get_by_text("Search all sessions")).to_be_visible()
     tab.get_by_label("Search everything").type("collid")
     expect(tab.locator(".hit mark").first).to_have_text("collide")
     tab.locator(".hit").first.click()
@@ -218,7 +218,7 @@ def test_an_address_that_is_none_leads_back(
     looked_at: Served, open_tab: Callable[..., Any]
 ) -> None:
     tab = open_tab(looked_at, "/nowhere")
-    tab.get_by_role("link", name="To the sessions").click()
+    tab.get_by_role("link", name="Go to the sessions").click()
     expect(tab.locator(".session-row").first).to_be_visible()
 
 

@@ -1,4 +1,4 @@
-/** The files of a checkpoint: any can be opened as it was, or chosen to be restored. */
+/** The files of a checkpoint, to open or to select for a restore. */
 
 import { useMemo, useState } from "preact/hooks";
 import { api, type TreeEntry } from "../../api";
@@ -80,7 +80,7 @@ export function Files(props: {
               <button type="button" onClick={() => setOpen(file)}>
                 <Path path={file.path} />
                 {file.guarded && (
-                  <span class="tag" title="Ignored, but small: a copy is kept beside the tree">
+                  <span class="tag" title="An ignored file, kept as a copy because it is small">
                     guarded
                   </span>
                 )}
@@ -136,18 +136,18 @@ function FileDialog(props: {
       }
     >
       <p class="faint">
-        As it was in checkpoint {checkpoint.slice(0, 8)} · {formatSize(file.size)} · {file.mode}
+        From checkpoint {checkpoint.slice(0, 8)} · {formatSize(file.size)} · {file.mode}
       </p>
       {content.problem ? (
         <ErrorBox problem={content.problem} />
       ) : content.data === undefined ? (
         <Skeleton lines={6} height={18} />
       ) : text.includes("\0") ? (
-        <p>A binary file; download it to look inside.</p>
+        <p>Binary file. Download it to see its content.</p>
       ) : (
         <>
           <FileText text={text.slice(0, MAX_SHOWN_CHARS)} path={file.path} />
-          {text.length > MAX_SHOWN_CHARS && <p class="faint">Only the beginning is shown.</p>}
+          {text.length > MAX_SHOWN_CHARS && <p class="faint">Only the beginning is shown. Download the file to see the rest.</p>}
         </>
       )}
     </Dialog>

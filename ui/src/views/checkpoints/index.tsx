@@ -1,4 +1,4 @@
-/** Checkpoints: the project along the time; compare, look inside, go back. */
+/** Checkpoints: the project's history, to compare, browse and restore. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Checkpoint, type Coverage as CoverageOf, type FileChange } from "../../api";
@@ -94,7 +94,7 @@ function CheckpointsOf({ project }: { project: string }) {
         <h1>Checkpoints</h1>
         <span class="bar-space" />
         <button type="button" class="button" disabled={busy} onClick={() => void take()}>
-          {busy ? "Taking it…" : "Take a checkpoint"}
+          {busy ? "Taking a checkpoint…" : "Take a checkpoint"}
         </button>
         <button
           type="button"
@@ -141,8 +141,8 @@ function CheckpointsOf({ project }: { project: string }) {
           ) : all && !all.length ? (
             <EmptyState icon="checkpoints" title="No checkpoints yet">
               <p>
-                A checkpoint holds every file as it is. Take the first; later ones cost only what
-                changed.
+                A checkpoint holds every file of the project. Take the first one now; later ones
+                store only what changed.
               </p>
             </EmptyState>
           ) : (
@@ -173,7 +173,7 @@ function Now({ project, latest }: { project: string; latest: string }) {
   if (!diff.data.files.length)
     return (
       <EmptyState icon="check" title="Nothing has changed">
-        <p>The disk is as in the latest checkpoint.</p>
+        <p>All files are the same as in the latest checkpoint.</p>
       </EmptyState>
     );
   return (
@@ -196,7 +196,7 @@ function Detail(props: {
   one: Checkpoint;
   all: Checkpoint[];
   before: Checkpoint | null;
-  /** The checkpoint that others are compared with, if one was chosen for that. */
+  /** The base that the user pinned for comparisons. */
   held: string | null;
   hold: (id: string | null) => void;
   restore: (paths: string[]) => void;
@@ -229,7 +229,7 @@ function Detail(props: {
             <code>{one.checkpoint.slice(0, 8)}</code>
             {one.session && one.entry && (
               <a href={urlFor("session", project, { id: one.session, entry: one.entry })}>
-                its moment in the session
+                show in the session
               </a>
             )}
           </p>
@@ -254,7 +254,7 @@ function Detail(props: {
             { value: "files", label: "Files" },
             {
               value: "coverage",
-              label: one.coverage.complete ? "Coverage" : "Coverage: not complete",
+              label: one.coverage.complete ? "Coverage" : "Coverage: incomplete",
             },
           ]}
         />
@@ -267,8 +267,8 @@ function Detail(props: {
               value={base}
               choose={(value) => setQuery({ base: value })}
               options={[
-                before ? [before.checkpoint, "the one before"] : ["", "nothing: it is the first"],
-                ["disk", "here to the disk now"],
+                before ? [before.checkpoint, "the previous one"] : ["", "nothing (the first one)"],
+                ["disk", "this one to the disk"],
                 ...all
                   .filter((each) => each !== one && each !== before)
                   .map((each): [string, string] => [
@@ -309,7 +309,7 @@ function Detail(props: {
           <p>
             {base
               ? "Both hold the same files."
-              : "There is nothing before it to compare with. Look at its files, or compare it with the disk."}
+              : "There is no earlier checkpoint to compare with. Look at its files, or compare it with the disk."}
           </p>
         </EmptyState>
       ) : (
@@ -335,13 +335,13 @@ function Coverage({ of }: { of: CoverageOf }) {
           <Icon name={of.complete ? "check" : "warning"} />
           {of.complete
             ? "Everything that is in scope is in this checkpoint."
-            : `${count(of.skipped.length, "path")} should be in it and could not be read.`}
+            : `${count(of.skipped.length, "path")} in scope could not be read and are missing.`}
           {of.guarded > 0 &&
-            ` ${count(of.guarded, "small ignored file")} (such as .env) are kept beside it.`}
+            ` ${count(of.guarded, "small ignored file")} (such as .env) are kept as copies.`}
         </p>
         {of.skipped.length > 0 && (
           <section class="plan-part">
-            <h3>Not covered</h3>
+            <h3>Missing</h3>
             <ul>
               {of.skipped.map((each) => (
                 <li key={each.path}>
@@ -355,7 +355,7 @@ function Coverage({ of }: { of: CoverageOf }) {
         {of.excluded.length > 0 && (
           <section class="plan-part">
             <h3>
-              Left out by rules <span class="faint">never restored, never deleted</span>
+              Excluded by rules <span class="faint">never restored, never deleted</span>
             </h3>
             <ul>
               {of.excluded.map((each) => (

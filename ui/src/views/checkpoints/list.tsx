@@ -1,4 +1,4 @@
-/** The checkpoints of a project along the time, newest first. */
+/** The list of checkpoints, newest first. */
 
 import type { Checkpoint } from "../../api";
 import { Counts } from "../../parts/small";
@@ -6,14 +6,14 @@ import { count, formatDay, firstLine, formatTime } from "../../format";
 
 export const KINDS: Record<string, string> = {
   manual: "Taken by hand",
-  initial: "A session began",
+  initial: "Starting point",
   turn: "Before a turn",
   step: "After a turn",
   safety: "Before a restore",
   restore: "After a restore",
   restored: "After a restore",
   approved: "Approved",
-  watch: "All quiet",
+  watch: "Taken by mulligan watch",
   recovered: "Recovered",
 };
 
@@ -40,8 +40,8 @@ export function CheckpointList(props: {
             {props.changed
               ? props.changed.files
                 ? `${count(props.changed.files, "file")} changed since`
-                : "as in the latest checkpoint"
-              : "looking…"}
+                : "same as the latest checkpoint"
+              : "scanning…"}
             {props.changed && <Counts {...props.changed} />}
           </span>
         </button>
@@ -64,7 +64,7 @@ export function CheckpointList(props: {
               <span class="point-facts">
                 {formatTime(each.created_at)} · {KINDS[each.kind] ?? each.kind}
                 {props.held === each.checkpoint && <span class="tag turn-pending">from here</span>}
-                {!each.coverage.complete && <span class="tag call-failed">not complete</span>}
+                {!each.coverage.complete && <span class="tag call-failed">incomplete</span>}
               </span>
             </button>
           </li>
@@ -74,7 +74,7 @@ export function CheckpointList(props: {
   );
 }
 
-/** What a checkpoint is about; that it is from before a message, its kind says already. */
+/** Return the checkpoint's message without the prefix that its kind repeats. */
 export function titleOf({ message, kind }: Checkpoint): string {
   return firstLine(message.replace(/^Before user message: /, ""), 90) || KINDS[kind] || kind;
 }

@@ -3,7 +3,7 @@ import { api, type Checkpoint } from "../../api";
 import { listen } from "../../live";
 import { showError } from "../../state";
 
-/** The list of checkpoints, a page at a time; new ones come in at its top. */
+/** Load the list of checkpoints page by page; new ones appear at the top. */
 export function useCheckpoints(project: string, wanted: string | null) {
   const [state, setState] = useState<{ all: Checkpoint[]; cursor: string | null } | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
@@ -50,7 +50,7 @@ export function useCheckpoints(project: string, wanted: string | null) {
         void reload();
     });
   }, [reload]);
-  // One that is named in the address may be further back than what is loaded.
+  // The checkpoint in the URL may be on a later page.
   useEffect(() => {
     if (
       state?.cursor &&

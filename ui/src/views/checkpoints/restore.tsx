@@ -1,4 +1,4 @@
-/** Restoring a checkpoint, or some files of it: what it would do is shown first. */
+/** The restore dialog: shows the plan first, then restores all or selected files. */
 
 import { useState } from "preact/hooks";
 import { api, type Checkpoint } from "../../api";
@@ -32,13 +32,13 @@ export function Restore(props: {
       props.close();
       const number = done.restored.length + done.deleted.length;
       const { operation } = done;
-      if (operation === null) return showToast("All was as it should be; nothing changed.");
+      if (operation === null) return showToast("Nothing changed: the files already match this checkpoint.");
       showToast(`Restored: ${count(number, "file")} changed.`, {
         action: {
           label: "Undo",
           run: () =>
             void undoOperations(project, [operation]).then(
-              () => showToast("All is as it was before."),
+              () => showToast("The restore is undone."),
               showError,
             ),
         },
@@ -85,13 +85,13 @@ export function Restore(props: {
             checked={keep}
             onChange={() => (setKeep(!keep), setForce(false))}
           />
-          <span>Leave files alone that are in no checkpoint yet</span>
+          <span>Keep files that are not in any checkpoint yet</span>
         </label>
       )}
       {someSkipped && !keep && (
         <label class="option">
           <input type="checkbox" checked={force} onChange={() => setForce(!force)} />
-          <span>Overwrite what I changed, too</span>
+          <span>Also overwrite files that I changed myself</span>
         </label>
       )}
     </Dialog>

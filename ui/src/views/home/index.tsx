@@ -1,4 +1,4 @@
-/** Home: projects, and the sessions in them, newest first, as they happen. */
+/** Home: the projects and their sessions, newest first, updated live. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, type ProjectRow } from "../../api";
@@ -193,7 +193,7 @@ function Cards({ all, only }: { all: ProjectRow[]; only: string | null }) {
                 {each.problem
                   ? each.problem
                   : !each.exists
-                    ? "The folder is gone; its history is here."
+                    ? "The folder was moved or deleted. Its history is still here."
                     : `${count(each.sessions, "session")} · ${count(each.checkpoints, "checkpoint")}`}
               </span>
             </button>
@@ -257,9 +257,9 @@ function NoSessions() {
   return (
     <EmptyState icon="session" title="No sessions yet">
       <p>
-        Start an agent in the project. Agents that Mulligan is hooked into appear here by
-        themselves; others tell it with <code>mulligan turn begin</code>. What they said before can
-        be taken in:
+        Sessions appear here when an agent with Mulligan's hooks works in a project. Install the
+        hooks with <code>mulligan install claude-code</code>, then start the agent. To import its
+        earlier sessions, run:
       </p>
       <pre class="code">mulligan import claude-code</pre>
     </EmptyState>
@@ -284,10 +284,10 @@ function Welcome() {
   };
   return (
     <div class="view">
-      <EmptyState icon="folder" title="Welcome. Which project shall be safe?">
+      <EmptyState icon="folder" title="Welcome. Which project should Mulligan protect?">
         <p>
-          Mulligan keeps checkpoints of a folder and of what agents do in it, so that anything can
-          be looked at, kept or undone. Nothing is written into the folder itself.
+          Mulligan records checkpoints of a folder and of agents' work in it, so that you can
+          inspect, keep or undo every change. It writes nothing into the folder itself.
         </p>
         <form class="newcomer" onSubmit={(event) => void open(event)}>
           <label class="field field-wide">
@@ -300,7 +300,7 @@ function Welcome() {
             />
           </label>
           <button type="submit" class="button primary" disabled={!path || busy}>
-            {busy ? "Taking the first checkpoint…" : "Protect it"}
+            {busy ? "Taking the first checkpoint…" : "Protect this folder"}
           </button>
         </form>
         <p class="faint">

@@ -1,8 +1,8 @@
 /**
- * The sessions of all projects in one list, newest first, a page at a time.
+ * Merge the sessions of all projects into one list, newest first, a page at a time.
  *
- * A project is asked only when the list has come down to where its newest session may be: a home
- * with a hundred projects costs what is looked at.
+ * A project is queried only when its newest session may be next, so a home with a hundred projects
+ * costs only the requests for what is shown.
  */
 
 import { api, type ProjectRow, type Session } from "../../api";
@@ -39,7 +39,7 @@ export class SessionFeed {
     return this.sources.every((source) => !source.more && !source.waiting.length);
   }
 
-  /** Some more sessions; gives whether there were any. */
+  /** Load `count` more sessions; return true if there were any. */
   async next(count = PAGE_SIZE): Promise<boolean> {
     if (this.working || this.ended) return false;
     this.working = true;
@@ -64,14 +64,14 @@ export class SessionFeed {
       source.cursor = page.next_cursor;
       source.more = page.has_more;
     } catch (problem) {
-      // One project that cannot be read does not keep the others from being shown.
+      // The other projects are still listed.
       this.problem = problem as Error;
       source.more = false;
     }
   }
 }
 
-/** The source that may have the newest session; one that was not asked yet may have its latest. */
+/** Return the source with the newest session; an unqueried one counts by its last update. */
 function newest(sources: Source[]): Source {
   const able = sources.filter((source) => source.more || source.waiting.length);
   const time = (source: Source) => source.waiting[0]?.updated_at ?? source.project.updated_at ?? "";

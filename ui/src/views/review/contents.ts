@@ -1,4 +1,4 @@
-/** Files as they are on the disk now, for the lines around changes. */
+/** Load files from the disk, for the context lines around changes. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../../api";
@@ -12,7 +12,7 @@ const FIRST_FILES_TIMEOUT_MS = 300;
 export interface Contents {
   lines: (path: string) => readonly string[] | null;
   request: (path: string) => void;
-  /** Changes when files may have changed, and are to be wanted again. */
+  /** Rises when files may have changed and must be requested again. */
   version: number;
 }
 
@@ -27,7 +27,7 @@ export function useContents(project: string): Contents {
     loaded.current.clear();
     requested.current.clear();
     return listen((event) => {
-      // What is known stays until the new content is there: nothing shall flicker.
+      // Keep the old lines until the new ones arrive, to avoid flicker.
       if (event.project === project || event.kind === "reconnected") {
         requested.current.clear();
         setVersion((each) => each + 1);
@@ -52,7 +52,7 @@ export function useContents(project: string): Contents {
           )
             return;
           loaded.current.set(path, lines);
-          // Several that come at once are drawn at once.
+          // Redraw once for several files that arrive together.
           timer.current ??= window.setTimeout(() => {
             timer.current = undefined;
             redraw((each) => each + 1);
@@ -69,8 +69,9 @@ export function useContents(project: string): Contents {
 }
 
 /**
- * Whether the first of these files are there, or have been waited for long enough: what is seen
- * first should not move when the lines around it come.
+ * Return true once the first files are loaded, or after a timeout.
+ *
+ * Waiting keeps the first screen from moving when its context lines arrive.
  */
 export function useFirstFilesLoaded(contents: Contents, paths: string[] | null): boolean {
   const [waited, setWaited] = useState(false);

@@ -1,4 +1,4 @@
-/** What the review says when there is nothing to do, and before it does everything. */
+/** The empty review, and the question before deciding on all changes. */
 
 import type { PendingHunk } from "../../api";
 import { Dialog } from "../../parts/dialog";
@@ -8,10 +8,10 @@ import { count } from "../../format";
 
 export function Nothing() {
   return (
-    <EmptyState icon="check" title="All decided">
+    <EmptyState icon="check" title="Nothing to review">
       <p>
-        Nothing waits for you. When an agent changes files, each change appears here: <Key>y</Key>{" "}
-        keeps it, <Key>n</Key> undoes it, <Key>u</Key> takes the last decision back.
+        Every change is decided. When an agent changes files, each change appears here:{" "}
+        <Key>y</Key> keeps it, <Key>n</Key> undoes it, <Key>u</Key> takes the last decision back.
       </p>
       <p>
         <a class="button" href={urlFor("home")}>
@@ -53,10 +53,10 @@ export function ConfirmAll(props: {
       <p>
         {count(props.hunks.length, "change")} in {props.files}.{" "}
         {keep
-          ? "The files stay as they are, and nothing of it is pending any more."
-          : "The files go back to what they were before the agents' work. What you changed yourself stays."}
+          ? "The files stay as they are, and these changes leave the review."
+          : "The files go back to their content before the agents' work. Your own changes stay."}
       </p>
-      <p class="faint">Either can be taken back with one undo.</p>
+      <p class="faint">You can take this back in one step.</p>
     </Dialog>
   );
 }

@@ -1,4 +1,4 @@
-/** The files with changes, beside them: where one is, and where to go. */
+/** The list of changed files beside the changes. */
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PendingHunk } from "../../api";

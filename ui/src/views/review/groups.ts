@@ -1,12 +1,12 @@
-/** What is pending, in the order in which it is read: by session, by turn, or only by file. */
+/** Group pending changes by session, by turn, or only by file. */
 
 import type { PendingFile, PendingHunk, Session } from "../../api";
 import { count } from "../../format";
 
 export type Grouping = "session" | "turn" | "file";
 
+/** The hunks of one file within a group. */
 export interface FilePart {
-  /** A file's hunks within a group. */
   key: string;
   file: PendingFile;
   hunks: PendingHunk[];
@@ -24,8 +24,9 @@ export interface Group {
 }
 
 /**
- * The groups of what is pending. A part that is as it was in `before` is that very object, so that
- * what was worked out for it need not be worked out again.
+ * Group pending changes, without those in `decided`.
+ *
+ * A part equal to one in `before` is the same object, so that caches keyed by it stay valid.
  */
 export function groupPending(
   files: PendingFile[],
@@ -66,7 +67,7 @@ function reusePart(part: FilePart, before: Map<string, FilePart>): FilePart {
   return part;
 }
 
-/** The id of a hunk stands for its lines; where it is may have changed. */
+/** Compare two parts; equal hunk ids mean equal lines, but positions may differ. */
 function isSame(one: FilePart, other: FilePart): boolean {
   return (
     one.file.status === other.file.status &&
@@ -97,7 +98,7 @@ function newGroup(
   sessions: Map<string, Session>,
 ): Group {
   const known = sessions.get(session);
-  const title = known?.title || "A session without a title";
+  const title = known?.title || "Untitled session";
   const numbered = turn === null ? title : turn ? `Turn ${turn}` : "Between turns";
   return {
     key,

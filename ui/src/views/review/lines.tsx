@@ -1,4 +1,4 @@
-/** The rows of the review, drawn. */
+/** Render the rows of the review. */
 
 import { useEffect, useMemo } from "preact/hooks";
 import type { PendingHunk } from "../../api";
@@ -21,9 +21,9 @@ export interface ReviewActions {
   fold: (key: string) => void;
   open: OpenGap;
   request: (path: string) => void;
-  /** Changes when what was wanted is to be wanted again. */
+  /** Rises when files must be requested again. */
   version: number;
-  /** Which change of how many a hunk is. */
+  /** The number of each hunk in the list, by id. */
   numbers: Map<string, number>;
   linesOf: (part: FilePart) => readonly string[] | null;
 }
@@ -76,7 +76,7 @@ export function FileHead({ part, folded, act }: { part: FilePart; folded: boolea
   const { path, status } = part.file;
   useEffect(() => {
     if (status !== "modified") return undefined;
-    // Not for what only flies past.
+    // Do not load files that only scroll past.
     const timer = window.setTimeout(() => act.request(path), LOAD_AFTER_MS);
     return () => clearTimeout(timer);
   }, [path, status, act.version]);
@@ -140,7 +140,7 @@ function HunkHead(props: {
           ` · ${turns.length === 1 ? `turn ${turns[0]}` : count(turns.length, "turn")}`}
       </span>
       {hunk.mixed && (
-        <span class="tag" title="Somebody else has changed lines within it since; those stay.">
+        <span class="tag" title="Lines in this change were edited later by someone else. Those edits stay.">
           edited since
         </span>
       )}

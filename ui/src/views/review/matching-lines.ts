@@ -1,8 +1,8 @@
-/** Whether the lines of a file are those that its changes speak of, and when they are others. */
+/** Check that a loaded file is the version that its hunks were computed from. */
 
 import type { FilePart } from "./groups";
 
-/** The lines of a file, if they are those that the hunks speak of. */
+/** Return the file's lines if all hunks match them, else null. */
 export function matchingLines(part: FilePart, lines: readonly string[] | null): readonly string[] | null {
   if (!lines || part.file.status !== "modified") return null;
   const known = matchCache.get(part);
@@ -19,7 +19,7 @@ const matchCache = new WeakMap<FilePart, { lines: readonly string[]; fits: boole
 const ids = new WeakMap<readonly string[], number>();
 let nextId = 1;
 
-/** One text that changes when the lines of any file do. */
+/** Return a key that changes when the lines of any file do. */
 export function linesVersion(all: (readonly string[] | null)[]): string {
   let sum = 0;
   let known = 0;

@@ -1,4 +1,4 @@
-/** The rows of the review: groups, files, changes, and their lines. */
+/** Build the rows of the review: groups, files, hunks and their lines. */
 
 import { contextRows, hunkRows, type DiffRow, type OpenedGaps, type Shape } from "../../diff/model";
 import type { Row } from "../../parts/virtual";
@@ -36,9 +36,9 @@ const NOTE_PX = 36;
 
 export interface ReviewRows {
   rows: ReviewRow[];
-  /** The row of each hunk, by its id. */
+  /** The key of each hunk's row, by hunk id. */
   rowKeys: Map<string, string>;
-  /** Which change of all it is, by its id. */
+  /** The number of each hunk in the list, by hunk id. */
   numbers: Map<string, number>;
 }
 
@@ -48,7 +48,7 @@ interface CachedRows {
   rows: ReviewRow[];
 }
 
-/** The rows of a part that has not changed are not made again: in one column, and in two. */
+/** Rows of unchanged parts are reused; one cache per layout. */
 const caches = { unified: new WeakMap<FilePart, CachedRows>(), split: new WeakMap<FilePart, CachedRows>() };
 
 export function buildRows(
@@ -59,7 +59,7 @@ export function buildRows(
   opened: OpenedGaps,
 ): ReviewRows {
   const rows: ReviewRow[] = [];
-  const places = new Map<string, string>();
+  const rowKeys = new Map<string, string>();
   const numbers = new Map<string, number>();
   const cache = shape.split ? caches.split : caches.unified;
   const shaped = `${shape.columns} ${[...opened].join()}`;
@@ -77,7 +77,7 @@ export function buildRows(
       });
       for (const hunk of part.hunks) {
         numbers.set(hunk.hunk, numbers.size + 1);
-        places.set(hunk.hunk, closed ? `file ${part.key}` : `hunk ${hunk.hunk}`);
+        rowKeys.set(hunk.hunk, closed ? `file ${part.key}` : `hunk ${hunk.hunk}`);
       }
       if (closed) continue;
       const lines = linesOf(part);
@@ -89,7 +89,7 @@ export function buildRows(
       for (const row of known.rows) rows.push(row);
     }
   }
-  return { rows, rowKeys: places, numbers };
+  return { rows, rowKeys, numbers };
 }
 
 function rowsOf(
@@ -100,7 +100,7 @@ function rowsOf(
 ): ReviewRow[] {
   const rows: ReviewRow[] = [];
   const hunks = part.hunks.map((hunk) => ({ ...hunk, id: hunk.hunk }));
-  // Of a file that came or went there is nothing around the change.
+  // An added or deleted file has no context lines.
   const alone = part.file.status !== "modified" || hunks.some((hunk) => hunk.kind === "whole");
   hunks.forEach((hunk, at) => {
     const before = at > 0 ? hunks[at - 1]! : null;
@@ -123,7 +123,7 @@ function rowsOf(
 
 function noteOf(part: FilePart, kind: string): string {
   const { file } = part;
-  if (file.is_binary) return "A binary file; it is kept or undone as a whole.";
+  if (file.is_binary) return "Binary file; it is kept or undone as a whole.";
   if (file.is_too_large) return "Too large to show line by line; it is kept or undone as a whole.";
   if (file.old_mode !== file.new_mode && file.old_mode && file.new_mode)
     return `Permissions change from ${file.old_mode} to ${file.new_mode}.`;

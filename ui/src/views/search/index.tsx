@@ -1,4 +1,4 @@
-/** Search: everything that was said and done, as one types, and the way back to its moment. */
+/** Search all sessions while typing; a hit links to its entry. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Found, type Hit } from "../../api";
@@ -149,20 +149,20 @@ export default function Search() {
             <ErrorBox key={text} problem={new Error(text)} />
           ))}
           {idle ? (
-            <EmptyState icon="search" title="Find anything that ever happened">
+            <EmptyState icon="search" title="Search all sessions">
               <p>
-                Words, names of files, commands, parts of code. Text is only text: <code>C++</code>,{" "}
-                <code>foo-bar</code> and quotes are searched for as they are.
+                Find words, file names, commands and code. Text is taken literally:{" "}
+                <code>C++</code>, <code>foo-bar</code> and quotes need no escaping.
               </p>
               <p>
-                <Key>/</Key> comes here from everywhere, <Key>Enter</Key> opens the first hit.
+                <Key>/</Key> opens the search from any view, <Key>Enter</Key> opens the first hit.
               </p>
             </EmptyState>
           ) : !results && loading ? (
             <Skeleton lines={6} height={84} />
           ) : !hits.length && !problem ? (
             <EmptyState icon="search" title="Nothing found">
-              <p>All words must be in one entry. Try fewer of them, or take a filter away.</p>
+              <p>All words must be in one entry. Try fewer words, or remove a filter.</p>
             </EmptyState>
           ) : (
             <ol class="hits">
@@ -196,7 +196,7 @@ export default function Search() {
   );
 }
 
-/** A hit names its project by folder; addresses name it by id. */
+/** Return the URL of a hit's entry; hits name the project by folder, URLs by id. */
 function entryUrl(hit: Hit): string {
   const project = projects.value?.find(
     (each) => each.root === hit.project || each.project === hit.project,

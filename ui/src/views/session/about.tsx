@@ -1,4 +1,4 @@
-/** About the session itself, below its branches: its rounds, approvals, name, and an end to it. */
+/** The session's rounds, and dialogs to set approvals, rename and delete it. */
 
 import { useState } from "preact/hooks";
 import { api, type Session } from "../../api";
@@ -12,7 +12,7 @@ import { count, roundName } from "../../format";
 import { Approvals } from "./approvals";
 
 const STATES: Record<string, string> = {
-  active: "going on",
+  active: "in progress",
   merged: "approved",
   abandoned: "reset",
 };
@@ -126,14 +126,14 @@ function Delete({
             Cancel
           </button>
           <button type="button" class="button danger" onClick={run}>
-            Delete it
+            Delete the session
           </button>
         </>
       }
     >
       <p>
-        Its conversation and its checkpoints go, and cannot be found any more. This cannot be
-        undone. No file of the project is touched
+        Its conversation and its checkpoints are deleted. This cannot be undone. No file of the
+        project is touched
         {pending > 0 ? `; ${count(pending, "file")} stay as they are` : ""}.
       </p>
     </Dialog>

@@ -1,4 +1,4 @@
-/** What an agent may do in a session without asking its user. */
+/** The dialog for what an agent may do in a session without asking the user. */
 
 import { useState } from "preact/hooks";
 import { api, type Session } from "../../api";
@@ -20,7 +20,7 @@ export function Approvals(props: { project: string; session: Session; close: () 
     event.preventDefault();
     const wanted = pattern.trim();
     if (!wanted) return;
-    // What is said anew is said last, and the last that fits decides.
+    // The last matching pattern wins, so a pattern added again moves to the end.
     setPatterns([...patterns.filter(([each]) => each !== wanted), [wanted, false]]);
     setPattern("");
   };
@@ -35,17 +35,17 @@ export function Approvals(props: { project: string; session: Session; close: () 
       }
     >
       <p>
-        Kept with the session, for agents that take their approvals from Mulligan. Others go by
-        their own settings. Whatever an agent does, it can be undone here.
+        These settings are for agents that get their approvals from Mulligan. Other agents use
+        their own settings. Whatever an agent changes, you can undo it here.
       </p>
       <div>
-        <Setting label="Run commands" hint="Dangerous ones are asked about regardless.">
+        <Setting label="Run commands" hint="Dangerous commands always need your approval.">
           <Switch
             on={session.auto_approve_commands}
             change={(on) => change({ auto_approve_commands: on })}
           />
         </Setting>
-        <Setting label="Edit sensitive files" hint="Those that the patterns below say to ask about.">
+        <Setting label="Edit sensitive files" hint="Files that match an “Ask” pattern below.">
           <Switch
             on={session.auto_approve_sensitive_edits}
             change={(on) => change({ auto_approve_sensitive_edits: on })}
@@ -54,7 +54,7 @@ export function Approvals(props: { project: string; session: Session; close: () 
       </div>
       <section class="patterns">
         <h3>
-          Files <span class="faint">the last pattern that fits decides</span>
+          Files <span class="faint">the last matching pattern wins</span>
         </h3>
         {patterns.length > 0 && (
           <ol>

@@ -1,8 +1,8 @@
 /**
- * The part of a session that is shown: the conversation where it stands, or another moment of it.
+ * Load the conversation of a session page by page, from its end or around a target entry.
  *
- * Pages are added at either end as one reads on. What happens meanwhile is joined to what is there:
- * an entry's parent never changes, so what went on from an entry still does.
+ * Pages are added at either end as the user scrolls. Live entries are appended: an entry's parent
+ * never changes, so loaded entries stay valid.
  */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
@@ -12,10 +12,11 @@ import { showError } from "../../state";
 
 export interface ConversationPages {
   entries: Entry[];
+  /** Cursor of the page before; null at the start of the session. */
   earlier: number | null;
-  /** Whether the session goes on after what is shown. */
+  /** True if there are entries after the loaded ones. */
   later: boolean;
-  /** Whether what is shown is a branch that the session has left. */
+  /** True if the loaded entries are on a branch that the session has left. */
   elsewhere: boolean;
 }
 
@@ -42,7 +43,7 @@ export function useConversation(project: string, session: string, moment: Target
     setShown(latest.current);
   };
 
-  /** Runs something whose answer counts only while the same moment is shown. */
+  /** Apply an async change, unless another target or session was opened since. */
   const guarded = useCallback(
     async (work: () => Promise<(old: ConversationPages | null) => ConversationPages | null>) => {
       const mine = latestRequest.current;
@@ -89,7 +90,7 @@ export function useConversation(project: string, session: string, moment: Target
       const last = old?.entries.at(-1);
       if (!old || !last || (mayHaveMoved && (await hasLeftPath(project, session, old, last))))
         return load();
-      // Where the end is not shown, what is added there can wait until one reads on.
+      // If the end is not loaded, new entries are loaded when the user scrolls there.
       if ((hasMore || mayHaveMoved) && !old.later && !old.elsewhere) await goOn(last);
     };
     const goOn = async (last: Entry) => {
@@ -147,13 +148,13 @@ export function useConversation(project: string, session: string, moment: Target
       }),
     );
 
-  /** Puts an entry in the place of its older self. */
+  /** Replace the loaded copy of an entry. */
   const replace = (entry: Entry) => update((old) => old && replaced(old, [entry]));
 
   return { shown, problem, earlier, later, reload: load, replace };
 }
 
-/** That the server is gone is said once, above all views. */
+/** `Connection` reports a lost server, so callers ignore this error. */
 function isUnreachable(why: unknown): boolean {
   return why instanceof ApiError && why.code === "unreachable";
 }
@@ -169,7 +170,7 @@ async function newestPage(project: string, session: string): Promise<Conversatio
   return { entries: page.entries, earlier: page.next_before, later: false, elsewhere: false };
 }
 
-/** Whether the session's path has left what is shown; or come to it, where it was a branch. */
+/** Return true if the session left the loaded path, or returned to a left branch. */
 async function hasLeftPath(
   project: string,
   session: string,
@@ -180,7 +181,7 @@ async function hasLeftPath(
   return (page.entries.at(-1)?.entry === last.entry) === shown.elsewhere;
 }
 
-/** What follows on an entry, on the session's path; nothing if the path leads elsewhere now. */
+/** Load the entries after `last`; null if the session's path no longer contains it. */
 async function entriesAfter(
   project: string,
   session: string,
@@ -194,7 +195,7 @@ async function entriesAfter(
   return { entries: page.entries, earlier: null, later: page.has_more, elsewhere: false };
 }
 
-/** Entries that have changed, as they are now. */
+/** Reload entries that changed. */
 async function reloadEntries(project: string, session: string, seqs: number[]) {
   const [least, most] = [Math.min(...seqs), Math.max(...seqs)];
   const page = await api.entries(project, session, {
@@ -210,7 +211,7 @@ function replaced(old: ConversationPages, entries: Entry[]): ConversationPages {
   return { ...old, entries: old.entries.map((entry) => now.get(entry.entry) ?? entry) };
 }
 
-/** The neighbourhood of an entry: on the path of the session, else on the branch it is on. */
+/** Load a page around an entry, on the session's path or else on the entry's branch. */
 async function pageAround(project: string, session: string, moment: Target): Promise<ConversationPages> {
   const { entry } = moment;
   const itself = { leaf: entry, limit: 1 };
@@ -229,7 +230,7 @@ async function pageAround(project: string, session: string, moment: Target): Pro
   return { entries: branch.entries, earlier: branch.next_before, later: false, elsewhere: true };
 }
 
-/** What was found, after what was there before it, where the one goes on from the other. */
+/** Append `next` if it continues the loaded entries; otherwise replace them. */
 function append(old: ConversationPages, next: ConversationPages): ConversationPages {
   const first = next.entries[0];
   if (!first) return { ...old, later: next.later };

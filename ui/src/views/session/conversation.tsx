@@ -1,4 +1,4 @@
-/** The conversation as a timeline. It is read from its end on, or from a moment in it. */
+/** The conversation as a timeline; opens at its end, or at the entry in the URL. */
 
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Entry, TurnStatus } from "../../api";
@@ -19,12 +19,12 @@ export function Conversation(props: {
   session: string;
   path: ReturnType<typeof useConversation>;
   turns: TurnStatus[];
-  /** The entry that was asked for. */
+  /** The entry in the URL. */
   target: string | null;
   act: Pick<EntryActions, "goTo" | "fork" | "label">;
   draft: string | null;
   dropDraft: () => void;
-  /** Something was said, on branches that were left: the session stands before all of it. */
+  /** True if the session is before its first message and has messages on other branches. */
   atRoot: boolean;
 }) {
   const { project, session, path, target } = props;
@@ -39,7 +39,7 @@ export function Conversation(props: {
   const landed = useRef<string | null>(null);
   useLayoutEffect(() => {
     if (!row || landed.current === row) return;
-    // What came of a call is folded away; whoever was led to it wants to see it.
+    // The target is a folded tool result, so unfold it.
     if (within.has(target)) unfolded.add(row);
     if (list.current?.show(row, "middle")) landed.current = row;
   }, [row, rows]);
@@ -68,11 +68,11 @@ export function Conversation(props: {
   if (!entries.length && props.draft === null)
     return props.atRoot ? (
       <EmptyState icon="session" title="Before the first message">
-        <p>The session stands at its root. What was said is on the branches beside.</p>
+        <p>The session is back at its start. Its messages are under “Branches”.</p>
       </EmptyState>
     ) : (
-      <EmptyState icon="session" title="Nothing was said yet">
-        <p>What the agent says and does appears here as it happens.</p>
+      <EmptyState icon="session" title="No messages yet">
+        <p>Messages and tool calls appear here while the agent works.</p>
       </EmptyState>
     );
   return (
@@ -92,24 +92,24 @@ export function Conversation(props: {
       {shown.elsewhere ? (
         <div class="elsewhere" role="status">
           <Icon name="branch" />
-          <span>This branch was left. The session stands elsewhere.</span>
+          <span>This branch was left. The session continues on another one.</span>
           <button
             type="button"
             class="small strong"
             onClick={() => props.act.goTo(entries.at(-1)!)}
           >
-            Go to its end…
+            Return to this branch…
           </button>
           <a class="small" href={urlFor("session", project, { id: session })}>
-            Back to where it stands
+            Show the current branch
           </a>
         </div>
       ) : (
         shown.later && (
           <div class="elsewhere">
-            <span>The session goes on.</span>
+            <span>There are later messages.</span>
             <a class="small strong" href={urlFor("session", project, { id: session })}>
-              To its end
+              Go to the end
             </a>
           </div>
         )
@@ -128,7 +128,7 @@ function Draft({ text, close }: { text: string; close: () => void }) {
   const copy = () => navigator.clipboard.writeText(text).then(() => showToast("Copied."), showError);
   return (
     <div class="draft">
-      <p class="faint">You are back before this message. Say it again, or something better:</p>
+      <p class="faint">The session is back before this message. Copy it to send it again, or write another:</p>
       <pre class="code">{text}</pre>
       <p>
         <button type="button" class="small" onClick={() => void copy()}>

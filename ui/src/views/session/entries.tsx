@@ -1,4 +1,4 @@
-/** The entries of a conversation, each as what it is. */
+/** Render the entries of a conversation by type. */
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -17,11 +17,11 @@ export interface EntryActions {
   label: (entry: Entry) => void;
   project: string;
   target: string | null;
-  /** What became of a turn, by the entry that it ended with. */
+  /** The review status of each turn, by its last entry. */
   turns: Map<string, TurnStatus>;
-  /** The result of a call, by the call's entry. */
+  /** Tool results, by the entry of their call. */
   results: Map<string, Entry>;
-  /** Which calls are unfolded; they stay so while they are out of sight. */
+  /** Unfolded calls; kept here because rows out of view are unmounted. */
   unfolded: Set<string>;
 }
 
@@ -43,7 +43,7 @@ function FailedEntry({ entry }: { entry: Entry }) {
     <div class="trouble">
       <Icon name="warning" />
       <div>
-        <p>This entry could not be drawn. Its text, as it is stored:</p>
+        <p>This entry could not be shown. Its stored text:</p>
         <Output text={typeof entry.content === "string" ? entry.content : ""} />
       </div>
     </div>
@@ -75,7 +75,7 @@ function Content({ entry, act }: { entry: Entry; act: EntryActions }) {
     case "branch_summary":
       return (
         <Marker icon="branch">
-          From the branch that was left{entry.data?.skipFiles === true && " (files skipped)"}:{" "}
+          Summary of the branch that was left{entry.data?.skipFiles === true && " (files skipped)"}:{" "}
           <Markdown text={entry.content} />
         </Marker>
       );
@@ -104,7 +104,7 @@ function UserMessage({ entry, act }: { entry: Entry; act: EntryActions }) {
           type="button"
           class="small"
           onClick={() => act.goTo(entry)}
-          title="To the moment before this message"
+          title="Return to the state before this message"
         >
           <Icon name="undo" size={13} /> Return here
         </button>
@@ -147,7 +147,7 @@ function Call({ entry, result, act }: { entry: Entry; result: Entry | undefined;
       }
     >
       {Object.keys(input).length > 0 && (
-        <pre class="code" tabIndex={0} role="region" aria-label="What it was given">
+        <pre class="code" tabIndex={0} role="region" aria-label="Input">
           {JSON.stringify(input, null, 2)}
         </pre>
       )}
@@ -156,7 +156,7 @@ function Call({ entry, result, act }: { entry: Entry; result: Entry | undefined;
   );
 }
 
-/** Something that is drawn when it is unfolded, and stays unfolded when it is drawn again. */
+/** A collapsible block that renders its children only when open. */
 function Folded(props: {
   entry: Entry;
   act: EntryActions;
@@ -197,7 +197,7 @@ function Output({ text }: { text: string }) {
   const cut = !all && text.length > MAX_SHOWN_CHARS;
   return (
     <>
-      <pre class="code output" tabIndex={0} role="region" aria-label="What came of it">
+      <pre class="code output" tabIndex={0} role="region" aria-label="Output">
         {cut ? text.slice(0, MAX_SHOWN_CHARS) : text}
       </pre>
       {cut && (
@@ -257,14 +257,14 @@ function StepCheckpoint({ entry, act }: { entry: Entry; act: EntryActions }) {
       <span class="bar-space" />
       {entry.checkpoint && (
         <a class="small" href={urlFor("checkpoints", act.project, { c: entry.checkpoint })}>
-          Look at it
+          Show checkpoint
         </a>
       )}
       <button
         type="button"
         class="small"
         onClick={() => act.goTo(entry)}
-        title="To the moment after this turn"
+        title="Return to the state after this turn"
       >
         <Icon name="undo" size={13} /> Return here
       </button>

@@ -1,4 +1,4 @@
-/** Going to another moment: what it would do is shown before it is done. */
+/** The “Return here” dialog: shows the plan first, then moves the session. */
 
 import { useState } from "preact/hooks";
 import { api, type Entry, type Navigation } from "../../api";
@@ -34,17 +34,17 @@ export function GoTo(props: {
       const done = await api.goto(project, session, body);
       const { operation } = done;
       props.gone(done);
-      if (operation === null) return showToast("The session is there already; nothing changed.");
+      if (operation === null) return showToast("Nothing changed: the session is already at this point.");
       showToast(
         files
-          ? "The session and its files are back there."
-          : "The session is back there; files stayed.",
+          ? "The conversation and the files are back at this point."
+          : "The conversation is back at this point. No file was changed.",
         {
           action: {
             label: "Undo",
             run: () =>
               void undoOperations(project, [operation]).then(
-                () => showToast("All is as it was before."),
+                () => showToast("The return is undone."),
                 showError,
               ),
           },
@@ -83,7 +83,7 @@ export function GoTo(props: {
           <input type="radio" name="what" checked={files} onChange={() => setFiles(true)} />
           <span>
             Conversation and files
-            <small>Files get the content they had. What you changed yourself since stays.</small>
+            <small>Files get the content they had then. Your own later changes stay.</small>
           </span>
         </label>
         <label class="option">
@@ -105,8 +105,8 @@ export function GoTo(props: {
         <label class="option">
           <input type="checkbox" checked={force} onChange={() => setForce(!force)} />
           <span>
-            Overwrite what I changed, too
-            <small>It is in the safety checkpoint, and undo brings it back.</small>
+            Also overwrite files that I changed myself
+            <small>A safety checkpoint keeps them; undo brings them back.</small>
           </span>
         </label>
       ) : null}

@@ -1,4 +1,4 @@
-/** The tree of a session as a drawing: a row a message, a lane a branch. */
+/** Lay out the tree of a session: one row per message, one lane per branch. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, type Branch, type Entry } from "../../api";
@@ -8,7 +8,7 @@ export interface Node {
   entry: Entry;
   lane: number;
   row: number;
-  /** Whether it is on the way to where the session stands. */
+  /** True if it is on the path from the root to the session's leaf. */
   active: boolean;
 }
 
@@ -22,16 +22,16 @@ export interface Graph {
   nodes: Node[];
   edges: Edge[];
   lanes: number;
-  /** The last message before where the session stands. */
+  /** The last message on the path to the session's leaf. */
   here: string | null;
-  /** Whether the session went there without the files. */
+  /** True if the session returned there without restoring files. */
   filesSkipped: boolean;
 }
 
 interface Loaded {
   branches: Branch[];
   messages: Entry[];
-  /** The entries that branches spring from, and the leaf, by id. */
+  /** Entries that branches fork from, and the leaf, by id. */
   points: Map<string, Entry>;
   leaf: string | null;
   filesSkipped: boolean;
@@ -40,7 +40,7 @@ interface Loaded {
 const PAGE_SIZE = 1000;
 const RELOAD_DELAY_MS = 400;
 
-/** The tree of a session, as it grows: messages that are known are not asked for again. */
+/** Load the session's tree and follow it live; loaded messages are not requested again. */
 export function useGraph(project: string, session: string) {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
@@ -68,17 +68,17 @@ export function useGraph(project: string, session: string) {
     messages.current = [];
     void reload();
     let timer: number | undefined;
-    let anew = false;
+    let loadAll = false;
     const stop = listen((event) => {
       const mine = event.project === project && (!event.session || event.session === session);
       const other = !mine || event.kind === "files" || event.kind === "job";
       if (event.kind !== "reconnected" && other) return;
-      // What is only added leaves the messages before it as they are.
-      anew ||= event.kind === "reconnected";
+      // New entries do not change earlier messages; after a reconnect, load everything.
+      loadAll ||= event.kind === "reconnected";
       timer ??= window.setTimeout(() => {
         timer = undefined;
-        void load(anew ? [] : messages.current);
-        anew = false;
+        void load(loadAll ? [] : messages.current);
+        loadAll = false;
       }, RELOAD_DELAY_MS);
     });
     return () => {
@@ -111,7 +111,7 @@ async function loadGraph(project: string, session: string, known: Entry[]): Prom
   return { branches, messages, points, leaf: tree.leaf, filesSkipped: tree.files_skipped };
 }
 
-/** The messages that are known, and all that came after them. */
+/** Return the known messages and all later ones. */
 async function messagesAfter(project: string, session: string, known: Entry[]): Promise<Entry[]> {
   const messages = [...known];
   let more = true;
@@ -149,7 +149,7 @@ function layOut({ branches, messages, points, leaf, filesSkipped }: Loaded): Gra
   return { nodes, edges, lanes: Math.max(1, lanes.size), here, filesSkipped };
 }
 
-/** How far along each branch the way to the leaf goes. */
+/** Return, by branch, the last `seq` that is on the path to the leaf. */
 function activePath(
   bySeq: Map<number, Branch>,
   points: Map<string, Entry>,
@@ -165,7 +165,7 @@ function activePath(
   return lastSeqs;
 }
 
-/** The message that a branch's first one follows: on the branch that it springs from. */
+/** Return the message before a branch's first one, on the branch it forks from. */
 function parentOf(
   node: Node,
   bySeq: Map<number, Branch>,

@@ -1,4 +1,4 @@
-/** A session: its conversation as a timeline, its branches as a tree beside it. */
+/** A session: its conversation, with the tree of its branches beside it. */
 
 import { useState } from "preact/hooks";
 import { api, type Entry, type Navigation } from "../../api";
@@ -21,9 +21,9 @@ export default function SessionView() {
   const session = query.get("id");
   if (!project || !session)
     return (
-      <EmptyState icon="session" title="Which session?">
+      <EmptyState icon="session" title="No session selected">
         <a class="button" href="/">
-          To the sessions
+          Go to the sessions
         </a>
       </EmptyState>
     );
@@ -76,7 +76,7 @@ function SessionOf({ project, session }: { project: string; session: string }) {
 
   async function fork(entry: Entry): Promise<void> {
     const made = await api.fork(project, session, { entry: entry.entry });
-    showToast("A new session begins there.");
+    showToast("Forked: this is the new session.");
     go(urlFor("session", project, { id: made.session }));
   }
 

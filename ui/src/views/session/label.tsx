@@ -1,4 +1,4 @@
-/** A name for a moment of a session, by which it can be returned to. */
+/** The dialog that labels a message, so that the user finds it again. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Entry } from "../../api";
@@ -16,7 +16,7 @@ export function LabelDialog(props: {
   const save = () => props.save(label.trim() || null);
   return (
     <Dialog
-      title="A name to return to"
+      title="Label this message"
       close={props.close}
       actions={
         <>

@@ -1,4 +1,4 @@
-/** What of a session is not approved yet: approve it all, or go back to what was. */
+/** Buttons to approve or reset the session's unapproved work. */
 
 import { useState } from "preact/hooks";
 import { api, type RestoreResult, type RoundStatus } from "../../api";
@@ -27,7 +27,7 @@ export function RoundBar({
   const approve = async () => {
     try {
       const { operation } = await api.approve(project, session);
-      showToast("Approved: what is there now is what later work is compared with.", {
+      showToast("Approved. Later changes are compared with the files as they are now.", {
         action: { label: "Undo", run: () => undo(operation) },
       });
       await round.reload();
@@ -56,9 +56,9 @@ export function RoundBar({
           done={({ operation, skipped }) => {
             setResetting(false);
             if (operation === null)
-              showToast(`Nothing was reset: ${skipped[0]?.reason ?? "nothing had to change"}.`);
+              showToast(`Nothing was reset: ${skipped[0]?.reason ?? "no file had to change"}.`);
             else
-              showToast("Back at what was approved.", {
+              showToast("Reset: the files are back at the last approved state.", {
                 action: { label: "Undo", run: () => undo(operation) },
               });
             void round.reload();
@@ -85,7 +85,7 @@ function ResetDialog(props: {
       .then(({ files }) => props.done(files), showError);
   return (
     <Dialog
-      title="Reset to what was approved"
+      title="Reset to the last approved state"
       close={props.close}
       actions={
         <>
@@ -99,8 +99,8 @@ function ResetDialog(props: {
       }
     >
       <p>
-        Everything that this session did since, commands included, is undone. One undo brings it
-        back.
+        This undoes everything that the session changed since the last approval, including
+        changes by commands. You can undo the reset.
       </p>
       {plan.problem ? (
         <ErrorBox problem={plan.problem} />

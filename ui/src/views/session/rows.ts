@@ -1,4 +1,4 @@
-/** What of a conversation is drawn: a row an entry, but for what is part of another. */
+/** Build the rows of a conversation; tool results are part of their call's row. */
 
 import type { Entry, TurnStatus } from "../../api";
 import type { EstimatedRow } from "../../parts/measured";
@@ -9,9 +9,9 @@ export interface EntryRow extends EstimatedRow {
 
 export interface Rows {
   rows: EntryRow[];
-  /** The result of a call, by the call's entry. */
+  /** Tool results, by the entry of their call. */
   results: Map<string, Entry>;
-  /** The row in which an entry is to be seen, by the entry, where that is another one's. */
+  /** Key of the row that shows an entry, for entries without a row of their own. */
   rowOf: Map<string, string>;
 }
 
@@ -42,8 +42,9 @@ export function rowsOf(entries: Entry[]): Rows {
 }
 
 /**
- * What became of each turn, by the entry that it ended with: a turn is known by the checkpoint
- * that was taken before its message.
+ * Return the status of each turn, by its last entry.
+ *
+ * A turn is identified by the checkpoint taken before its message.
  */
 export function turnsByLastEntry(entries: Entry[], turns: TurnStatus[]): Map<string, TurnStatus> {
   const known = new Map(turns.map((turn) => [turn.checkpoint, turn]));
@@ -79,7 +80,7 @@ function callOf(entry: Entry): string {
   return typeof entry.data?.call === "string" ? entry.data.call : "";
 }
 
-/** How high an entry will be, before it is drawn; the better, the less the scroll bar moves. */
+/** Estimate an entry's height; better estimates move the scroll bar less. */
 function estimateHeight(entry: Entry): number {
   switch (entry.type) {
     case "user_input":

@@ -1,4 +1,4 @@
-/** Beside the conversation: its branches, and what can be said of the session itself. */
+/** The pane beside the conversation: branches, and facts about the session. */
 
 import { useEffect, useRef } from "preact/hooks";
 import type { Session } from "../../api";
@@ -14,7 +14,7 @@ export function Side(props: {
   session: Session | undefined;
   graph: ReturnType<typeof useGraph>;
   selected: string | null;
-  /** Whether it was asked for where there is no room for it beside the conversation. */
+  /** True if the pane is open as a drawer, in a narrow window. */
   drawer: boolean;
   close: () => void;
 }) {
@@ -67,7 +67,7 @@ export function Side(props: {
   );
 }
 
-/** What lies under the drawer, dimmed; a click on it, or Escape, closes the drawer. */
+/** The dimmed area under the drawer; a click on it or Escape closes the drawer. */
 function Shade({ close }: { close: () => void }) {
   useKeys("Branches", [{ key: "Escape", does: "close the branches", run: close }], {
     modal: true,

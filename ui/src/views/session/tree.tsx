@@ -1,4 +1,4 @@
-/** The tree of branches, beside the conversation. Only what can be seen of it is drawn. */
+/** The tree of branches beside the conversation, as a virtual list. */
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Edge, Graph, Node } from "./graph";
@@ -15,7 +15,7 @@ const MAX_LANES = 8;
 
 interface TreeRow extends Row {
   node: Node;
-  /** The edges that pass through this row, begin in it or end there. */
+  /** The edges that start, end in or cross this row. */
   edges: Edge[];
 }
 
@@ -73,7 +73,7 @@ export function Tree(props: {
                 <TimeAgo at={node.entry.created_at} />
                 {node.entry.entry === graph.here && <span class="tag here">here</span>}
                 {node.entry.entry === graph.here && graph.filesSkipped && (
-                  <span class="tag" title="The session went there without the files">
+                  <span class="tag" title="The session returned here without restoring files">
                     files skipped
                   </span>
                 )}
@@ -94,7 +94,7 @@ function rowsOf(graph: Graph): TreeRow[] {
     node,
     edges: [],
   }));
-  // The way to where the session stands is drawn over the others.
+  // Draw the path to the session's leaf over the other edges.
   for (const edge of [...graph.edges].sort((a, b) => Number(a.active) - Number(b.active)))
     for (let row = edge.from.row; row <= edge.to.row; row++) rows[row]!.edges.push(edge);
   return rows;
@@ -109,12 +109,12 @@ function x(lane: number): number {
   return LEFT_PX + Math.min(lane, MAX_LANES - 1) * LANE_PX;
 }
 
-/** The part of an edge that is within a row; what is beyond it is cut off. */
+/** Return the SVG path of an edge, clipped to one row. */
 function curve(from: Edge["from"], to: Edge["to"], row: number): string {
   const y = (each: number) => (each - row) * ROW_PX + MIDDLE_PX;
   const [ax, ay, bx, by] = [x(from.lane), y(from.row), x(to.lane), y(to.row)];
   if (ax === bx) return `M${ax} ${Math.max(ay, -ROW_PX)}V${Math.min(by, 2 * ROW_PX)}`;
-  // Sideways soon after the message that was gone back to, then down beside what was left.
+  // Turn sideways just below the forked message, then run down beside the left branch.
   const turn = ay + 20;
   return `M${ax} ${ay}C${ax} ${turn} ${bx} ${ay + 6} ${bx} ${turn + 8}V${by}`;
 }

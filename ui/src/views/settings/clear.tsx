@@ -1,4 +1,4 @@
-/** Deleting all sessions of a project, asked twice: what would go, then whether it really may. */
+/** The dialog that deletes all sessions of a project, after two confirmations. */
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type Cleared } from "../../api";
@@ -20,9 +20,9 @@ export function ClearSessions({ project, close }: { project: string; close: () =
   const clear = async () => {
     setBusy(true);
     try {
-      // The word stands for the sessions that were counted: with others in between it is refused.
+      // `confirm` stands for the listed sessions; the server refuses if there are others by now.
       const done = await api.clearSessions(project, { confirm: listed!.confirm });
-      showToast(`Deleted ${count(done.sessions, "session")}. “Free space” gives back the room.`);
+      showToast(`Deleted ${count(done.sessions, "session")}. Use “Free space” to reclaim the disk space.`);
       close();
     } catch (problem) {
       failed(problem);
@@ -57,14 +57,14 @@ export function ClearSessions({ project, close }: { project: string; close: () =
       {!listed ? (
         <Skeleton lines={2} height={20} flush />
       ) : !listed.sessions ? (
-        <p>There is no session in this project.</p>
+        <p>This project has no sessions.</p>
       ) : sure ? (
         <p>
-          This cannot be undone: nothing brings back what was said in them, or their checkpoints.
+          This cannot be undone. The conversations and their checkpoints are lost.
         </p>
       ) : (
         <p>
-          <strong>{many}</strong> with {count(listed.entries, "record")} would go, and their
+          <strong>{many}</strong> with {count(listed.entries, "record")} would be deleted, and their
           checkpoints with them. No file of the project is touched, and the next undo still works.
         </p>
       )}

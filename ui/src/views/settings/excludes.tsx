@@ -1,4 +1,4 @@
-/** What is left out of checkpoints: by default, and by the project's own `.mulliganignore`. */
+/** What checkpoints exclude: by default, and by the project's `.mulliganignore`. */
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type DefaultExclude, type Excludes } from "../../api";
@@ -16,12 +16,12 @@ export function ExcludesPanel({ project }: { project: string }) {
     (event) => event.project === project && ["files", "operation_changed"].includes(event.kind),
   );
 
-  /** Gives whether it was written: not if the file is another than the one that was read. */
+  /** Write `.mulliganignore`; return false if it changed since `version` was read. */
   async function write(text: string, version: string | null): Promise<boolean> {
     try {
       const { operation } = await api.writeExcludes(project, { text, version });
       if (operation !== null)
-        showToast("Saved. It counts from the next checkpoint on.", {
+        showToast("Saved. The rules apply from the next checkpoint on.", {
           action: { label: "Undo", run: () => void undo(operation).catch(showError) },
         });
       return true;
@@ -41,11 +41,11 @@ export function ExcludesPanel({ project }: { project: string }) {
   const { data } = excludes;
   return (
     <section class="panel" id="excludes">
-      <h2>Left out</h2>
+      <h2>Excluded files</h2>
       <p class="faint">
-        What can be made again is not kept: never restored, never deleted. What git ignores is left
-        out too, and what git tracks is always in. The numbers are files here; press one to keep them
-        from now on.
+        Checkpoints leave out files that can be rebuilt: they are never stored, restored or deleted.
+        Files that git ignores are left out too; files that git tracks are always included. The
+        numbers count files in this project. Press a pattern to include its files from now on.
       </p>
       {excludes.problem && !data ? (
         <ErrorBox problem={excludes.problem} retry={() => void excludes.reload()} />
@@ -108,8 +108,8 @@ function Defaults({ excludes, write }: { excludes: Excludes; write: Write }) {
       </ul>
       {excludes.single_files > 0 && (
         <p class="faint excludes-single">
-          And {count(excludes.single_files, "single file")}, such as logs and compiled code; by which
-          of these each is left out is known after the next checkpoint.
+          And {count(excludes.single_files, "single file")}, such as logs and compiled code. The next
+          checkpoint counts them by pattern.
         </p>
       )}
     </>
@@ -117,9 +117,9 @@ function Defaults({ excludes, write }: { excludes: Excludes; write: Write }) {
 }
 
 function titleOf({ left_out, files }: DefaultExclude): string {
-  if (!left_out) return "Kept, since .mulliganignore says so. Press to leave it out again.";
+  if (!left_out) return "Included by .mulliganignore. Press to exclude it again.";
   const here = files ? `: ${count(files, "file")} here` : "";
-  return `Left out${here}. Press to keep it from now on.`;
+  return `Excluded${here}. Press to include it from now on.`;
 }
 
 function OwnRules({ excludes, write }: { excludes: Excludes; write: Write }) {
@@ -131,8 +131,8 @@ function OwnRules({ excludes, write }: { excludes: Excludes; write: Write }) {
     setText(shown(excludes));
   };
   useEffect(() => {
-    // What is being typed here is not taken away, nor what is typed before this effect runs; saving
-    // it says if the file has changed.
+    // Never overwrite the user's typing, also not what is typed before this effect runs. Saving
+    // reports if the file has changed.
     if (edited || excludes.version === base.version) return;
     setBase(excludes);
     setText((now) => (now === shown(base) ? shown(excludes) : now));
@@ -149,7 +149,7 @@ function OwnRules({ excludes, write }: { excludes: Excludes; write: Write }) {
         </h3>
         <p class="faint">
           Your own rules, in the syntax of <code>.gitignore</code>. They win over git's and the
-          defaults: <code>secrets/</code> leaves out, <code>!dist/</code> brings back.
+          defaults: <code>secrets/</code> excludes, <code>!dist/</code> includes again.
         </p>
       </label>
       <textarea
@@ -183,7 +183,7 @@ function OwnRules({ excludes, write }: { excludes: Excludes; write: Write }) {
   );
 }
 
-/** As a text area has it: with line feeds only. */
+/** Return the text as a text area holds it: with LF line ends. */
 function shown({ text }: Excludes): string {
   return text.replaceAll("\r\n", "\n");
 }

@@ -1,4 +1,4 @@
-/** What doctor finds, the worst first, each with its mend. */
+/** The findings of `mulligan doctor`, worst first, each with its fix. */
 
 import { api, type Finding } from "../../api";
 import { Icon } from "../../parts/icons";
@@ -6,7 +6,7 @@ import { Skeleton, ErrorBox } from "../../parts/small";
 import { useResource } from "../../resource";
 import { formatDateTime } from "../../format";
 
-/** A time as the server says it; people want it in their own way. */
+/** Times in the server's texts, to be shown in the user's locale. */
 const MOMENT = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 const ICONS: Record<string, string> = { ok: "check", note: "more", problem: "warning" };
 

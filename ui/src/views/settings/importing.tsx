@@ -1,4 +1,4 @@
-/** Taking in what agents logged before Mulligan was there. */
+/** Import sessions from the agents' own logs. */
 
 import { useState } from "preact/hooks";
 import { api } from "../../api";
@@ -16,8 +16,8 @@ export function Import() {
     <section class="panel" id="import">
       <h2>Import</h2>
       <MaintenanceTask
-        title="Take in what agents logged"
-        about="Sessions that were there before Mulligan become searchable, in all projects. Doing it twice doubles nothing."
+        title="Import the agents' own logs"
+        about="Makes sessions from before Mulligan searchable, in all projects. Importing twice adds nothing twice."
         job={work.job}
         resultText={(result) => imported(result as Record<string, unknown> | null)}
       >
@@ -43,5 +43,5 @@ export function Import() {
 
 function imported(result: Record<string, unknown> | null): string {
   const sessions = result?.sessions;
-  return typeof sessions === "number" ? `${count(sessions, "session")} taken in.` : "Done.";
+  return typeof sessions === "number" ? `${count(sessions, "session")} imported.` : "Done.";
 }

@@ -1,4 +1,4 @@
-/** Settings and health of a project: what is wrong, what is kept, how long, and in what room. */
+/** Settings of a project, its health, disk usage, retention and import. */
 
 import { useRef } from "preact/hooks";
 import { NoProject } from "../../shell/noproject";
@@ -17,7 +17,7 @@ const PARTS: [string, string][] = [
   ["forgetting", "Forgetting"],
   ["checkpoints", "Checkpoints"],
   ["trust", "Project's own rules"],
-  ["excludes", "Left out"],
+  ["excludes", "Excluded files"],
   ["agents", "Review and agents"],
   ["import", "Import"],
 ];
@@ -27,7 +27,7 @@ export default function SettingsView() {
   if (!project)
     return (
       <NoProject icon="settings" title="No project yet">
-        Run <code>mulligan up</code> in one.
+        Run <code>mulligan up</code> in a project folder.
       </NoProject>
     );
   return <SettingsOf key={project} project={project} />;
@@ -68,7 +68,7 @@ function SettingsOf({ project }: { project: string }) {
           <Values
             id="checkpoints"
             title="Checkpoints"
-            about="How large a file may be to be kept, and what of the ignored files is guarded."
+            about="How large a stored file may be, and which ignored files are kept as copies."
             names={["max_file_size", "guard", "guard_file_size", "guard_total_size"]}
             settings={settings}
           />
@@ -77,7 +77,7 @@ function SettingsOf({ project }: { project: string }) {
           <Values
             id="agents"
             title="Review and agents"
-            about="How review goes along with git, and how strict Mulligan is with agents."
+            about="How the review works with git, and how strict Mulligan is with agents."
             names={["keep_on_commit", "tell_rejections", "strict"]}
             settings={settings}
           />

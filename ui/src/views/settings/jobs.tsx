@@ -1,4 +1,4 @@
-/** Work that takes long, followed to its end. */
+/** Background jobs of the server: start, follow, stop. */
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { api, type JobRow } from "../../api";
@@ -8,7 +8,7 @@ import { formatNumber } from "../../format";
 
 const POLL_MS = 1500;
 
-/** A job that can be started, followed and ended. */
+/** Start a job and follow its progress. */
 export function useJob(): { job: JobRow | null; start: (begin: Promise<{ job: string }>) => void } {
   const [job, setJob] = useState<JobRow | null>(null);
   const [id, setId] = useState<string | null>(null);
@@ -16,7 +16,7 @@ export function useJob(): { job: JobRow | null; start: (begin: Promise<{ job: st
     if (!id) return undefined;
     const look = () => void api.job(id).then(setJob, showError);
     look();
-    // Events tell at once; asking now and then makes up for one that was missed.
+    // Polling makes up for missed events.
     const timer = window.setInterval(look, POLL_MS);
     const stop = listen((event) => {
       if (event.kind === "job" && event.job === id) setJob(event as unknown as JobRow);
@@ -64,7 +64,7 @@ export function Progress({ job, told: resultText }: { job: JobRow | null; told: 
       ? resultText(job.result)
       : job.state === "cancelled"
         ? "Stopped."
-        : (job.error?.message ?? "It failed.");
+        : (job.error?.message ?? "The job failed. Try again, or run `mulligan doctor`.");
   return (
     <p class={job.state === "failed" ? "job-failed" : "job-done"} role="status">
       {text}

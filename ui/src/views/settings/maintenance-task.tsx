@@ -1,4 +1,4 @@
-/** One thing that can be done, with what it is for and how far it is. */
+/** One maintenance task: title, description, progress and buttons. */
 
 import type { ComponentChildren } from "preact";
 import type { JobRow } from "../../api";

@@ -1,4 +1,4 @@
-/** What to forget, by rules that are kept; and forgetting it, which only ever happens from here. */
+/** Retention rules, and the dialogs that forget checkpoints and delete sessions. */
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type SettingsRow } from "../../api";
@@ -22,12 +22,13 @@ export function Retention({ project, settings }: { project: string; settings: Se
     <section class="panel" id="forgetting">
       <h2>Forgetting</h2>
       <p class="faint">
-        Which checkpoints may go. Rules alone forget nothing: they say what the button does.
-        The latest checkpoint, and what the next undo and redo need, always stays; so do sessions.
+        Rules choose which checkpoints to forget; nothing is forgotten until you press “Forget now”.
+        The latest checkpoint and those that the next undo and redo need always stay. So do
+        sessions.
       </p>
       <Rows names={["keep_last", "keep_days", "keep_size"]} settings={settings} />
       <div class="panel-foot">
-        <span class="faint">{rules.length ? `Forgets ${either(rules)}.` : "No rule yet."}</span>
+        <span class="faint">{rules.length ? `Forgets ${either(rules)}.` : "No rule yet. Set one above."}</span>
         <button
           type="button"
           class="button danger"
@@ -51,7 +52,7 @@ export function Retention({ project, settings }: { project: string; settings: Se
   );
 }
 
-/** What would go is worked out first; only then it can be let go. */
+/** The dialog that previews what the rules forget, then forgets it. */
 function Forget(props: { project: string; rules: SettingsRow; close: () => void }) {
   const { project, rules, close } = props;
   const body = {
@@ -92,17 +93,17 @@ function Forget(props: { project: string; rules: SettingsRow; close: () => void 
         </>
       }
     >
-      <p>The rules let go of {either(rulesOf(rules))}.</p>
+      <p>The rules forget {either(rulesOf(rules))}.</p>
       {!plan && <Progress job={preview.job} told={() => ""} />}
-      {plan && many === 0 && <p>By these rules there is nothing to forget.</p>}
+      {plan && many === 0 && <p>These rules match no checkpoint.</p>}
       {plan && many > 0 && (
         <>
           <p>
-            <strong>{count(many, "checkpoint")}</strong> would go, {formatNumber(plan.kept)}{" "}
-            stay. What only they hold cannot be restored any more. No file of the project is
-            touched, and no session.
+            <strong>{count(many, "checkpoint")}</strong> would be forgotten,{" "}
+            {formatNumber(plan.kept)} stay. Content that only the forgotten ones hold can no longer
+            be restored. No file of the project and no session is touched.
           </p>
-          <p class="faint">This cannot be undone. The room is given back by “Free space”.</p>
+          <p class="faint">This cannot be undone. Use “Free space” afterwards to reclaim the disk space.</p>
         </>
       )}
       <Progress job={forget.job} told={() => ""} />
@@ -122,7 +123,7 @@ async function free(project: string): Promise<void> {
 function rulesOf({ keep_last, keep_days, keep_size }: SettingsRow): string[] {
   return [
     keep_last ? `all but the last ${count(keep_last, "checkpoint")}` : "",
-    keep_days ? `what is older than ${count(keep_days, "day")}` : "",
+    keep_days ? `those older than ${count(keep_days, "day")}` : "",
     keep_size ? `the oldest, until the rest fits into ${formatSize(keep_size)}` : "",
   ].filter(Boolean);
 }

@@ -1,4 +1,4 @@
-/** How much room everything takes, what for, what can be freed; and whether all is sound. */
+/** Disk usage by kind and project, with buttons to free space and verify the store. */
 
 import { useEffect } from "preact/hooks";
 import { api, type ProjectSizes, type Sizes } from "../../api";
@@ -58,11 +58,11 @@ export function Storage({ project }: { project: string }) {
         <Projects sizes={all.data.projects} here={project} />
       )}
       <p class="faint storage-free">
-        {all.data ? `${formatSize(all.data.free)} are free on the disk that it is on.` : " "}
+        {all.data ? `${formatSize(all.data.free)} free on this disk.` : " "}
       </p>
       <MaintenanceTask
         title="Free space"
-        about="What no checkpoint and no session needs any more. Nothing else goes."
+        about="Deletes stored data that no checkpoint and no session needs any more."
         job={gc.job}
         resultText={(result) => collected(result as Collected)}
       >
@@ -80,12 +80,12 @@ export function Storage({ project }: { project: string }) {
           disabled={busy}
           onClick={() => gc.start(api.gc(project, {}))}
         >
-          {free ? `Free ${formatSize(free)}` : "Free it"}
+          {free ? `Free ${formatSize(free)}` : "Free space"}
         </button>
       </MaintenanceTask>
       <MaintenanceTask
         title="Verify"
-        about="Reads and hashes everything that is stored, and checks every reference."
+        about="Reads and hashes all stored data, and checks every reference."
         job={verify.job}
         resultText={(result) => verified(result as Verified)}
       >
@@ -115,7 +115,7 @@ function Project({ usage, free }: { usage: ProjectSizes; free: number | null }) 
         <strong>{formatSize(sizes.total)}</strong>{" "}
         <span class="faint">for this project, in {count(objects, "object")}</span>
       </p>
-      <BreakdownBar title="What takes the room" parts={parts} shown={formatSize} />
+      <BreakdownBar title="Disk usage" parts={parts} shown={formatSize} />
     </>
   );
 }

@@ -1,4 +1,4 @@
-/** The project's own rule files: what each would weaken, and the user's acceptance of it. */
+/** The project's own rule files: what each would weaken, and buttons to accept it. */
 
 import { useState } from "preact/hooks";
 import { api, type ProjectRuleFile, type RuleFiles } from "../../api";
@@ -37,8 +37,9 @@ export function ProjectRules(props: { project: string; reloadSettings: () => Pro
     <section class="panel" id="trust">
       <h2>Project's own rules</h2>
       <p class="faint">
-        Agents and strangers write <code>.mulligan.toml</code> and <code>.mulliganignore</code> too.
-        What would protect less than your own settings counts only once you accept it.
+        Agents and other people can write <code>.mulligan.toml</code> and{" "}
+        <code>.mulliganignore</code> too. A rule that protects less than your own settings applies
+        only after you accept it.
       </p>
       {rules.problem && !rules.data ? (
         <ErrorBox problem={rules.problem} retry={() => void rules.reload()} />
@@ -60,14 +61,14 @@ export function ProjectRules(props: { project: string; reloadSettings: () => Pro
       )}
       {files.some((file) => file.accepted) && (
         <div class="panel-foot">
-          <span class="faint">Accepted is a file as it is now; once changed, it asks again.</span>
+          <span class="faint">You accept a file as it is now. After a change you are asked again.</span>
           <button
             type="button"
             class="button"
             disabled={busy}
-            onClick={() => void change(api.distrust(project), "Nothing is accepted any more.")}
+            onClick={() => void change(api.distrust(project), "Revoked. No rule file is accepted.")}
           >
-            Take all acceptance back
+            Revoke all
           </button>
         </div>
       )}
@@ -83,7 +84,7 @@ function RuleFile(props: {
   const { file } = props;
   const { sha256 } = file;
   const word = file.path.endsWith(".toml") ? "Weakens" : "Leaves out";
-  // What cannot be shown whole cannot be judged here.
+  // The user must see the whole file before accepting it.
   const whole = file.content.length <= MAX_SHOWN_CHARS;
   return (
     <div class="rule-file">
@@ -92,7 +93,7 @@ function RuleFile(props: {
       </h3>
       <p>
         {file.problem ? (
-          `Without effect: ${file.problem}`
+          `Not applied: ${file.problem}`
         ) : (
           <>
             {file.accepted ? "Accepted. " : "Not accepted. "}

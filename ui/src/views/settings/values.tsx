@@ -1,4 +1,4 @@
-/** Settings as rows: what each means, where its value comes from, and a way back to the default. */
+/** Settings as rows: meaning, value, where the value comes from, and a reset to the default. */
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type SettingsChange, type SettingsRow } from "../../api";
@@ -15,63 +15,63 @@ interface About {
   hint: string;
   kind: "size" | "switch" | "number";
   unit?: string;
-  /** Whether there may be none: then it is 0, and shown as an empty field. */
+  /** True if 0 means “no rule” and is shown as an empty field. */
   isRule?: boolean;
 }
 
 const ABOUT: Record<SettingName, About> = {
   max_file_size: {
     label: "Largest file",
-    hint: "Larger ones are named in the coverage of a checkpoint, and not kept.",
+    hint: "Larger files are listed in a checkpoint's coverage, but not stored.",
     kind: "size",
   },
   guard: {
     label: "Guard small ignored files",
-    hint: "Copies of files such as .env, which only a pattern ignores, are kept beside checkpoints.",
+    hint: "Keep copies of files such as .env that only a file pattern ignores.",
     kind: "switch",
   },
   guard_file_size: {
     label: "Largest guarded file",
-    hint: "Ignored files above this are left to themselves.",
+    hint: "Larger ignored files are not copied.",
     kind: "size",
   },
   guard_total_size: {
     label: "All guarded files together",
-    hint: "When they are more, only as many are kept as fit.",
+    hint: "Files beyond this limit are not copied.",
     kind: "size",
   },
   keep_on_commit: {
-    label: "A commit keeps",
-    hint: "What you commit with git counts as reviewed and kept.",
+    label: "Keep changes on commit",
+    hint: "Changes that you commit with git count as reviewed and kept.",
     kind: "switch",
   },
   tell_rejections: {
     label: "Tell agents what was undone",
-    hint: "At its next prompt an agent hears which of its changes you took back.",
+    hint: "At its next prompt, an agent is told which of its changes you undid.",
     kind: "switch",
   },
   strict: {
     label: "Stop agents that cannot be recorded",
-    hint: "Rather no work than work without an undo.",
+    hint: "If Mulligan cannot record an agent's work, the agent is stopped, so that all work can be undone.",
     kind: "switch",
   },
   keep_last: {
     label: "Keep the last",
-    hint: "Those that somebody took count; all older ones may go.",
+    hint: "Checkpoints made by a restore or at the end of a turn are not counted.",
     kind: "number",
     unit: "checkpoints",
     isRule: true,
   },
   keep_days: {
     label: "Keep for",
-    hint: "Older ones may go.",
+    hint: "Older checkpoints are forgotten.",
     kind: "number",
     unit: "days",
     isRule: true,
   },
   keep_size: {
     label: "Keep at most",
-    hint: "The oldest may go, until what the rest holds fits.",
+    hint: "The oldest checkpoints are forgotten until the rest fits.",
     kind: "size",
     isRule: true,
   },
@@ -155,13 +155,13 @@ function noteOf(name: SettingName, origin: string | undefined, change: Settings[
   if (origin === "project")
     return (
       <>
-        Set in <code>.mulligan.toml</code>, which wins over what is set here.
+        Set in the project's <code>.mulligan.toml</code>, which overrides this setting.
       </>
     );
   if (origin === "home")
     return (
       <>
-        From <code>config.toml</code> in the home, for all projects.
+        From <code>config.toml</code> in Mulligan's home, for all projects.
       </>
     );
   if (origin === "set")
@@ -180,7 +180,7 @@ function noteOf(name: SettingName, origin: string | undefined, change: Settings[
   return null;
 }
 
-/** A number or a size. What makes no sense is said at once, and not saved. */
+/** An input for a number or a size; invalid text is marked at once and not saved. */
 function Field(props: {
   about: About;
   value: number;

@@ -1,4 +1,4 @@
-/** Statistics: which tools agents used, how that went, and what the store holds. */
+/** Statistics: the agents' tool calls, their success and duration, and the project's size. */
 
 import { useMemo } from "preact/hooks";
 import { api, type Stats, type StatsKeyed, type StatsRow } from "../../api";
@@ -68,10 +68,10 @@ export default function Statistics() {
           {!data ? (
             <Skeleton lines={4} height={160} />
           ) : !data.tools.total.calls ? (
-            <EmptyState icon="statistics" title="No tool calls in this time">
+            <EmptyState icon="statistics" title="No tool calls in this period">
               <p>
-                When agents work, what they call, how often, how long and with what success is
-                counted here. Contents are not looked at.
+                This view counts the agents' tool calls, how long they take and how often they
+                succeed. It does not read their content. Choose a longer range above.
               </p>
             </EmptyState>
           ) : (
@@ -192,7 +192,7 @@ function Table({ name, stats }: { name: "tool" | "agent"; stats: Stats }) {
             <th scope="col" class="number">
               Average
             </th>
-            <th scope="col" class="number" title="95 of 100 are faster">
+            <th scope="col" class="number" title="95 of 100 calls are faster">
               p95
             </th>
           </tr>
@@ -240,9 +240,8 @@ function StorePanel({ project }: { project: string }) {
     <section class="panel">
       <h2>Size of {name} at each checkpoint</h2>
       <p class="faint">
-        The last {count(checkpoints.length, "checkpoint")} hold {formatSize(held)} of files; what differs
-        in them is stored in {formatSize(stored.sizes.contents)}.{" "}
-        <a href={urlFor("settings", project)}>What takes the room</a>
+        The last {count(checkpoints.length, "checkpoint")} hold {formatSize(held)} of files, stored in{" "}
+        {formatSize(stored.sizes.contents)}. <a href={urlFor("settings", project)}>Disk usage</a>
       </p>
       <Area title="Size of the project" points={points} shown={formatSize} />
     </section>
