@@ -89,7 +89,7 @@ def test_rules_forget_nothing_until_they_are_asked_to(
 
     forget.click()
     dialog.get_by_role("button", name="Forget").and_(dialog.locator(".danger:enabled")).click()
-    expect(tab.get_by_text("Forgot")).to_be_visible()
+    expect(tab.locator(".toast").filter(has_text="Forgot")).to_be_visible()
     assert 0 < checkpoints(served) < before
     assert served.get(f"/projects/{served.project}/pending")["total"] > 0
 

@@ -249,7 +249,11 @@ async function send(method: string, url: string, body?: object, signal?: AbortSi
     response = await fetch(url, init);
   } catch (problem) {
     if (signal?.aborted) throw problem;
-    throw new ApiError("unreachable", "The server does not answer. Run `mulligan up`, then try again.", 0);
+    throw new ApiError(
+      "unreachable",
+      "The server does not answer. Run `mulligan up`, then try again.",
+      0,
+    );
   }
   if (response.ok) return response;
   throw await errorOf(response);
@@ -260,7 +264,11 @@ async function errorOf(response: Response): Promise<ApiError> {
     const { error } = (await response.json()) as { error: { code: string; message: string } };
     return new ApiError(error.code, error.message, response.status);
   } catch {
-    return new ApiError("failed", `The server answered with status ${response.status}. Try again.`, response.status);
+    return new ApiError(
+      "failed",
+      `The server answered with status ${response.status}. Try again.`,
+      response.status,
+    );
   }
 }
 

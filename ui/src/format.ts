@@ -9,7 +9,10 @@ const UNITS: [number, number, Intl.RelativeTimeFormatUnit][] = [
   [Infinity, 86_400 * 365, "year"],
 ];
 const agoFormat = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
-const dateTimeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const dateTimeFormat = new Intl.DateTimeFormat(undefined, {
+  dateStyle: "medium",
+  timeStyle: "medium",
+});
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 
 export function formatAgo(moment: string, now = Date.now()): string {

@@ -78,7 +78,9 @@ function run(pressed: string): boolean {
 }
 
 function startsSequence(pressed: string): boolean {
-  return activeLayers().some((layer) => layer.bindings().some(({ key }) => key.startsWith(`${pressed} `)));
+  return activeLayers().some((layer) =>
+    layer.bindings().some(({ key }) => key.startsWith(`${pressed} `)),
+  );
 }
 
 function isTyping(target: EventTarget | null): boolean {

@@ -3,6 +3,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import { api, type ProjectRow } from "./api";
 import { listen } from "./live";
+import { loadPreference, savePreference } from "./preferences";
 import { route } from "./router";
 
 /** The start page shows this many project cards; only their pending changes are counted. */
@@ -134,21 +135,4 @@ export function dismissToast(id: number): void {
 
 export function showError(problem: unknown): void {
   showToast(problem instanceof Error ? problem.message : String(problem), { tone: "problem" });
-}
-
-export function loadPreference(name: string): string | null {
-  try {
-    return localStorage.getItem(name);
-  } catch {
-    return null;
-  }
-}
-
-export function savePreference(name: string, value: string | null): void {
-  try {
-    if (value === null) localStorage.removeItem(name);
-    else localStorage.setItem(name, value);
-  } catch {
-    // The browser may forbid storage; the choice then lasts until the page is closed.
-  }
 }

@@ -7,7 +7,10 @@
 import { api, ApiError, type RestoreResult } from "./api";
 
 /** Undo the operations of one decision, newest first; return the numbers of the undos. */
-export async function undoOperations(project: string, operations: readonly number[]): Promise<number[]> {
+export async function undoOperations(
+  project: string,
+  operations: readonly number[],
+): Promise<number[]> {
   const undos: number[] = [];
   for (const expect of [...operations].reverse())
     undos.push(operationNumber(await api.undo(project, { expect })));

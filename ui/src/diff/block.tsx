@@ -26,7 +26,13 @@ export function DiffBlock({ patch, path }: { patch: string; path: string }) {
         return unchangedRow(path, shape, text, now - above, old - above);
       });
       const after = hunk.after.map((text, at) =>
-        unchangedRow(path, shape, text, now + hunk.new_lines.length + at, old + hunk.old_lines.length + at),
+        unchangedRow(
+          path,
+          shape,
+          text,
+          now + hunk.new_lines.length + at,
+          old + hunk.old_lines.length + at,
+        ),
       );
       return [...before, ...hunkRows(path, hunk, shape), ...after] as Line[];
     });

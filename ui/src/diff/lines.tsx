@@ -1,7 +1,7 @@
 /** Render one row of a diff. */
 
-import { Icon } from "../parts/icons";
 import { count } from "../format";
+import { Icon } from "../parts/icons";
 import { Tokens } from "./code";
 import { GAP_STEP_LINES, type DiffRow, type Gap, type Line } from "./model";
 import type { TokensOf } from "./tokens";

@@ -90,7 +90,11 @@ export function openGap(old: OpenedGaps, gap: string, how: "all" | "below" | "ab
   const [below, above] = old.get(gap) ?? [0, 0];
   const next = new Map(old);
   if (how === "all") next.set(gap, [Infinity, 0]);
-  else next.set(gap, how === "below" ? [below + GAP_STEP_LINES, above] : [below, above + GAP_STEP_LINES]);
+  else
+    next.set(
+      gap,
+      how === "below" ? [below + GAP_STEP_LINES, above] : [below, above + GAP_STEP_LINES],
+    );
   return next;
 }
 
@@ -132,8 +136,9 @@ export function hunkRows(file: string, hunk: Hunk, shape: Shape): (Line | Pair)[
     return line(shape, file, hunk.id, "+", null, number, at, text, end(text), differences);
   });
   if (!shape.split) return [...removed, ...added];
-  return Array.from({ length: Math.max(removed.length, added.length) }, (_, at) =>
-    new Pair(file, hunk.id, removed[at] ?? null, added[at] ?? null),
+  return Array.from(
+    { length: Math.max(removed.length, added.length) },
+    (_, at) => new Pair(file, hunk.id, removed[at] ?? null, added[at] ?? null),
   );
 }
 
@@ -191,7 +196,9 @@ export function contextRows(
   if (!after && !lines) {
     let end = from;
     while (end < from + CONTEXT_LINES && (!known || known.has(end))) end++;
-    return known && end === from + CONTEXT_LINES ? [...show(from, end), gap(null)] : show(from, end);
+    return known && end === from + CONTEXT_LINES
+      ? [...show(from, end), gap(null)]
+      : show(from, end);
   }
   const end = after ? after.new_start : lines!.length + 1;
   const [below, above] = (lines && opened.get(id)) ?? [0, 0];

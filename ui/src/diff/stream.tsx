@@ -3,20 +3,13 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FileChange } from "../api";
 import { Icon } from "../parts/icons";
-import { Counts, StatusLetter, Path } from "../parts/small";
+import { Counts, Path, StatusLetter } from "../parts/small";
 import { VirtualList, type Row } from "../parts/virtual";
 import { showError } from "../state";
 import { useColumns } from "./columns";
 import { highlighter } from "./highlighter";
 import { DiffLine, type OpenGap } from "./lines";
-import {
-  contextRows,
-  hunkRows,
-  openGap,
-  type DiffRow,
-  type OpenedGaps,
-  type Shape,
-} from "./model";
+import { contextRows, hunkRows, openGap, type DiffRow, type OpenedGaps, type Shape } from "./model";
 import { parsePatch, type PatchHunk } from "./patch";
 import { tokensOf, type TokensOf } from "./tokens";
 
@@ -82,7 +75,9 @@ export function DiffStream(props: {
       if (!lines.has(path)) {
         const content = linesOf(await props.read(path));
         if (!hunks.get(path)!.every((hunk) => fits(hunk, content)))
-          throw new Error(`${path} has changed since this comparison. Reload the page to see its lines.`);
+          throw new Error(
+            `${path} has changed since this comparison. Reload the page to see its lines.`,
+          );
         setLines((old) => new Map(old).set(path, content));
       }
       setOpened((old) => openGap(old, gap, how));

@@ -63,7 +63,7 @@ function aligned(before: readonly string[], after: readonly string[]): Map<numbe
         best[(i + 1) * wide + j + 1]! + alike[i]![j]!,
       );
   const pairs = new Map<number, number>();
-  for (let i = 0, j = 0; i < before.length && j < after.length; ) {
+  for (let i = 0, j = 0; i < before.length && j < after.length;) {
     const here = best[i * wide + j]!;
     if (alike[i]![j]! > 0 && here === best[(i + 1) * wide + j + 1]! + alike[i]![j]!)
       pairs.set(i++, j++);
@@ -118,7 +118,7 @@ function unshared(before: string[], after: string[]): [Set<number>, Set<number>]
         before[i] === after[j]
           ? best[(i + 1) * wide + j + 1]! + 1
           : Math.max(best[(i + 1) * wide + j]!, best[i * wide + j + 1]!);
-  for (let i = 0, j = 0; i < before.length && j < after.length; ) {
+  for (let i = 0, j = 0; i < before.length && j < after.length;) {
     if (before[i] === after[j]) {
       left.delete(i++);
       right.delete(j++);
@@ -149,7 +149,12 @@ function spans(all: string[], isChanged: (at: number) => boolean): Span[] {
 }
 
 function words(line: string): string[] {
-  return line.slice(0, MAX_LINE_CHARS).replace(/\r?\n$/, "").match(WORD) ?? [];
+  return (
+    line
+      .slice(0, MAX_LINE_CHARS)
+      .replace(/\r?\n$/, "")
+      .match(WORD) ?? []
+  );
 }
 
 function nonBlankLength(text: string): number {

@@ -3,8 +3,7 @@
 /** Return the top of each row, followed by the bottom of the last one. */
 export function topsOf<R>(rows: readonly R[], height: (row: R) => number): Float64Array {
   const tops = new Float64Array(rows.length + 1);
-  for (let each = 0; each < rows.length; each++)
-    tops[each + 1] = tops[each]! + height(rows[each]!);
+  for (let each = 0; each < rows.length; each++) tops[each + 1] = tops[each]! + height(rows[each]!);
   return tops;
 }
 

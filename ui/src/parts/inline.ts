@@ -147,7 +147,8 @@ class Parser {
     const canOpen = after.trim() !== "" && !(within && WORD.test(before));
     const canClose = before.trim() !== "" && !(within && WORD.test(after));
     const [long, short] = [first.repeat(2), first];
-    const marks = length < 3 ? [first.repeat(length)] : this.inner(first) ? [short, long] : [long, short];
+    const marks =
+      length < 3 ? [first.repeat(length)] : this.inner(first) ? [short, long] : [long, short];
     for (const mark of marks) {
       const place = canClose ? this.open.findLastIndex((each) => each.mark === mark) : -1;
       if (place >= 0 && this.out.length > this.open[place]!.at + 1) {

@@ -97,7 +97,9 @@ function labelOf(run: string): string {
 function titleOf(run: string): string {
   const all = [...run];
   const listed = all.slice(0, MAX_LISTED).map((each) => `${nameOf(each)} ${kindOf(each)}`);
-  return listed.join(", ") + (all.length > MAX_LISTED ? `, and ${all.length - MAX_LISTED} more` : "");
+  return (
+    listed.join(", ") + (all.length > MAX_LISTED ? `, and ${all.length - MAX_LISTED} more` : "")
+  );
 }
 
 function nameOf(character: string): string {
@@ -115,7 +117,8 @@ export function start(): void {
   const before = options.vnode;
   options.vnode = (vnode) => {
     if (typeof vnode.type === "string") onElement(vnode as VNode<Props>, vnode.type);
-    else if (vnode.type === Fragment) onChildren(vnode.props as Props, (text) => markInvisible(text, false));
+    else if (vnode.type === Fragment)
+      onChildren(vnode.props as Props, (text) => markInvisible(text, false));
     before?.(vnode);
   };
 }

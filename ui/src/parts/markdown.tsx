@@ -71,11 +71,13 @@ function parseList(lines: string[], depth: number, key: number): ComponentChild 
   const items: string[][] = [];
   for (const line of lines) {
     const item = ITEM.exec(line);
-    if (item && item[1]!.length <= lead!.length) items.push([line.slice(item[0].length).trimStart()]);
+    if (item && item[1]!.length <= lead!.length)
+      items.push([line.slice(item[0].length).trimStart()]);
     else items.at(-1)!.push(line.slice(indent(line, lead!.length + mark!.length + 1)));
   }
   const inside = items.map((item, each) => {
-    const only = item.length === 1 && !startsBlock(item[0]!) ? inline(item[0]!) : parseBlocks(item, depth);
+    const only =
+      item.length === 1 && !startsBlock(item[0]!) ? inline(item[0]!) : parseBlocks(item, depth);
     return <li key={each}>{only}</li>;
   });
   const start = parseInt(mark!, 10);
@@ -170,7 +172,11 @@ function endOfList(lines: string[], from: number): number {
   });
 }
 
-function findLine(lines: string[], from: number, is: (line: string, at: number) => boolean): number {
+function findLine(
+  lines: string[],
+  from: number,
+  is: (line: string, at: number) => boolean,
+): number {
   let at = from;
   while (at < lines.length && !is(lines[at]!, at)) at++;
   return Math.max(at, from);

@@ -173,7 +173,8 @@ export function MeasuredList<R extends EstimatedRow>(props: Props<R>) {
       anchor.current = "end";
       applyAnchor();
     },
-    first: () => rows[indexAt(tops, box.current!.scrollTop - offsetAbove() + MARGIN_PX + 4)]?.key ?? null,
+    first: () =>
+      rows[indexAt(tops, box.current!.scrollTop - offsetAbove() + MARGIN_PX + 4)]?.key ?? null,
   }));
 
   return (

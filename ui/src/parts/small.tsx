@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { PendingStats } from "../api";
-import { formatAgo, count, formatNumber, splitPath, formatDateTime } from "../format";
+import { count, formatAgo, formatDateTime, formatNumber, splitPath } from "../format";
 import { Icon } from "./icons";
 
 const now = signal(Date.now());

@@ -1,11 +1,6 @@
 /** The frame around all views: navigation, connection state, toasts and help. */
 
 import { useEffect } from "preact/hooks";
-import { lazyView } from "./lazy-view";
-import { Connection } from "./connection";
-import { Help } from "./help";
-import { Rail } from "./rail";
-import { Toasts } from "./toasts";
 import { helpShown, useKeys } from "../keys";
 import { Guard } from "../parts/guard";
 import { escapeInvisible } from "../parts/invisible";
@@ -13,6 +8,11 @@ import { EmptyState, ErrorBox } from "../parts/small";
 import { go, route, urlFor } from "../router";
 import { project, undoNewestToast } from "../state";
 import Home from "../views/home";
+import { Connection } from "./connection";
+import { Help } from "./help";
+import { lazyView } from "./lazy-view";
+import { Rail } from "./rail";
+import { Toasts } from "./toasts";
 
 const views: Record<string, () => preact.JSX.Element | null> = {
   home: Home,
@@ -45,7 +45,11 @@ export function App() {
   useKeys("Everywhere", [
     { key: "/", does: "search", run: search },
     { key: "g h", does: "go to the sessions", run: () => go(urlFor("home")) },
-    { key: "g r", does: "go to the review", run: () => go(urlFor("review", project.value?.project)) },
+    {
+      key: "g r",
+      does: "go to the review",
+      run: () => go(urlFor("review", project.value?.project)),
+    },
     {
       key: "g c",
       does: "go to the checkpoints",

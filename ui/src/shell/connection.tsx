@@ -1,8 +1,8 @@
 /** A notice above all views while the server cannot be reached. */
 
 import { useEffect, useState } from "preact/hooks";
-import { Icon } from "../parts/icons";
 import { connection, retry } from "../live";
+import { Icon } from "../parts/icons";
 
 const SHOW_AFTER_MS = 700;
 

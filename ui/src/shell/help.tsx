@@ -1,8 +1,8 @@
+import { useRef } from "preact/hooks";
+import { helpShown, layers } from "../keys";
 import { Dialog } from "../parts/dialog";
 import { narrow } from "../parts/narrow";
 import { ThemeChoice } from "./theme";
-import { helpShown, layers } from "../keys";
-import { useRef } from "preact/hooks";
 
 /** The keyboard help: keys of the current view, then keys that work everywhere. */
 export function Help() {

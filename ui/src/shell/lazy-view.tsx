@@ -8,7 +8,7 @@ import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { listen } from "../live";
-import { Skeleton, ErrorBox } from "../parts/small";
+import { ErrorBox, Skeleton } from "../parts/small";
 
 type View = () => JSX.Element | null;
 

@@ -1,5 +1,5 @@
 import { Icon } from "../parts/icons";
-import { pinnedToast, dismissToast, toasts } from "../state";
+import { dismissToast, pinnedToast, toasts } from "../state";
 
 export function Toasts() {
   return (
@@ -27,7 +27,12 @@ export function Toasts() {
               {toast.action.label}
             </button>
           )}
-          <button type="button" class="bare" aria-label="Dismiss" onClick={() => dismissToast(toast.id)}>
+          <button
+            type="button"
+            class="bare"
+            aria-label="Dismiss"
+            onClick={() => dismissToast(toast.id)}
+          >
             <Icon name="close" size={14} />
           </button>
         </div>

@@ -3,12 +3,12 @@
 import { useMemo, useState } from "preact/hooks";
 import { api, type TreeEntry } from "../../api";
 import { FileText } from "../../diff/file";
+import { count, formatSize } from "../../format";
 import { Dialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icons";
-import { Path, Skeleton, ErrorBox } from "../../parts/small";
+import { ErrorBox, Path, Skeleton } from "../../parts/small";
 import { VirtualList } from "../../parts/virtual";
 import { useResource } from "../../resource";
-import { count, formatSize } from "../../format";
 
 const MAX_SHOWN_CHARS = 8_000_000;
 
@@ -18,7 +18,10 @@ export function Files(props: {
   restore: (paths: string[]) => void;
 }) {
   const { project, checkpoint } = props;
-  const listing = useResource(() => api.checkpointFiles(project, checkpoint), [project, checkpoint]);
+  const listing = useResource(
+    () => api.checkpointFiles(project, checkpoint),
+    [project, checkpoint],
+  );
   const [words, setWords] = useState("");
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [open, setOpen] = useState<TreeEntry | null>(null);
@@ -38,7 +41,8 @@ export function Files(props: {
       if (!next.delete(path)) next.add(path);
       return next;
     });
-  if (listing.problem) return <ErrorBox problem={listing.problem} retry={() => void listing.reload()} />;
+  if (listing.problem)
+    return <ErrorBox problem={listing.problem} retry={() => void listing.reload()} />;
   return (
     <div class="files">
       <div class="files-bar">
@@ -147,7 +151,9 @@ function FileDialog(props: {
       ) : (
         <>
           <FileText text={text.slice(0, MAX_SHOWN_CHARS)} path={file.path} />
-          {text.length > MAX_SHOWN_CHARS && <p class="faint">Only the beginning is shown. Download the file to see the rest.</p>}
+          {text.length > MAX_SHOWN_CHARS && (
+            <p class="faint">Only the beginning is shown. Download the file to see the rest.</p>
+          )}
         </>
       )}
     </Dialog>

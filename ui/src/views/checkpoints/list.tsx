@@ -1,8 +1,8 @@
 /** The list of checkpoints, newest first. */
 
 import type { Checkpoint } from "../../api";
+import { count, firstLine, formatDay, formatTime } from "../../format";
 import { Counts } from "../../parts/small";
-import { count, formatDay, firstLine, formatTime } from "../../format";
 
 export const KINDS: Record<string, string> = {
   manual: "Taken by hand",
@@ -20,7 +20,7 @@ export const KINDS: Record<string, string> = {
 export function CheckpointList(props: {
   checkpoints: Checkpoint[];
   chosen: string | null;
-  held: string | null;
+  pinned: string | null;
   choose: (id: string) => void;
   changed: { files: number; additions: number; deletions: number } | null;
 }) {
@@ -63,7 +63,9 @@ export function CheckpointList(props: {
               <span class="point-text">{titleOf(each)}</span>
               <span class="point-facts">
                 {formatTime(each.created_at)} · {KINDS[each.kind] ?? each.kind}
-                {props.held === each.checkpoint && <span class="tag turn-pending">from here</span>}
+                {props.pinned === each.checkpoint && (
+                  <span class="tag turn-pending">from here</span>
+                )}
                 {!each.coverage.complete && <span class="tag call-failed">incomplete</span>}
               </span>
             </button>

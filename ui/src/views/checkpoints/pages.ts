@@ -22,8 +22,8 @@ export function useCheckpoints(project: string, wanted: string | null) {
           cursor: rest.length ? old!.cursor : page.next_before,
         };
       });
-    } catch (why) {
-      setProblem(why as Error);
+    } catch (problem) {
+      setProblem(problem as Error);
     }
   }, [project]);
   const next = useCallback(async () => {
@@ -34,8 +34,8 @@ export function useCheckpoints(project: string, wanted: string | null) {
       setState(
         (old) => old && { all: [...old.all, ...page.checkpoints], cursor: page.next_before },
       );
-    } catch (why) {
-      showError(why);
+    } catch (problem) {
+      showError(problem);
     } finally {
       working.current = false;
     }

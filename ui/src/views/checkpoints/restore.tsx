@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { api, type Checkpoint } from "../../api";
+import { count, formatDateTime } from "../../format";
 import { Dialog } from "../../parts/dialog";
 import { hasChanges, Plan } from "../../parts/plan";
-import { Skeleton, ErrorBox } from "../../parts/small";
+import { ErrorBox, Skeleton } from "../../parts/small";
 import { useResource } from "../../resource";
 import { showError, showToast } from "../../state";
 import { undoOperations } from "../../undo";
-import { count, formatDateTime } from "../../format";
 
 export function Restore(props: {
   project: string;
@@ -32,7 +32,8 @@ export function Restore(props: {
       props.close();
       const number = done.restored.length + done.deleted.length;
       const { operation } = done;
-      if (operation === null) return showToast("Nothing changed: the files already match this checkpoint.");
+      if (operation === null)
+        return showToast("Nothing changed: the files already match this checkpoint.");
       showToast(`Restored: ${count(number, "file")} changed.`, {
         action: {
           label: "Undo",

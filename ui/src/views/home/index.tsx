@@ -2,14 +2,14 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, type ProjectRow } from "../../api";
+import { count, formatDay, statusLabel } from "../../format";
 import { useKeys } from "../../keys";
 import { listen } from "../../live";
 import { Icon } from "../../parts/icons";
-import { Badge, EmptyState, TimeAgo, Skeleton, ErrorBox } from "../../parts/small";
+import { Badge, EmptyState, ErrorBox, Skeleton, TimeAgo } from "../../parts/small";
 import { go, route, setQuery, urlFor } from "../../router";
-import { showError, loadProjects, MAX_PROJECT_CARDS, projects, projectsProblem } from "../../state";
-import { count, formatDay, statusLabel } from "../../format";
-import { SessionFeed, type ListedSession } from "./session-feed";
+import { loadProjects, MAX_PROJECT_CARDS, projects, projectsProblem, showError } from "../../state";
+import { PAGE_SIZE, SessionFeed, type ListedSession } from "./session-feed";
 
 const CHANGES = [
   "session",
@@ -19,6 +19,8 @@ const CHANGES = [
   "operation_changed",
   "files",
 ];
+
+const REFRESH_DELAY_MS = 250;
 
 export default function Home() {
   const all = projects.value;
@@ -43,60 +45,20 @@ function Sessions({ all }: { all: ProjectRow[] }) {
   const { query } = route.value;
   const only = query.get("project");
   const words = query.get("filter") ?? "";
-  const [, redraw] = useState(0);
   const [current, setCurrent] = useState(-1);
   const end = useRef<HTMLDivElement>(null);
-  const list = useRef<SessionFeed | null>(null);
-  const chosen = useMemo(
-    () => (only ? all.filter((each) => each.project === only) : all),
-    [only, all.map((each) => each.project).join()],
-  );
-  const merged = useRef<{ of: unknown; list: SessionFeed } | null>(null);
-  if (merged.current?.of !== chosen) {
-    merged.current = { of: chosen, list: new SessionFeed(chosen, {}) };
-  }
-  list.current = merged.current.list;
+  const { feed, more } = useSessionFeed(all, only);
 
   useEffect(() => {
-    const mine = list.current!;
-    void mine.next().then(() => redraw((each) => each + 1));
-    let timer: number | undefined;
-    const stop = listen((event) => {
-      if ((!CHANGES.includes(event.kind) && event.kind !== "reconnected") || timer !== undefined)
-        return;
-      timer = window.setTimeout(async () => {
-        timer = undefined;
-        // As many as are shown, so that nobody loses his place; then all at once.
-        const fresh = new SessionFeed(
-          (await api.projects()).projects.filter((each) => !only || each.project === only),
-          {},
-        );
-        await fresh.next(Math.max(30, list.current!.sessions.length));
-        if (merged.current?.of === chosen) {
-          merged.current.list = fresh;
-          redraw((each) => each + 1);
-        }
-      }, 250);
+    const observer = new IntersectionObserver(([entry]) => entry!.isIntersecting && more(), {
+      rootMargin: "600px",
     });
-    return () => {
-      stop();
-      clearTimeout(timer);
-    };
-  }, [chosen]);
-
-  useEffect(() => {
-    const observer = new IntersectionObserver(
-      ([entry]) =>
-        entry!.isIntersecting &&
-        void list.current!.next().then((some) => some && redraw((each) => each + 1)),
-      { rootMargin: "600px" },
-    );
     if (end.current) observer.observe(end.current);
     return () => observer.disconnect();
   });
 
   const wanted = words.toLowerCase();
-  const shown = list.current.sessions.filter(
+  const shown = feed.sessions.filter(
     (each) =>
       !wanted ||
       [each.title, each.agent, each.model ?? "", each.where.name, statusLabel(each.status)].some(
@@ -142,8 +104,8 @@ function Sessions({ all }: { all: ProjectRow[] }) {
       <div class="page-scroll" tabIndex={0} role="group" aria-label="Sessions">
         <div class="column">
           <Cards all={all} only={only} />
-          {list.current.problem && <ErrorBox problem={list.current.problem} />}
-          {!shown.length && list.current.ended ? (
+          {feed.problem && <ErrorBox problem={feed.problem} />}
+          {!shown.length && feed.ended ? (
             words ? (
               <EmptyState icon="search" title={`No session matches “${words}”`}>
                 <p>
@@ -157,12 +119,54 @@ function Sessions({ all }: { all: ProjectRow[] }) {
           ) : (
             <List shown={shown} many={all.length > 1 && !only} />
           )}
-          {!list.current.ended && <Skeleton lines={shown.length ? 1 : 6} height={52} />}
+          {!feed.ended && <Skeleton lines={shown.length ? 1 : 6} height={52} />}
           <div ref={end} />
         </div>
       </div>
     </div>
   );
+}
+
+/** Load the sessions of all projects, or of `only` one, and reload them after live events. */
+function useSessionFeed(all: ProjectRow[], only: string | null) {
+  const [, redraw] = useState(0);
+  const chosen = useMemo(
+    () => (only ? all.filter((each) => each.project === only) : all),
+    [only, all.map((each) => each.project).join()],
+  );
+  const latest = useRef<{ projects: ProjectRow[]; feed: SessionFeed } | null>(null);
+  if (latest.current?.projects !== chosen)
+    latest.current = { projects: chosen, feed: new SessionFeed(chosen) };
+
+  useEffect(() => {
+    void latest.current!.feed.next().then(() => redraw((each) => each + 1));
+    const refresh = async () => {
+      const { projects } = await api.projects();
+      const fresh = new SessionFeed(projects.filter((each) => !only || each.project === only));
+      // Load as many sessions as are shown before replacing the list, so that it keeps its length.
+      await fresh.next(Math.max(PAGE_SIZE, latest.current!.feed.sessions.length));
+      if (latest.current?.projects !== chosen) return;
+      latest.current.feed = fresh;
+      redraw((each) => each + 1);
+    };
+    let timer: number | undefined;
+    const stop = listen((event) => {
+      const isRelevant = CHANGES.includes(event.kind) || event.kind === "reconnected";
+      if (!isRelevant || timer !== undefined) return;
+      timer = window.setTimeout(() => {
+        timer = undefined;
+        void refresh();
+      }, REFRESH_DELAY_MS);
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [chosen]);
+
+  const more = () =>
+    void latest.current!.feed.next().then((some) => some && redraw((each) => each + 1));
+  return { feed: latest.current.feed, more };
 }
 
 function Cards({ all, only }: { all: ProjectRow[]; only: string | null }) {
@@ -221,7 +225,10 @@ function List({ shown, many }: { shown: ListedSession[]; many: boolean }) {
           <li key={`${each.where.project} ${each.session}`}>
             {head && <h2 class="sessions-day">{date}</h2>}
             <div class="session-line">
-              <a class="session-row" href={urlFor("session", each.where.project, { id: each.session })}>
+              <a
+                class="session-row"
+                href={urlFor("session", each.where.project, { id: each.session })}
+              >
                 <span class={`state state-${each.status}`} title={statusLabel(each.status)} />
                 <span class="session-title">{each.title || "Untitled session"}</span>
                 <span class="session-facts">

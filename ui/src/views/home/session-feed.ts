@@ -13,54 +13,51 @@ export interface ListedSession extends Session {
 
 interface Source {
   project: ProjectRow;
-  waiting: ListedSession[];
+  queued: ListedSession[];
   cursor: string | null;
   more: boolean;
 }
 
-const PAGE_SIZE = 30;
+export const PAGE_SIZE = 30;
 
 export class SessionFeed {
   readonly sessions: ListedSession[] = [];
   problem: Error | null = null;
   private readonly sources: Source[];
-  private working = false;
+  private isLoading = false;
 
-  constructor(
-    projects: ProjectRow[],
-    private readonly filter: { agent?: string; status?: string },
-  ) {
+  constructor(projects: ProjectRow[]) {
     this.sources = projects
       .filter((project) => project.sessions > 0 && !project.problem)
-      .map((project) => ({ project, waiting: [], cursor: null, more: true }));
+      .map((project) => ({ project, queued: [], cursor: null, more: true }));
   }
 
   get ended(): boolean {
-    return this.sources.every((source) => !source.more && !source.waiting.length);
+    return this.sources.every((source) => !source.more && !source.queued.length);
   }
 
   /** Load `count` more sessions; return true if there were any. */
   async next(count = PAGE_SIZE): Promise<boolean> {
-    if (this.working || this.ended) return false;
-    this.working = true;
+    if (this.isLoading || this.ended) return false;
+    this.isLoading = true;
     const before = this.sessions.length;
     try {
       while (this.sessions.length < before + count && !this.ended) {
         const source = newest(this.sources);
-        if (source.waiting.length) this.sessions.push(source.waiting.shift()!);
+        if (source.queued.length) this.sessions.push(source.queued.shift()!);
         else await this.fill(source);
       }
     } finally {
-      this.working = false;
+      this.isLoading = false;
     }
     return this.sessions.length > before;
   }
 
   private async fill(source: Source): Promise<void> {
     try {
-      const query = { limit: PAGE_SIZE, cursor: source.cursor, ...this.filter };
+      const query = { limit: PAGE_SIZE, cursor: source.cursor };
       const page = await api.sessions(source.project.project, query);
-      source.waiting = page.sessions.map((session) => ({ ...session, where: source.project }));
+      source.queued = page.sessions.map((session) => ({ ...session, where: source.project }));
       source.cursor = page.next_cursor;
       source.more = page.has_more;
     } catch (problem) {
@@ -73,7 +70,7 @@ export class SessionFeed {
 
 /** Return the source with the newest session; an unqueried one counts by its last update. */
 function newest(sources: Source[]): Source {
-  const able = sources.filter((source) => source.more || source.waiting.length);
-  const time = (source: Source) => source.waiting[0]?.updated_at ?? source.project.updated_at ?? "";
+  const able = sources.filter((source) => source.more || source.queued.length);
+  const time = (source: Source) => source.queued[0]?.updated_at ?? source.project.updated_at ?? "";
   return able.reduce((best, source) => (time(source) > time(best) ? source : best));
 }

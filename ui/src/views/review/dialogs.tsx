@@ -1,17 +1,17 @@
 /** The empty review, and the question before deciding on all changes. */
 
 import type { PendingHunk } from "../../api";
+import { count } from "../../format";
 import { Dialog } from "../../parts/dialog";
 import { EmptyState, Key } from "../../parts/small";
 import { urlFor } from "../../router";
-import { count } from "../../format";
 
 export function Nothing() {
   return (
     <EmptyState icon="check" title="Nothing to review">
       <p>
-        Every change is decided. When an agent changes files, each change appears here:{" "}
-        <Key>y</Key> keeps it, <Key>n</Key> undoes it, <Key>u</Key> takes the last decision back.
+        Every change is decided. When an agent changes files, each change appears here: <Key>y</Key>{" "}
+        keeps it, <Key>n</Key> undoes it, <Key>u</Key> takes the last decision back.
       </p>
       <p>
         <a class="button" href={urlFor("home")}>

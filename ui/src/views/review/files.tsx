@@ -2,9 +2,9 @@
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PendingHunk } from "../../api";
-import { Counts, StatusLetter, Path, Skeleton } from "../../parts/small";
+import { Counts, Path, Skeleton, StatusLetter } from "../../parts/small";
 import { VirtualList, type Row, type VirtualHandle } from "../../parts/virtual";
-import type { Group, FilePart } from "./groups";
+import type { FilePart, Group } from "./groups";
 
 interface HeadRow extends Row {
   group: Group;

@@ -6,9 +6,9 @@ import { highlighter } from "../../diff/highlighter";
 import { DiffLine, type OpenGap } from "../../diff/lines";
 import type { Line, Pair } from "../../diff/model";
 import { tokensOf, type TokensOf } from "../../diff/tokens";
-import { Icon } from "../../parts/icons";
-import { Counts, StatusLetter, Path } from "../../parts/small";
 import { count } from "../../format";
+import { Icon } from "../../parts/icons";
+import { Counts, Path, StatusLetter } from "../../parts/small";
 import type { FilePart } from "./groups";
 import type { ReviewRow } from "./rows";
 
@@ -28,7 +28,11 @@ export interface ReviewActions {
   linesOf: (part: FilePart) => readonly string[] | null;
 }
 
-export function RowView(props: { row: ReviewRow; current: PendingHunk | null; act: ReviewActions }) {
+export function RowView(props: {
+  row: ReviewRow;
+  current: PendingHunk | null;
+  act: ReviewActions;
+}) {
   const { row, current, act } = props;
   switch (row.kind) {
     case "group":
@@ -57,13 +61,7 @@ export function RowView(props: { row: ReviewRow; current: PendingHunk | null; ac
         />
       );
     default:
-      return (
-        <Lines
-          row={row}
-          act={act}
-          active={isChange(row) && row.hunk === current?.hunk}
-        />
-      );
+      return <Lines row={row} act={act} active={isChange(row) && row.hunk === current?.hunk} />;
   }
 }
 
@@ -72,7 +70,15 @@ function isChange(row: ReviewRow): row is (Line | Pair) & { part: FilePart } {
   return row.kind === "pair" && (row.left?.sign !== " " || row.right?.sign !== " ");
 }
 
-export function FileHead({ part, folded, act }: { part: FilePart; folded: boolean; act: ReviewActions }) {
+export function FileHead({
+  part,
+  folded,
+  act,
+}: {
+  part: FilePart;
+  folded: boolean;
+  act: ReviewActions;
+}) {
   const { path, status } = part.file;
   useEffect(() => {
     if (status !== "modified") return undefined;
@@ -140,7 +146,10 @@ function HunkHead(props: {
           ` · ${turns.length === 1 ? `turn ${turns[0]}` : count(turns.length, "turn")}`}
       </span>
       {hunk.mixed && (
-        <span class="tag" title="Lines in this change were edited later by someone else. Those edits stay.">
+        <span
+          class="tag"
+          title="Lines in this change were edited later by someone else. Those edits stay."
+        >
           edited since
         </span>
       )}

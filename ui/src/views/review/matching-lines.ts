@@ -3,7 +3,10 @@
 import type { FilePart } from "./groups";
 
 /** Return the file's lines if all hunks match them, else null. */
-export function matchingLines(part: FilePart, lines: readonly string[] | null): readonly string[] | null {
+export function matchingLines(
+  part: FilePart,
+  lines: readonly string[] | null,
+): readonly string[] | null {
   if (!lines || part.file.status !== "modified") return null;
   const known = matchCache.get(part);
   if (known?.lines === lines) return known.fits ? lines : null;

@@ -1,9 +1,9 @@
 /** Build the rows of the review: groups, files, hunks and their lines. */
 
+import type { PendingHunk } from "../../api";
 import { contextRows, hunkRows, type DiffRow, type OpenedGaps, type Shape } from "../../diff/model";
 import type { Row } from "../../parts/virtual";
-import type { PendingHunk } from "../../api";
-import type { Group, FilePart } from "./groups";
+import type { FilePart, Group } from "./groups";
 
 export interface GroupRow extends Row {
   kind: "group";
@@ -49,7 +49,10 @@ interface CachedRows {
 }
 
 /** Rows of unchanged parts are reused; one cache per layout. */
-const caches = { unified: new WeakMap<FilePart, CachedRows>(), split: new WeakMap<FilePart, CachedRows>() };
+const caches = {
+  unified: new WeakMap<FilePart, CachedRows>(),
+  split: new WeakMap<FilePart, CachedRows>(),
+};
 
 export function buildRows(
   groups: Group[],
@@ -110,8 +113,7 @@ function rowsOf(
     const key = `hunk ${hunk.hunk}`;
     rows.push({ kind: "hunk", key, height: HUNK_PX, part, hunk: part.hunks[at]! });
     const note = noteOf(part, hunk.kind);
-    if (note)
-      rows.push({ kind: "note", key: `note ${hunk.hunk}`, height: NOTE_PX, text: note });
+    if (note) rows.push({ kind: "note", key: `note ${hunk.hunk}`, height: NOTE_PX, text: note });
     for (const row of hunkRows(part.key, hunk, shape)) rows.push(Object.assign(row, { part }));
   });
   const last = hunks.at(-1);

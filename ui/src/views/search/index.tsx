@@ -1,14 +1,15 @@
 /** Search all sessions while typing; a hit links to its entry. */
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Found, type Hit } from "../../api";
+import { count } from "../../format";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
 import { Select } from "../../parts/select";
-import { EmptyState, Key, Highlighted, TimeAgo, Skeleton, ErrorBox } from "../../parts/small";
+import { EmptyState, ErrorBox, Highlighted, Key, Skeleton, TimeAgo } from "../../parts/small";
 import { go, route, setQuery, urlFor } from "../../router";
 import { projects } from "../../state";
-import { count } from "../../format";
 
 const TYPES: [string, string][] = [
   ["user_input", "You said"],
@@ -90,58 +91,13 @@ export default function Search() {
           />
         </label>
       </header>
-      <div class="filters">
-        {TYPES.map(([type, label]) => (
-          <button
-            key={type}
-            type="button"
-            class="chip"
-            aria-pressed={filters.type === type}
-            onClick={() => setQuery({ type: filters.type === type ? null : type })}
-          >
-            {label}
-          </button>
-        ))}
-        <Select
-          label="Project"
-          value={filters.project}
-          choose={(value) => setQuery({ in: value })}
-          options={[
-            ["", "All projects"],
-            ...(projects.value ?? []).map((each): [string, string] => [each.project, each.name]),
-          ]}
-        />
-        <Select
-          label="Time"
-          value={filters.days}
-          choose={(value) => setQuery({ days: value })}
-          options={TIMES}
-        />
-        <label class="field field-small">
-          <span class="unseen">Agent</span>
-          <input
-            placeholder="agent"
-            value={filters.agent}
-            onInput={(event) => setQuery({ agent: event.currentTarget.value })}
-          />
-        </label>
-        <label class="field field-small">
-          <span class="unseen">File, folder or glob</span>
-          <input
-            placeholder="file or glob"
-            value={filters.path}
-            onInput={(event) => setQuery({ path: event.currentTarget.value })}
-          />
-        </label>
-        <span class="bar-space" />
-        <span class="faint" role="status">
-          {results && !idle
-            ? results.total === null
-              ? `${hits.length} or more hits`
-              : count(results.total, "hit")
-            : ""}
-        </span>
-      </div>
+      <FilterBar filters={filters}>
+        {results && !idle
+          ? results.total === null
+            ? `${hits.length} or more hits`
+            : count(results.total, "hit")
+          : ""}
+      </FilterBar>
       <div class="page-scroll" tabIndex={0} role="group" aria-label="Hits">
         <div class="column">
           {problem && <ErrorBox problem={problem} />}
@@ -151,8 +107,8 @@ export default function Search() {
           {idle ? (
             <EmptyState icon="search" title="Search all sessions">
               <p>
-                Find words, file names, commands and code. Text is taken literally:{" "}
-                <code>C++</code>, <code>foo-bar</code> and quotes need no escaping.
+                Find words, file names, commands and code. Text is taken literally: <code>C++</code>
+                , <code>foo-bar</code> and quotes need no escaping.
               </p>
               <p>
                 <Key>/</Key> opens the search from any view, <Key>Enter</Key> opens the first hit.
@@ -165,34 +121,95 @@ export default function Search() {
               <p>All words must be in one entry. Try fewer words, or remove a filter.</p>
             </EmptyState>
           ) : (
-            <ol class="hits">
-              {hits.map((hit) => (
-                <li key={`${hit.project} ${hit.entry}`}>
-                  <a class="hit" href={entryUrl(hit)}>
-                    <span class="hit-head">
-                      <span class="hit-title">{hit.title || "Untitled session"}</span>
-                      <span class="tag">{NAMES[hit.type] ?? hit.type}</span>
-                      <span class="bar-space" />
-                      <span class="faint">
-                        {hit.agent} · <TimeAgo at={hit.created_at} />
-                      </span>
-                    </span>
-                    <span class={CODE.includes(hit.type) ? "hit-text hit-code" : "hit-text"}>
-                      <Highlighted text={hit.snippet.replace(/\n\s*\n/g, "\n")} />
-                    </span>
-                  </a>
-                </li>
-              ))}
-            </ol>
+            <Hits hits={hits} />
           )}
-          {results && hits.length > 0 && (results.total === null || hits.length < results.total) && (
-            <button type="button" class="button" onClick={more}>
-              More
-            </button>
-          )}
+          {results &&
+            hits.length > 0 &&
+            (results.total === null || hits.length < results.total) && (
+              <button type="button" class="button" onClick={more}>
+                More
+              </button>
+            )}
         </div>
       </div>
     </div>
+  );
+}
+
+function FilterBar({ filters, children }: { filters: Filters; children: ComponentChildren }) {
+  return (
+    <div class="filters">
+      {TYPES.map(([type, label]) => (
+        <button
+          key={type}
+          type="button"
+          class="chip"
+          aria-pressed={filters.type === type}
+          onClick={() => setQuery({ type: filters.type === type ? null : type })}
+        >
+          {label}
+        </button>
+      ))}
+      <Select
+        label="Project"
+        value={filters.project}
+        choose={(value) => setQuery({ in: value })}
+        options={[
+          ["", "All projects"],
+          ...(projects.value ?? []).map((each): [string, string] => [each.project, each.name]),
+        ]}
+      />
+      <Select
+        label="Time"
+        value={filters.days}
+        choose={(value) => setQuery({ days: value })}
+        options={TIMES}
+      />
+      <label class="field field-small">
+        <span class="unseen">Agent</span>
+        <input
+          placeholder="agent"
+          value={filters.agent}
+          onInput={(event) => setQuery({ agent: event.currentTarget.value })}
+        />
+      </label>
+      <label class="field field-small">
+        <span class="unseen">File, folder or glob</span>
+        <input
+          placeholder="file or glob"
+          value={filters.path}
+          onInput={(event) => setQuery({ path: event.currentTarget.value })}
+        />
+      </label>
+      <span class="bar-space" />
+      <span class="faint" role="status">
+        {children}
+      </span>
+    </div>
+  );
+}
+
+function Hits({ hits }: { hits: Hit[] }) {
+  return (
+    <ol class="hits">
+      {hits.map((hit) => (
+        <li key={`${hit.project} ${hit.entry}`}>
+          <a class="hit" href={entryUrl(hit)}>
+            <span class="hit-head">
+              <span class="hit-title">{hit.title || "Untitled session"}</span>
+              <span class="tag">{NAMES[hit.type] ?? hit.type}</span>
+              <span class="bar-space" />
+              <span class="faint">
+                {hit.agent} · <TimeAgo at={hit.created_at} />
+              </span>
+            </span>
+            <span class={CODE.includes(hit.type) ? "hit-text hit-code" : "hit-text"}>
+              <Highlighted text={hit.snippet.replace(/\n\s*\n/g, "\n")} />
+            </span>
+          </a>
+        </li>
+      ))}
+    </ol>
   );
 }
 
@@ -243,9 +260,9 @@ function useSearch(filters: Filters, key: string) {
           setProblem(null);
           setLoading(false);
         },
-        (why) => {
+        (failure) => {
           if (control.signal.aborted) return;
-          setProblem(why as Error);
+          setProblem(failure as Error);
           setLoading(false);
         },
       );
@@ -258,7 +275,7 @@ function useSearch(filters: Filters, key: string) {
   const more = () =>
     void load(results?.hits.length ?? 0, undefined).then(
       (page) => setFound((old) => old && { ...page, hits: [...old.hits, ...page.hits] }),
-      (why) => setProblem(why as Error),
+      (failure) => setProblem(failure as Error),
     );
   return { results, problem, more, loading };
 }

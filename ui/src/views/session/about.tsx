@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { api, type Session } from "../../api";
+import { count, roundName } from "../../format";
 import { Dialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icons";
 import { TimeAgo } from "../../parts/small";
 import { useResource } from "../../resource";
 import { go, urlFor } from "../../router";
 import { showError, showToast } from "../../state";
-import { count, roundName } from "../../format";
 import { Approvals } from "./approvals";
 
 const STATES: Record<string, string> = {

@@ -35,8 +35,8 @@ export function Approvals(props: { project: string; session: Session; close: () 
       }
     >
       <p>
-        These settings are for agents that get their approvals from Mulligan. Other agents use
-        their own settings. Whatever an agent changes, you can undo it here.
+        These settings are for agents that get their approvals from Mulligan. Other agents use their
+        own settings. Whatever an agent changes, you can undo it here.
       </p>
       <div>
         <Setting label="Run commands" hint="Dangerous commands always need your approval.">

@@ -30,32 +30,32 @@ export interface Target {
   seq: number | null;
 }
 
-export function useConversation(project: string, session: string, moment: Target) {
-  const [shown, setShown] = useState<ConversationPages | null>(null);
+export function useConversation(project: string, session: string, target: Target) {
+  const [pages, setPages] = useState<ConversationPages | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
   const latestRequest = useRef(0);
   const latest = useRef<ConversationPages | null>(null);
   const working = useRef({ earlier: false, later: false });
-  const key = `${project} ${session} ${moment.entry ?? ""}`;
+  const key = `${project} ${session} ${target.entry ?? ""}`;
 
   const update = (change: (old: ConversationPages | null) => ConversationPages | null) => {
     latest.current = change(latest.current);
-    setShown(latest.current);
+    setPages(latest.current);
   };
 
   /** Apply an async change, unless another target or session was opened since. */
-  const guarded = useCallback(
+  const ifCurrent = useCallback(
     async (work: () => Promise<(old: ConversationPages | null) => ConversationPages | null>) => {
-      const mine = latestRequest.current;
+      const request = latestRequest.current;
       try {
         const change = await work();
-        if (mine !== latestRequest.current) return;
+        if (request !== latestRequest.current) return;
         setProblem(null);
         update(change);
-      } catch (why) {
-        if (mine !== latestRequest.current || isUnreachable(why)) return;
-        if (latest.current) showError(why);
-        else setProblem(why as Error);
+      } catch (failure) {
+        if (request !== latestRequest.current || isUnreachable(failure)) return;
+        if (latest.current) showError(failure);
+        else setProblem(failure as Error);
       }
     },
     [key],
@@ -63,52 +63,52 @@ export function useConversation(project: string, session: string, moment: Target
 
   const load = useCallback(
     () =>
-      guarded(async () => {
-        const pages = moment.entry
-          ? await pageAround(project, session, moment)
+      ifCurrent(async () => {
+        const pages = target.entry
+          ? await pageAround(project, session, target)
           : await newestPage(project, session);
         return (old) => (old && pages.entries.length ? append(old, pages) : pages);
       }),
-    [guarded],
+    [ifCurrent],
   );
 
   useEffect(() => {
     update(() => null);
     void load();
     const changed = new Set<number>();
-    let [moved, more] = [false, false];
+    let [leafMayHaveMoved, hasNewEntries] = [false, false];
     let timer: number | undefined;
 
     const follow = async () => {
       const seqs = [...changed];
-      const [mayHaveMoved, hasMore] = [moved, more];
+      const [moved, more] = [leafMayHaveMoved, hasNewEntries];
       changed.clear();
       timer = undefined;
-      [moved, more] = [false, false];
-      if (seqs.length) await guarded(() => reloadEntries(project, session, seqs));
+      [leafMayHaveMoved, hasNewEntries] = [false, false];
+      if (seqs.length) await ifCurrent(() => reloadEntries(project, session, seqs));
       const old = latest.current;
       const last = old?.entries.at(-1);
-      if (!old || !last || (mayHaveMoved && (await hasLeftPath(project, session, old, last))))
+      if (!old || !last || (moved && (await hasLeftPath(project, session, old, last))))
         return load();
       // If the end is not loaded, new entries are loaded when the user scrolls there.
-      if ((hasMore || mayHaveMoved) && !old.later && !old.elsewhere) await goOn(last);
+      if ((more || moved) && !old.later && !old.elsewhere) await loadNewEntries(last);
     };
-    const goOn = async (last: Entry) => {
-      let away = false;
-      await guarded(async () => {
+    const loadNewEntries = async (last: Entry) => {
+      let hasLeft = false;
+      await ifCurrent(async () => {
         const next = await entriesAfter(project, session, last, MAX_ENTRIES_PER_REQUEST);
-        away = !next;
+        hasLeft = !next;
         return (old) => (old && next ? append(old, next) : old);
       });
-      if (away) await load();
+      if (hasLeft) await load();
     };
     const stop = listen((event) => {
-      if (!concerns(event, project, session)) return;
+      if (!isRelevant(event, project, session)) return;
       if (event.kind === "entry_changed") changed.add(Number(event.seq));
-      else if (event.kind === "entry") more = true;
-      else moved = true;
+      else if (event.kind === "entry") hasNewEntries = true;
+      else leafMayHaveMoved = true;
       timer ??= window.setTimeout(
-        () => void follow().catch((why) => isUnreachable(why) || showError(why)),
+        () => void follow().catch((failure) => isUnreachable(failure) || showError(failure)),
         RELOAD_DELAY_MS,
       );
     });
@@ -119,18 +119,18 @@ export function useConversation(project: string, session: string, moment: Target
     };
   }, [load]);
 
-  const once = async (end: "earlier" | "later", work: () => Promise<void>) => {
+  const onceAtATime = async (end: "earlier" | "later", work: () => Promise<void>) => {
     if (working.current[end]) return;
     working.current[end] = true;
     await work().finally(() => (working.current[end] = false));
   };
 
   const earlier = () =>
-    once("earlier", () =>
-      guarded(async () => {
+    onceAtATime("earlier", () =>
+      ifCurrent(async () => {
         const before = latest.current?.earlier;
         if (!before) return (old) => old;
-        const leaf = latest.current!.elsewhere ? moment.entry : null;
+        const leaf = latest.current!.elsewhere ? target.entry : null;
         const page = await api.conversation(project, session, { before, limit: PAGE_SIZE, leaf });
         return (old) =>
           old && old.earlier === before
@@ -140,8 +140,8 @@ export function useConversation(project: string, session: string, moment: Target
     );
 
   const later = () =>
-    once("later", () =>
-      guarded(async () => {
+    onceAtATime("later", () =>
+      ifCurrent(async () => {
         const last = latest.current?.later ? latest.current.entries.at(-1) : undefined;
         const next = last && (await entriesAfter(project, session, last, PAGE_SIZE));
         return (old) => (old && next ? append(old, next) : old);
@@ -151,15 +151,15 @@ export function useConversation(project: string, session: string, moment: Target
   /** Replace the loaded copy of an entry. */
   const replace = (entry: Entry) => update((old) => old && replaced(old, [entry]));
 
-  return { shown, problem, earlier, later, reload: load, replace };
+  return { pages, problem, earlier, later, reload: load, replace };
 }
 
 /** `Connection` reports a lost server, so callers ignore this error. */
-function isUnreachable(why: unknown): boolean {
-  return why instanceof ApiError && why.code === "unreachable";
+function isUnreachable(failure: unknown): boolean {
+  return failure instanceof ApiError && failure.code === "unreachable";
 }
 
-function concerns(event: LiveEvent, project: string, session: string): boolean {
+function isRelevant(event: LiveEvent, project: string, session: string): boolean {
   if (event.kind === "reconnected") return true;
   const mine = event.project === project && (!event.session || event.session === session);
   return mine && event.kind !== "files" && event.kind !== "job";
@@ -212,11 +212,15 @@ function replaced(old: ConversationPages, entries: Entry[]): ConversationPages {
 }
 
 /** Load a page around an entry, on the session's path or else on the entry's branch. */
-async function pageAround(project: string, session: string, moment: Target): Promise<ConversationPages> {
-  const { entry } = moment;
+async function pageAround(
+  project: string,
+  session: string,
+  target: Target,
+): Promise<ConversationPages> {
+  const { entry } = target;
   const itself = { leaf: entry, limit: 1 };
   const seq =
-    moment.seq ?? (await api.conversation(project, session, itself)).entries.at(-1)?.seq ?? 0;
+    target.seq ?? (await api.conversation(project, session, itself)).entries.at(-1)?.seq ?? 0;
   const query = { before: seq + ENTRIES_AFTER_TARGET, limit: PAGE_SIZE };
   const [page, last] = await Promise.all([
     api.conversation(project, session, query),

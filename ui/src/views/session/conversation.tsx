@@ -5,11 +5,11 @@ import type { Entry, TurnStatus } from "../../api";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
 import { MeasuredList, type MeasuredHandle } from "../../parts/measured";
-import { EmptyState, Skeleton, ErrorBox } from "../../parts/small";
+import { EmptyState, ErrorBox, Skeleton } from "../../parts/small";
 import { go, urlFor } from "../../router";
 import { showError, showToast } from "../../state";
-import { EntryView, type EntryActions } from "./entries";
 import type { useConversation } from "./conversation-pages";
+import { EntryView, type EntryActions } from "./entries";
 import { rowsOf, turnsByLastEntry, type EntryRow } from "./rows";
 
 const GAP_PX = 12;
@@ -28,26 +28,26 @@ export function Conversation(props: {
   atRoot: boolean;
 }) {
   const { project, session, path, target } = props;
-  const { shown } = path;
-  const entries = shown?.entries ?? NO_ENTRIES;
+  const { pages } = path;
+  const entries = pages?.entries ?? NO_ENTRIES;
   const list = useRef<MeasuredHandle>(null);
   const unfolded = useRef(new Set<string>()).current;
-  const { rows, results, rowOf: within } = useMemo(() => rowsOf(entries), [entries]);
+  const { rows, results, rowOf } = useMemo(() => rowsOf(entries), [entries]);
   const turns = useMemo(() => turnsByLastEntry(entries, props.turns), [entries, props.turns]);
-  const row = target && (within.get(target) ?? target);
+  const row = target && (rowOf.get(target) ?? target);
 
   const landed = useRef<string | null>(null);
   useLayoutEffect(() => {
     if (!row || landed.current === row) return;
     // The target is a folded tool result, so unfold it.
-    if (within.has(target)) unfolded.add(row);
+    if (rowOf.has(target)) unfolded.add(row);
     if (list.current?.show(row, "middle")) landed.current = row;
   }, [row, rows]);
   useLayoutEffect(() => {
     if (target) return;
     landed.current = null;
     list.current?.toEnd();
-  }, [target, shown === null, props.draft]);
+  }, [target, pages === null, props.draft]);
 
   const move = (by: 1 | -1) => {
     const here = rows.findIndex((each) => each.key === list.current?.first());
@@ -58,13 +58,16 @@ export function Conversation(props: {
   useKeys("Session", [
     { key: "j", does: "next message", run: () => move(1) },
     { key: "k", does: "previous message", run: () => move(-1) },
-    { key: "r", does: "review what is pending", run: () => go(urlFor("review", project, { session })) },
+    {
+      key: "r",
+      does: "review what is pending",
+      run: () => go(urlFor("review", project, { session })),
+    },
   ]);
 
   const act: EntryActions = { ...props.act, project, target: row, turns, results, unfolded };
-  if (path.problem)
-    return <ErrorBox problem={path.problem} retry={() => void path.reload()} />;
-  if (!shown) return <Skeleton lines={7} height={72} />;
+  if (path.problem) return <ErrorBox problem={path.problem} retry={() => void path.reload()} />;
+  if (!pages) return <Skeleton lines={7} height={72} />;
   if (!entries.length && props.draft === null)
     return props.atRoot ? (
       <EmptyState icon="session" title="Before the first message">
@@ -85,11 +88,11 @@ export function Conversation(props: {
         handle={list}
         onNearStart={() => void path.earlier()}
         onNearEnd={() => void path.later()}
-        before={shown.earlier ? <Skeleton lines={1} height={72} /> : null}
+        before={pages.earlier ? <Skeleton lines={1} height={72} /> : null}
         render={({ key, entry }) => <EntryView key={key} entry={entry} act={act} />}
         after={props.draft !== null && <Draft text={props.draft} close={props.dropDraft} />}
       />
-      {shown.elsewhere ? (
+      {pages.elsewhere ? (
         <div class="elsewhere" role="status">
           <Icon name="branch" />
           <span>This branch was left. The session continues on another one.</span>
@@ -105,7 +108,7 @@ export function Conversation(props: {
           </a>
         </div>
       ) : (
-        shown.later && (
+        pages.later && (
           <div class="elsewhere">
             <span>There are later messages.</span>
             <a class="small strong" href={urlFor("session", project, { id: session })}>
@@ -125,10 +128,13 @@ function isMessage({ entry }: EntryRow): boolean {
 }
 
 function Draft({ text, close }: { text: string; close: () => void }) {
-  const copy = () => navigator.clipboard.writeText(text).then(() => showToast("Copied."), showError);
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(() => showToast("Copied."), showError);
   return (
     <div class="draft">
-      <p class="faint">The session is back before this message. Copy it to send it again, or write another:</p>
+      <p class="faint">
+        The session is back before this message. Copy it to send it again, or write another:
+      </p>
       <pre class="code">{text}</pre>
       <p>
         <button type="button" class="small" onClick={() => void copy()}>

@@ -4,12 +4,12 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Entry, TurnStatus } from "../../api";
 import { DiffBlock } from "../../diff/block";
+import { count, firstLine, formatDuration } from "../../format";
 import { Guard } from "../../parts/guard";
 import { Icon } from "../../parts/icons";
 import { Markdown } from "../../parts/markdown";
-import { Counts, StatusLetter, TimeAgo, Path } from "../../parts/small";
+import { Counts, Path, StatusLetter, TimeAgo } from "../../parts/small";
 import { urlFor } from "../../router";
-import { count, formatDuration, firstLine } from "../../format";
 
 export interface EntryActions {
   goTo: (entry: Entry) => void;
@@ -122,7 +122,15 @@ const ICONS: Record<string, string> = {
   grep: "search",
 };
 
-function Call({ entry, result, act }: { entry: Entry; result: Entry | undefined; act: EntryActions }) {
+function Call({
+  entry,
+  result,
+  act,
+}: {
+  entry: Entry;
+  result: Entry | undefined;
+  act: EntryActions;
+}) {
   const data = entry.data ?? {};
   const name = String(data.name ?? "tool");
   const failed = data.status === "error" || result?.data?.is_error === true;

@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { api, type Entry, type Navigation } from "../../api";
+import { firstLine } from "../../format";
 import { Dialog } from "../../parts/dialog";
 import { NoChange, Plan } from "../../parts/plan";
-import { Skeleton, ErrorBox } from "../../parts/small";
+import { ErrorBox, Skeleton } from "../../parts/small";
 import { useResource } from "../../resource";
 import { showError, showToast } from "../../state";
 import { undoOperations } from "../../undo";
-import { firstLine } from "../../format";
 
 export function GoTo(props: {
   project: string;
@@ -34,7 +34,8 @@ export function GoTo(props: {
       const done = await api.goto(project, session, body);
       const { operation } = done;
       props.gone(done);
-      if (operation === null) return showToast("Nothing changed: the session is already at this point.");
+      if (operation === null)
+        return showToast("Nothing changed: the session is already at this point.");
       showToast(
         files
           ? "The conversation and the files are back at this point."

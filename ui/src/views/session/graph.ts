@@ -49,15 +49,16 @@ export function useGraph(project: string, session: string) {
 
   const load = useCallback(
     async (known: Entry[]) => {
-      const mine = ++latestRequest.current;
+      const request = ++latestRequest.current;
       try {
         const graph = await loadGraph(project, session, known);
-        if (mine !== latestRequest.current) return;
+        if (request !== latestRequest.current) return;
         messages.current = graph.messages;
         setLoaded(graph);
         setProblem(null);
-      } catch (why) {
-        if (mine === latestRequest.current && !messages.current.length) setProblem(why as Error);
+      } catch (failure) {
+        if (request === latestRequest.current && !messages.current.length)
+          setProblem(failure as Error);
       }
     },
     [project, session],

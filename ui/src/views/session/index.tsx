@@ -2,17 +2,17 @@
 
 import { useState } from "preact/hooks";
 import { api, type Entry, type Navigation } from "../../api";
+import { roundName, statusLabel } from "../../format";
 import { Icon } from "../../parts/icons";
 import { Badge, EmptyState } from "../../parts/small";
 import { useResource } from "../../resource";
 import { go, route, urlFor } from "../../router";
 import { showError, showToast } from "../../state";
-import { roundName, statusLabel } from "../../format";
 import { Conversation } from "./conversation";
+import { useConversation } from "./conversation-pages";
 import { GoTo } from "./goto";
 import { useGraph } from "./graph";
 import { LabelDialog } from "./label";
-import { useConversation } from "./conversation-pages";
 import { RoundBar } from "./round";
 import { Side } from "./side";
 

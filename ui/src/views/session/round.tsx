@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { api, type RestoreResult, type RoundStatus } from "../../api";
+import { count } from "../../format";
 import { Dialog } from "../../parts/dialog";
 import { Plan } from "../../parts/plan";
-import { Skeleton, ErrorBox } from "../../parts/small";
+import { ErrorBox, Skeleton } from "../../parts/small";
 import { useResource, type Resource } from "../../resource";
 import { showError, showToast } from "../../state";
 import { undoOperations } from "../../undo";
-import { count } from "../../format";
 
 export function RoundBar({
   project,
@@ -99,8 +99,8 @@ function ResetDialog(props: {
       }
     >
       <p>
-        This undoes everything that the session changed since the last approval, including
-        changes by commands. You can undo the reset.
+        This undoes everything that the session changed since the last approval, including changes
+        by commands. You can undo the reset.
       </p>
       {plan.problem ? (
         <ErrorBox problem={plan.problem} />

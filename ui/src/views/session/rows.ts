@@ -23,7 +23,7 @@ const MAX_DIFF_LINES = 14;
 export function rowsOf(entries: Entry[]): Rows {
   const calls = new Map<string, Entry>();
   const results = new Map<string, Entry>();
-  const within = new Map<string, string>();
+  const rowOf = new Map<string, string>();
   const rows: EntryRow[] = [];
   for (const entry of entries) {
     const call = callOf(entry);
@@ -31,14 +31,14 @@ export function rowsOf(entries: Entry[]): Rows {
     const asked = entry.type === "tool_result" ? calls.get(call) : undefined;
     if (asked) {
       results.set(asked.entry, entry);
-      within.set(entry.entry, asked.entry);
+      rowOf.set(entry.entry, asked.entry);
     } else if (isShown(entry)) {
       rows.push({ key: entry.entry, estimate: estimateHeight(entry), entry });
     } else if (rows.length) {
-      within.set(entry.entry, rows.at(-1)!.key);
+      rowOf.set(entry.entry, rows.at(-1)!.key);
     }
   }
-  return { rows, results, rowOf: within };
+  return { rows, results, rowOf };
 }
 
 /**
@@ -100,6 +100,7 @@ function estimateHeight(entry: Entry): number {
 
 function lines(text: string): number {
   let count = 0;
-  for (const line of text.split("\n")) count += Math.max(1, Math.ceil(line.length / COLUMNS_PER_LINE));
+  for (const line of text.split("\n"))
+    count += Math.max(1, Math.ceil(line.length / COLUMNS_PER_LINE));
   return count;
 }

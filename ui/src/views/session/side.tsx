@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Session } from "../../api";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
-import { Skeleton, ErrorBox } from "../../parts/small";
+import { ErrorBox, Skeleton } from "../../parts/small";
 import { About } from "./about";
 import type { useGraph } from "./graph";
 import { Tree } from "./tree";

@@ -1,11 +1,11 @@
 /** The tree of branches beside the conversation, as a virtual list. */
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { Edge, Graph, Node } from "./graph";
+import { firstLine } from "../../format";
 import { TimeAgo } from "../../parts/small";
 import { VirtualList, type Row, type VirtualHandle } from "../../parts/virtual";
 import { urlFor } from "../../router";
-import { firstLine } from "../../format";
+import type { Edge, Graph, Node } from "./graph";
 
 const ROW_PX = 52;
 const LANE_PX = 16;

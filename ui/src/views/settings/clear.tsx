@@ -2,10 +2,10 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type Cleared } from "../../api";
+import { count } from "../../format";
 import { Dialog } from "../../parts/dialog";
 import { Skeleton } from "../../parts/small";
 import { showError, showToast } from "../../state";
-import { count } from "../../format";
 
 export function ClearSessions({ project, close }: { project: string; close: () => void }) {
   const [listed, setListed] = useState<Cleared | null>(null);
@@ -22,7 +22,9 @@ export function ClearSessions({ project, close }: { project: string; close: () =
     try {
       // `confirm` stands for the listed sessions; the server refuses if there are others by now.
       const done = await api.clearSessions(project, { confirm: listed!.confirm });
-      showToast(`Deleted ${count(done.sessions, "session")}. Use “Free space” to reclaim the disk space.`);
+      showToast(
+        `Deleted ${count(done.sessions, "session")}. Use “Free space” to reclaim the disk space.`,
+      );
       close();
     } catch (problem) {
       failed(problem);
@@ -38,7 +40,12 @@ export function ClearSessions({ project, close }: { project: string; close: () =
             Cancel
           </button>
           {sure ? (
-            <button type="button" class="button danger" disabled={busy} onClick={() => void clear()}>
+            <button
+              type="button"
+              class="button danger"
+              disabled={busy}
+              onClick={() => void clear()}
+            >
               Delete for good
             </button>
           ) : (
@@ -59,9 +66,7 @@ export function ClearSessions({ project, close }: { project: string; close: () =
       ) : !listed.sessions ? (
         <p>This project has no sessions.</p>
       ) : sure ? (
-        <p>
-          This cannot be undone. The conversations and their checkpoints are lost.
-        </p>
+        <p>This cannot be undone. The conversations and their checkpoints are lost.</p>
       ) : (
         <p>
           <strong>{many}</strong> with {count(listed.entries, "record")} would be deleted, and their

@@ -2,12 +2,12 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type DefaultExclude, type Excludes } from "../../api";
+import { count, formatNumber } from "../../format";
 import { Icon } from "../../parts/icons";
-import { Skeleton, ErrorBox } from "../../parts/small";
+import { ErrorBox, Skeleton } from "../../parts/small";
 import { useResource } from "../../resource";
 import { showError, showToast } from "../../state";
 import { undoOperations } from "../../undo";
-import { count, formatNumber } from "../../format";
 
 export function ExcludesPanel({ project }: { project: string }) {
   const excludes = useResource(
@@ -108,8 +108,8 @@ function Defaults({ excludes, write }: { excludes: Excludes; write: Write }) {
       </ul>
       {excludes.single_files > 0 && (
         <p class="faint excludes-single">
-          And {count(excludes.single_files, "single file")}, such as logs and compiled code. The next
-          checkpoint counts them by pattern.
+          And {count(excludes.single_files, "single file")}, such as logs and compiled code. The
+          next checkpoint counts them by pattern.
         </p>
       )}
     </>
@@ -170,12 +170,7 @@ function OwnRules({ excludes, write }: { excludes: Excludes; write: Write }) {
             Cancel
           </button>
         )}
-        <button
-          type="button"
-          class="button primary"
-          disabled={!edited}
-          onClick={() => void save()}
-        >
+        <button type="button" class="button primary" disabled={!edited} onClick={() => void save()}>
           Save
         </button>
       </div>

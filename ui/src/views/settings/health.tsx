@@ -1,10 +1,10 @@
 /** The findings of `mulligan doctor`, worst first, each with its fix. */
 
 import { api, type Finding } from "../../api";
-import { Icon } from "../../parts/icons";
-import { Skeleton, ErrorBox } from "../../parts/small";
-import { useResource } from "../../resource";
 import { formatDateTime } from "../../format";
+import { Icon } from "../../parts/icons";
+import { ErrorBox, Skeleton } from "../../parts/small";
+import { useResource } from "../../resource";
 
 /** Times in the server's texts, to be shown in the user's locale. */
 const MOMENT = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;

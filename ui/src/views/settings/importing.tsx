@@ -2,10 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { api } from "../../api";
-import { Select } from "../../parts/select";
 import { count } from "../../format";
-import { MaintenanceTask } from "./maintenance-task";
+import { Select } from "../../parts/select";
 import { useJob } from "./jobs";
+import { MaintenanceTask } from "./maintenance-task";
 
 const AGENTS = ["claude-code", "codex", "gemini", "opencode", "pi", "aider"];
 

@@ -2,9 +2,9 @@
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { api, type JobRow } from "../../api";
+import { formatNumber } from "../../format";
 import { listen } from "../../live";
 import { showError } from "../../state";
-import { formatNumber } from "../../format";
 
 const POLL_MS = 1500;
 
@@ -36,7 +36,13 @@ export function useJob(): { job: JobRow | null; start: (begin: Promise<{ job: st
   return { job, start };
 }
 
-export function Progress({ job, told: resultText }: { job: JobRow | null; told: (result: unknown) => string }) {
+export function Progress({
+  job,
+  resultText,
+}: {
+  job: JobRow | null;
+  resultText: (result: unknown) => string;
+}) {
   if (!job) return null;
   if (job.state === "running")
     return (

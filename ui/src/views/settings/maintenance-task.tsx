@@ -16,7 +16,7 @@ export function MaintenanceTask(props: {
       <div class="chore-words">
         <h3>{props.title}</h3>
         <p class="faint">{props.about}</p>
-        <Progress job={props.job} told={props.resultText} />
+        <Progress job={props.job} resultText={props.resultText} />
       </div>
       <div class="chore-acts">{props.children}</div>
     </div>

@@ -2,9 +2,9 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type SettingsRow } from "../../api";
+import { count, formatNumber, formatSize } from "../../format";
 import { Dialog } from "../../parts/dialog";
 import { showError, showToast } from "../../state";
-import { count, formatNumber, formatSize } from "../../format";
 import { ClearSessions } from "./clear";
 import { Progress, useJob } from "./jobs";
 import { Rows, type Settings } from "./values";
@@ -28,7 +28,9 @@ export function Retention({ project, settings }: { project: string; settings: Se
       </p>
       <Rows names={["keep_last", "keep_days", "keep_size"]} settings={settings} />
       <div class="panel-foot">
-        <span class="faint">{rules.length ? `Forgets ${either(rules)}.` : "No rule yet. Set one above."}</span>
+        <span class="faint">
+          {rules.length ? `Forgets ${either(rules)}.` : "No rule yet. Set one above."}
+        </span>
         <button
           type="button"
           class="button danger"
@@ -94,7 +96,7 @@ function Forget(props: { project: string; rules: SettingsRow; close: () => void 
       }
     >
       <p>The rules forget {either(rulesOf(rules))}.</p>
-      {!plan && <Progress job={preview.job} told={() => ""} />}
+      {!plan && <Progress job={preview.job} resultText={() => ""} />}
       {plan && many === 0 && <p>These rules match no checkpoint.</p>}
       {plan && many > 0 && (
         <>
@@ -103,10 +105,12 @@ function Forget(props: { project: string; rules: SettingsRow; close: () => void 
             {formatNumber(plan.kept)} stay. Content that only the forgotten ones hold can no longer
             be restored. No file of the project and no session is touched.
           </p>
-          <p class="faint">This cannot be undone. Use “Free space” afterwards to reclaim the disk space.</p>
+          <p class="faint">
+            This cannot be undone. Use “Free space” afterwards to reclaim the disk space.
+          </p>
         </>
       )}
-      <Progress job={forget.job} told={() => ""} />
+      <Progress job={forget.job} resultText={() => ""} />
     </Dialog>
   );
 }

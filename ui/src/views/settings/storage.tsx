@@ -2,13 +2,13 @@
 
 import { useEffect } from "preact/hooks";
 import { api, type ProjectSizes, type Sizes } from "../../api";
+import { count, formatSize } from "../../format";
 import { BreakdownBar, ShareBar } from "../../parts/plots";
-import { Skeleton, ErrorBox } from "../../parts/small";
+import { ErrorBox, Skeleton } from "../../parts/small";
 import { useResource } from "../../resource";
 import { projects } from "../../state";
-import { count, formatSize } from "../../format";
-import { MaintenanceTask } from "./maintenance-task";
 import { useJob } from "./jobs";
+import { MaintenanceTask } from "./maintenance-task";
 
 const NAMES: [keyof Sizes, string][] = [
   ["contents", "Contents of files"],

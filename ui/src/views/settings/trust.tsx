@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { api, type ProjectRuleFile, type RuleFiles } from "../../api";
-import { Skeleton, ErrorBox } from "../../parts/small";
+import { ErrorBox, Skeleton } from "../../parts/small";
 import { useResource } from "../../resource";
 import { showError, showToast } from "../../state";
 
@@ -61,7 +61,9 @@ export function ProjectRules(props: { project: string; reloadSettings: () => Pro
       )}
       {files.some((file) => file.accepted) && (
         <div class="panel-foot">
-          <span class="faint">You accept a file as it is now. After a change you are asked again.</span>
+          <span class="faint">
+            You accept a file as it is now. After a change you are asked again.
+          </span>
           <button
             type="button"
             class="button"
@@ -102,7 +104,11 @@ function RuleFile(props: {
           </>
         )}
       </p>
-      {!file.problem && whole && <pre class="code rule-text" tabIndex={0}>{file.content}</pre>}
+      {!file.problem && whole && (
+        <pre class="code rule-text" tabIndex={0}>
+          {file.content}
+        </pre>
+      )}
       {!file.problem && !file.accepted && sha256 !== null && (
         <div class="panel-foot">
           <span class="faint">

@@ -2,11 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api, type SettingsChange, type SettingsRow } from "../../api";
+import { formatSize, parseSize } from "../../format";
 import { Setting, Switch } from "../../parts/setting";
-import { Skeleton, ErrorBox } from "../../parts/small";
+import { ErrorBox, Skeleton } from "../../parts/small";
 import { useResource, type Resource } from "../../resource";
 import { showError, showToast } from "../../state";
-import { parseSize, formatSize } from "../../format";
 
 export type SettingName = Exclude<keyof SettingsRow, "origins">;
 
@@ -118,8 +118,7 @@ export function Values(props: {
 
 export function Rows({ names, settings }: { names: SettingName[]; settings: Settings }) {
   const { data, problem } = settings;
-  if (problem && !data)
-    return <ErrorBox problem={problem} retry={() => void settings.reload()} />;
+  if (problem && !data) return <ErrorBox problem={problem} retry={() => void settings.reload()} />;
   if (!data) return <Skeleton lines={names.length} height={56} flush />;
   return (
     <>
@@ -168,11 +167,7 @@ function noteOf(name: SettingName, origin: string | undefined, change: Settings[
     return (
       <>
         Set for this project.{" "}
-        <button
-          type="button"
-          class="bare link"
-          onClick={() => void change({ take_back: [name] })}
-        >
+        <button type="button" class="bare link" onClick={() => void change({ take_back: [name] })}>
           Back to the default
         </button>
       </>
@@ -189,7 +184,8 @@ function Field(props: {
 }) {
   const { about, value } = props;
   const { isRule } = about;
-  const shown = isRule && value === 0 ? "" : about.kind === "size" ? formatSize(value) : String(value);
+  const shown =
+    isRule && value === 0 ? "" : about.kind === "size" ? formatSize(value) : String(value);
   const [text, setText] = useState(shown);
   useEffect(() => setText(shown), [shown]);
   const meant = text.trim() === "" && isRule ? 0 : parsed(about, text);

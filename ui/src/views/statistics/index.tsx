@@ -2,13 +2,13 @@
 
 import { useMemo } from "preact/hooks";
 import { api, type Stats, type StatsKeyed, type StatsRow } from "../../api";
+import { count, formatDuration, formatNumber, formatSize } from "../../format";
+import { Area, Bars, ShareBar, type Series } from "../../parts/plots";
 import { Select } from "../../parts/select";
-import { EmptyState, Segments, Skeleton, ErrorBox } from "../../parts/small";
+import { EmptyState, ErrorBox, Segments, Skeleton } from "../../parts/small";
 import { useResource } from "../../resource";
 import { route, setQuery, urlFor } from "../../router";
 import { project as chosenProject, projects } from "../../state";
-import { count, formatDuration, formatNumber, formatSize } from "../../format";
-import { Area, Bars, ShareBar, type Series } from "../../parts/plots";
 
 const RANGES = [
   { value: "7", label: "Week" },
@@ -25,7 +25,9 @@ export default function Statistics() {
   const since =
     days === "all"
       ? ""
-      : new Date(Math.floor(Date.now() / DAY_MS) * DAY_MS - (Number(days) - 1) * DAY_MS).toISOString();
+      : new Date(
+          Math.floor(Date.now() / DAY_MS) * DAY_MS - (Number(days) - 1) * DAY_MS,
+        ).toISOString();
   const bucket = days === "365" || days === "all" ? "month" : "day";
   const stats = useResource(
     async () => {
@@ -206,7 +208,9 @@ function Table({ name, stats }: { name: "tool" | "agent"; stats: Stats }) {
               </td>
               <td class="number">{formatNumber(row.calls)}</td>
               <td class="number">{rate(row.success_rate)}</td>
-              <td class="number">{row.average_ms === null ? "—" : formatDuration(row.average_ms)}</td>
+              <td class="number">
+                {row.average_ms === null ? "—" : formatDuration(row.average_ms)}
+              </td>
               <td class="number">{row.p95_ms === null ? "—" : formatDuration(row.p95_ms)}</td>
             </tr>
           ))}
@@ -240,8 +244,8 @@ function StorePanel({ project }: { project: string }) {
     <section class="panel">
       <h2>Size of {name} at each checkpoint</h2>
       <p class="faint">
-        The last {count(checkpoints.length, "checkpoint")} hold {formatSize(held)} of files, stored in{" "}
-        {formatSize(stored.sizes.contents)}. <a href={urlFor("settings", project)}>Disk usage</a>
+        The last {count(checkpoints.length, "checkpoint")} hold {formatSize(held)} of files, stored
+        in {formatSize(stored.sizes.contents)}. <a href={urlFor("settings", project)}>Disk usage</a>
       </p>
       <Area title="Size of the project" points={points} shown={formatSize} />
     </section>
