@@ -19,12 +19,12 @@ mulligan checkpoint --include dist/report.html    keep this file even though it 
 mulligan checkpoint --json
 """,
 )
-@click.option("-m", "--message", default="", metavar="TEXT", help="What this checkpoint is for.")
+@click.option("-m", "--message", default="", metavar="TEXT", help="Describe the checkpoint.")
 @click.option(
-    "--include", multiple=True, metavar="PATH", help="Keep PATH from now on, even where ignored."
+    "--include", multiple=True, metavar="PATH", help="Include PATH from now on, even if ignored."
 )
 def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
-    """Take a checkpoint: everything in the project, as it is now."""
+    """Take a checkpoint of the project's files."""
     with out.workspace(create=True) as workspace:
         taken = workspace.checkpoint(message, include=out.paths(include))
         root = workspace.root
@@ -36,7 +36,7 @@ def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
     out.line(taken.id)
     for path in include:
         if not os.path.lexists(os.path.join(out.base, path)):
-            out.say(f"  {escape_text(path)} is not there yet; it will be kept once it is.")
+            out.say(f"  {escape_text(path)} does not exist yet; it is included once it does.")
     parts = [
         f"{count:,} {word}"
         for word, count in (
@@ -47,11 +47,11 @@ def checkpoint(out: Output, message: str, include: tuple[str, ...]) -> None:
         if count
     ]
     summary = ", ".join(parts) or "nothing changed"
-    # It may be one far above, which was known already.
+    # The project found may be a parent of the directory that the user is in.
     where = "" if root == os.path.realpath(out.base) else f" of {escape_text(root)}"
     out.say(f"{plural(taken.files, 'file')}{where}, {size(taken.bytes)}: {summary}.")
     for line in uncovered(taken.coverage, 10):
         out.say(line)
-    left_out = sum(each.files for each in taken.coverage.excluded) - taken.coverage.guarded
-    if left_out > 0:
-        out.say(f"  left out by ignore rules: {plural(left_out, 'file')}; see `mulligan show @`.")
+    ignored = sum(each.files for each in taken.coverage.excluded) - taken.coverage.guarded
+    if ignored > 0:
+        out.say(f"  left out by ignore rules: {plural(ignored, 'file')}; see `mulligan show @`.")

@@ -35,20 +35,20 @@ mulligan diff --stat
 """,
 )
 @click.argument("names", nargs=-1, metavar="[FROM [TO]] [PATH]...", shell_complete=checkpoint_names)
-@click.option("--stat", is_flag=True, help="Only how many lines, not which.")
+@click.option("--stat", is_flag=True, help="Show only the number of changed lines.")
 def diff(out: Output, names: tuple[str, ...], stat: bool) -> None:
     """Show differences between checkpoints, or between a checkpoint and the disk.
 
-    The output is a patch that `git apply` takes. On a terminal, files that are no text are only
-    named. A path that could also be a checkpoint is written as ./PATH.
+    The output is a patch for `git apply`. On a terminal, binary files are named only. Write ./PATH
+    for a path that could also be the name of a checkpoint.
     """
     with out.workspace() as workspace:
-        named, paths = _split(out, workspace, names)
-        before = named[0] if named else None
-        after = named[1] if len(named) > 1 else None
+        checkpoints, paths = _split_names(out, workspace, names)
+        before = checkpoints[0] if checkpoints else None
+        after = checkpoints[1] if len(checkpoints) > 1 else None
         colour = sys.stdout.isatty()
-        whole = not (colour or stat or out.as_json)
-        found = workspace.compare(before, after, out.paths(paths), binary=whole)
+        binary = not (colour or stat or out.as_json)
+        found = workspace.compare(before, after, out.paths(paths), binary=binary)
     if out.as_json:
         out.data(found.as_json())
         return
@@ -56,33 +56,33 @@ def diff(out: Output, names: tuple[str, ...], stat: bool) -> None:
         _print_stat(out, found)
         return
     for each in found.files:
-        out.line(_coloured(each.patch) if colour else each.patch, nl=False)
+        out.line(_colour_patch(each.patch) if colour else each.patch, nl=False)
     for each in found.files:
         if each.patch.startswith(b"#"):
-            out.say(f"Not in the patch, for it is too large: {escape_text(each.path)}")
+            out.say(f"Not in the patch, because it is too large: {escape_text(each.path)}")
     for folder in found.folders:
-        # Git knows no folders: it passes over such a line.
+        # Git tracks no folders; `git apply` skips this line.
         out.line(f"# {folder_line(folder)}")
 
 
-def _print_stat(out: Output, found: Differences) -> None:
-    for each in found.files:
+def _print_stat(out: Output, differences: Differences) -> None:
+    for each in differences.files:
         note = f"  (from {escape_text(each.old_path)})" if each.old_path else ""
         out.line(change_line(each.status, each.path, each.additions, each.deletions, note))
-    for folder in found.folders:
+    for folder in differences.folders:
         out.line(folder_line(folder))
-    added = sum(each.additions for each in found.files)
-    deleted = sum(each.deletions for each in found.files)
-    out.say(f"{plural(len(found.files), 'file')}, +{added} −{deleted}")
+    added = sum(each.additions for each in differences.files)
+    deleted = sum(each.deletions for each in differences.files)
+    out.say(f"{plural(len(differences.files), 'file')}, +{added} −{deleted}")
 
 
-def _split(
+def _split_names(
     out: Output, workspace: Workspace, names: tuple[str, ...]
 ) -> tuple[list[str], tuple[str, ...]]:
-    """The first one or two names may be checkpoints; the rest are paths."""
-    named: list[str] = []
+    """Split the arguments into at most two checkpoints, and paths."""
+    checkpoints: list[str] = []
     rest = list(names)
-    while rest and len(named) < 2:
+    while rest and len(checkpoints) < 2:
         is_path = os.path.lexists(os.path.join(out.base, rest[0]))
         try:
             workspace.find(rest[0])
@@ -95,18 +95,18 @@ def _split(
                 raise
             break
         if is_path and len(rest[0]) < ID_LENGTH and not rest[0].startswith("@"):
-            # A path that happens to be the beginning of some id is a path.
+            # An existing path wins over the prefix of an id.
             break
         if is_path and not rest[0].startswith("@"):
             raise UsageError(
                 f"{rest[0]} is a checkpoint and a path; write ./{rest[0]} for the path."
             )
-        named.append(rest.pop(0))
-    return named, tuple(rest)
+        checkpoints.append(rest.pop(0))
+    return checkpoints, tuple(rest)
 
 
-def _coloured(patch: bytes) -> str:
-    """A patch for a terminal: nothing in it can disturb one."""
+def _colour_patch(patch: bytes) -> str:
+    """Colour a patch for a terminal, and escape its control characters."""
     lines = []
     for raw in patch.split(b"\n")[:-1]:
         line = escape_terminal(decode_path(raw))

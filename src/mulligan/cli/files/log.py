@@ -17,7 +17,7 @@ mulligan log -n 5
 mulligan log --json | jq -r '.checkpoints[0].checkpoint'
 """,
 )
-@click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="Only the newest N.")
+@click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="List the newest N.")
 def log(out: Output, limit: int | None) -> None:
     """List the checkpoints, newest first."""
     with out.workspace() as workspace:
@@ -28,17 +28,17 @@ def log(out: Output, limit: int | None) -> None:
     position = 0
     for each in found:
         name = click.style(each.id[:8], fg="yellow")
-        on_the_way = each.kind in NOT_TAKEN
-        kind = click.style(f"{each.kind:9}", dim=on_the_way)
-        where = ""
-        if not on_the_way:
-            where = f"@{position or ''}"
+        is_automatic = each.kind in NOT_TAKEN
+        kind = click.style(f"{each.kind:9}", dim=is_automatic)
+        ref = ""
+        if not is_automatic:
+            ref = f"@{position or ''}"
             position += 1
         details = f"{plural(each.files, 'file')}, {size(each.bytes)}"
         warning = "" if each.coverage.complete else click.style("  incomplete", fg="red")
         message = escape_prose(each.message.splitlines()[0]) if each.message.strip() else ""
         out.line(
-            f"{name}  {where:4} {ago(each.created_at):>10}  {kind} {message or details}{warning}"
+            f"{name}  {ref:4} {ago(each.created_at):>10}  {kind} {message or details}{warning}"
         )
     if not found and limit != 0:
         out.say("There is no checkpoint yet; `mulligan checkpoint` takes one.")

@@ -15,9 +15,9 @@ mulligan operations
 mulligan operations -n 3 --json
 """,
 )
-@click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="Only the newest N.")
+@click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="List the newest N.")
 def operations(out: Output, limit: int | None) -> None:
-    """List what was done to the project, newest first."""
+    """List the project's operations, newest first."""
     with out.workspace() as workspace:
         found = workspace.operations(limit)
     if out.as_json:

@@ -14,16 +14,16 @@ from mulligan.cli.output import Output
     examples="""
 mulligan redo
 mulligan redo --preview
-mulligan redo --expect 42              the undo with number 42, or nothing
+mulligan redo --expect 42              only if operation 42 is the undo to redo
 mulligan redo --keep-dirty
 """,
 )
-@click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
-@click.option("--force", is_flag=True, help="Overwrite what others have changed since, too.")
-@click.option("--expect", type=int, metavar="N", help="Take back undo N, or nothing.")
+@click.option("--preview", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--keep-dirty", is_flag=True, help="Skip files whose content is in no checkpoint.")
+@click.option("--force", is_flag=True, help="Also overwrite what others have changed since.")
+@click.option("--expect", type=int, metavar="N", help="Take back undo N, or fail.")
 def redo(out: Output, preview: bool, keep_dirty: bool, force: bool, expect: int | None) -> int:
-    """Take back the last undo."""
+    """Redo the operation that was undone last."""
     with out.workspace() as workspace:
-        done = workspace.redo(keep_dirty=keep_dirty, force=force, preview=preview, expect=expect)
-        return report(out, done)
+        result = workspace.redo(keep_dirty=keep_dirty, force=force, preview=preview, expect=expect)
+        return report(out, result)

@@ -16,22 +16,22 @@ from mulligan.errors import UsageError
 @command(
     "restore",
     examples="""
-mulligan restore @                       everything back to the latest checkpoint
-mulligan restore @1 --preview            what would happen
-mulligan restore 7f3k src/app.py docs    only these
-mulligan restore @ --keep-dirty          spare what is in no checkpoint yet
-mulligan restore 7f3k --to /tmp/then     the files as they were, in another directory
-mulligan undo                            take it back
+mulligan restore @                       the whole project to the latest checkpoint
+mulligan restore @1 --preview            show what would happen
+mulligan restore 7f3k src/app.py docs    only these paths
+mulligan restore @ --keep-dirty          skip files whose content is in no checkpoint
+mulligan restore 7f3k --to /tmp/then     write the files into another directory
+mulligan undo                            undo the restore
 """,
 )
 @click.argument("checkpoint", shell_complete=checkpoint_names)
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(readable=False))
-@click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
-@click.option("--force", is_flag=True, help="Overwrite files even if they are known to be yours.")
+@click.option("--preview", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--keep-dirty", is_flag=True, help="Skip files whose content is in no checkpoint.")
+@click.option("--force", is_flag=True, help="Also overwrite files that you have edited.")
 @click.option(
     "--to", "target", metavar="DIR", type=click.Path(file_okay=False),
-    help="Write the files into DIR instead; nothing in it is deleted.",
+    help="Write the files into DIR instead; delete nothing there.",
 )  # fmt: skip
 def restore(
     out: Output,
@@ -42,22 +42,22 @@ def restore(
     force: bool,
     target: str | None,
 ) -> int:
-    """Bring the project, or some paths of it, back to a checkpoint.
+    """Restore the project, or some of its paths, to a checkpoint.
 
-    What is there now is kept in a safety checkpoint first, and `mulligan undo` brings it back.
-    With --to the project stays as it is. Files that DIR has already, and that differ, are left
-    alone; with --force they are overwritten, and kept in a checkpoint of their own.
+    A safety checkpoint of the current files is taken first; `mulligan undo` restores it. With --to
+    the project stays unchanged. Files in DIR that differ are skipped; --force overwrites them, and
+    first stores them in a checkpoint of their own.
     """
     if target is not None and keep_dirty:
-        raise UsageError("--keep-dirty is about the project's own files; leave it out with --to.")
+        raise UsageError("--keep-dirty and --to are mutually exclusive; leave one out.")
     with out.workspace() as workspace:
         if target is not None:
-            done_there = workspace.restore_to(
+            written = workspace.restore_to(
                 checkpoint, os.path.abspath(target), out.paths(paths), force=force,
                 preview=preview,
             )  # fmt: skip
-            return report_elsewhere(out, done_there)
-        done = workspace.restore(
+            return report_elsewhere(out, written)
+        restored = workspace.restore(
             checkpoint, out.paths(paths), keep_dirty=keep_dirty, force=force, preview=preview
         )
-        return report(out, done)
+        return report(out, restored)

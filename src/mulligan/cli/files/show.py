@@ -25,16 +25,16 @@ from mulligan.core.coverage import decode_path
 @command(
     "show",
     examples="""
-mulligan show @                          the latest checkpoint, and what is in it
-mulligan show @2:src/app.py              a file as it was, exactly
-mulligan show @:.env > .env.before       a guarded file too
+mulligan show @                          the latest checkpoint and its files
+mulligan show @2:src/app.py              the exact bytes of a file
+mulligan show @:.env > .env.before       the bytes of a guarded file
 """,
 )
 @click.argument("name", metavar="CHECKPOINT[:PATH]", shell_complete=checkpoint_names)
 def show(out: Output, name: str) -> None:
-    """Show a checkpoint, or the exact bytes of a file in it. PATH counts from the project's top.
+    """Show a checkpoint, or the exact bytes of a file in it. PATH is relative to the project root.
 
-    On a terminal, control characters of the file are shown as \\x1b.
+    On a terminal, control characters are escaped, as in \\x1b.
     """
     checkpoint, colon, path = name.partition(":")
     with out.workspace() as workspace:
@@ -74,7 +74,7 @@ def show(out: Output, name: str) -> None:
         where = escape_text(excluded.path.decode(errors="surrogateescape"))
         out.say(f"  left out: {where}  {plural(excluded.files, 'file')} {excluded.reason}")
     if found.coverage.guarded:
-        out.say(f"  guarded, so kept all the same: {plural(found.coverage.guarded, 'file')}")
+        out.say(f"  ignored, but guarded: {plural(found.coverage.guarded, 'file')}")
     for each in entries:
         mark = "  (guarded)" if each.guarded else ""
         end = "/" if each.kind == "directory" else ""

@@ -15,7 +15,7 @@ mulligan status --json
 """,
 )
 def status(out: Output) -> None:
-    """Show what changed since the last checkpoint, by whomever and however."""
+    """Show what changed since the last checkpoint."""
     with out.workspace() as workspace:
         found = workspace.status()
     if out.as_json:

@@ -14,30 +14,30 @@ from mulligan.cli.output import Output
     examples="""
 mulligan undo
 mulligan undo --preview
-mulligan undo --further             although the last turn changed nothing
-mulligan undo --expect 41           operation 41, or nothing if another was done since
+mulligan undo --further             skip a last turn that changed nothing
+mulligan undo --expect 41           only if operation 41 is the next to undo
 mulligan undo --keep-dirty
 """,
 )
-@click.option("--preview", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--keep-dirty", is_flag=True, help="Leave files alone that are in no checkpoint yet.")
-@click.option("--force", is_flag=True, help="Overwrite what others have changed since, too.")
-@click.option("--further", is_flag=True, help="Go past a last turn that changed nothing.")
-@click.option("--expect", type=int, metavar="N", help="Take back operation N, or nothing.")
+@click.option("--preview", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--keep-dirty", is_flag=True, help="Skip files whose content is in no checkpoint.")
+@click.option("--force", is_flag=True, help="Also overwrite what others have changed since.")
+@click.option("--further", is_flag=True, help="Skip a last turn that changed nothing.")
+@click.option("--expect", type=int, metavar="N", help="Undo operation N, or fail.")
 def undo(
     out: Output, preview: bool, keep_dirty: bool, force: bool, further: bool, expect: int | None
 ) -> int:
-    """Take back the last operation that changed something; again, one further back.
+    """Undo the last operation that changed something; run it again to undo the one before.
 
-    Whatever else was done since stays, line by line. A checkpoint changes nothing, so undo passes
-    over it. It stops at a turn that changed nothing: right after one, there is nothing to undo.
+    Later changes by others stay, line by line. Checkpoints change nothing, so undo skips them.
+    Right after a turn that changed nothing, undo fails; --further skips that turn.
     """
     with out.workspace() as workspace:
-        done = workspace.undo(
+        result = workspace.undo(
             keep_dirty=keep_dirty,
             force=force,
             preview=preview,
             past_idle_turn=further,
             expect=expect,
         )
-        return report(out, done)
+        return report(out, result)
