@@ -233,6 +233,7 @@ def test_what_a_user_saves_during_restores_is_on_disk_or_in_a_checkpoint(
         (project / name).write_text(f"start of {name[1:]}")
     (project / ".mulliganignore").write_text(".editor\nstop\n")
     met = []
+    rescued: set[str] = set()
     with mulligan.open(project) as workspace:
         accept(workspace.project, rule_files(workspace.project))
         first = workspace.checkpoint()
@@ -246,9 +247,11 @@ def test_what_a_user_saves_during_restores_is_on_disk_or_in_a_checkpoint(
             result = workspace.restore(first.id)
             skipped = {each.path for each in result.skipped}
             assert not skipped & set(result.restored)
-            assert skipped | set(result.restored) == names
+            # Two saves in a row may both meet an exchange: then one of them is a rescued file.
+            assert (skipped | set(result.restored)) - rescued == names
+            rescued |= set(result.rescued)
             if number % 2:
-                met.append(skipped)
+                met.append(skipped - rescued)
     last = saver.stop()
     assert met == [names] * 6
     for name in names:
