@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         SessionPage,
     )
     from mulligan.workspace.results.turns import Step, Turn
+    from mulligan.workspace.snapshot.named_files import GivenFile
     from mulligan.workspace.workspace import Workspace
     from mulligan.workspace.workspace import open_workspace as open
 
@@ -105,18 +106,19 @@ _HOMES = {
         "Session", "SessionPage",
     ),
     "mulligan.workspace.results.turns": ("Step", "Turn"),
+    "mulligan.workspace.snapshot.named_files": ("GivenFile",),
     "mulligan.workspace.workspace": ("Workspace",),
 }  # fmt: skip
 
 __all__ = [
     "Ambiguous", "Approved", "Branch", "Busy", "Changes", "Checkpoint", "Collected", "Corrupt",
     "Coverage", "Discarded", "Edit", "Entry", "EntryPage", "FileChange", "FileDifference",
-    "Finding", "Forgotten", "Kept", "MissingObject", "ModifiedFile", "MulliganError", "Navigation",
-    "NewEntry", "NewerFormat", "NotFound", "NotWritable", "NothingToUndo", "Operation",
-    "OutOfSpace", "PendingFile", "PendingHunk", "PendingStats", "Position", "RefusedRoot", "Reset",
-    "RestoreResult", "Review", "Round", "RoundStatus", "Session", "SessionPage",
-    "Skip", "Status", "Step", "TreeEntry", "Turn", "TurnFile", "TurnStatus", "Unsupported",
-    "UsageError", "Verified", "Workspace", "WouldLoseWork", "__version__", "open",
+    "Finding", "Forgotten", "GivenFile", "Kept", "MissingObject", "ModifiedFile", "MulliganError",
+    "Navigation", "NewEntry", "NewerFormat", "NotFound", "NotWritable", "NothingToUndo",
+    "Operation", "OutOfSpace", "PendingFile", "PendingHunk", "PendingStats", "Position",
+    "RefusedRoot", "Reset", "RestoreResult", "Review", "Round", "RoundStatus", "Session",
+    "SessionPage", "Skip", "Status", "Step", "TreeEntry", "Turn", "TurnFile", "TurnStatus",
+    "Unsupported", "UsageError", "Verified", "Workspace", "WouldLoseWork", "__version__", "open",
 ]  # fmt: skip
 
 

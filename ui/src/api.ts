@@ -16,7 +16,7 @@ import type {
   Excludes,
   FileChange,
   Finding,
-  Found,
+  SearchResult,
   Health,
   HomeSizes,
   JobRow,
@@ -175,7 +175,7 @@ export const api = {
     text("/projects/{project}/checkpoints/{checkpoint}/file", { project, checkpoint }, { path }),
 
   search: (query: SearchQuery, signal?: AbortSignal) =>
-    get<Found>("/search", {}, { ...query, as_you_type: true }, signal),
+    get<SearchResult>("/search", {}, { ...query, as_you_type: true }, signal),
   stats: (query: Params) => get<Stats>("/stats", {}, query),
 
   doctor: (project: string) =>

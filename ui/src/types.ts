@@ -113,25 +113,22 @@ export interface Skip {
   reason: string;
 }
 
-export interface RestorePlan {
-  target: string | null;
-  restored: string[];
-  deleted: string[];
-  skipped: Skip[];
-  dirty: string[];
-  preview?: boolean;
-  root?: string | null;
-}
-
-export interface RestoreResult extends RestorePlan {
+export interface RestoreResult {
   kind: string;
   operation: number | null;
   safety_checkpoint: string | null;
   new_checkpoint: string | null;
+  target: string | null;
   undoes: number | null;
   undoes_kind: string | null;
+  restored: string[];
+  deleted: string[];
+  skipped: Skip[];
+  dirty: string[];
   rescued: string[];
   verified: boolean;
+  preview: boolean;
+  root: string | null;
 }
 
 export interface Navigation {
@@ -326,7 +323,7 @@ export interface Hit {
   snippet: string;
 }
 
-export interface Found {
+export interface SearchResult {
   query: string;
   hits: Hit[];
   total: number | null;

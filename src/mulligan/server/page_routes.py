@@ -29,8 +29,8 @@ TYPES = {
     ".map": "application/json",
 }
 MISSING = (
-    "The page is not part of this build. In a checkout, build it with `python hatch_build.py` "
-    "in the folder ui. Everything else works: see /api/docs.\n"
+    "The page is not part of this build. In a checkout, build it with `python hatch_build.py`. "
+    "Everything else works: see /api/docs.\n"
 )
 
 

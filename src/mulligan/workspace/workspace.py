@@ -101,7 +101,7 @@ class Workspace:
         return self.project.settings
 
     def change_settings(self, values: Mapping[str, Mapping[str, Any]]) -> Settings:
-        """Change the project's settings, by section and name; the user's own settings win."""
+        """Change the project's settings, by section and name; they override the user's."""
         return self.project.change_settings(values)
 
     @cached_property

@@ -1,13 +1,13 @@
 /** The preview of a restore: which files it writes, deletes and skips. */
 
 import { useState } from "preact/hooks";
-import type { RestorePlan } from "../api";
+import type { RestoreResult } from "../api";
 import { count } from "../format";
 import { Path } from "./small";
 
 const MAX_SHOWN_PATHS = 40;
 
-export function Plan({ plan }: { plan: RestorePlan }) {
+export function Plan({ plan }: { plan: RestoreResult }) {
   const dirty = new Set(plan.dirty);
   if (!hasChanges(plan) && !plan.skipped.length) return <NoChange />;
   return (
@@ -55,7 +55,7 @@ export function NoChange() {
 }
 
 /** Return true if the plan writes or deletes any file. */
-export function hasChanges(plan: RestorePlan): boolean {
+export function hasChanges(plan: RestoreResult): boolean {
   return plan.restored.length > 0 || plan.deleted.length > 0;
 }
 

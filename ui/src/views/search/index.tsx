@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, type Found, type Hit } from "../../api";
+import { api, type SearchResult, type Hit } from "../../api";
 import { count } from "../../format";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icons";
@@ -235,7 +235,7 @@ interface Filters {
 }
 
 function useSearch(filters: Filters, key: string) {
-  const [results, setFound] = useState<Found | null>(null);
+  const [results, setResults] = useState<SearchResult | null>(null);
   const [problem, setProblem] = useState<Error | null>(null);
   const [loading, setLoading] = useState(true);
   const load = async (offset: number, signal: AbortSignal | undefined) => {
@@ -249,14 +249,14 @@ function useSearch(filters: Filters, key: string) {
   useEffect(() => {
     const control = new AbortController();
     if (!filters.q && !filters.path) {
-      setFound(null);
+      setResults(null);
       return undefined;
     }
     setLoading(true);
     const timer = window.setTimeout(() => {
       load(0, control.signal).then(
         (page) => {
-          setFound(page);
+          setResults(page);
           setProblem(null);
           setLoading(false);
         },
@@ -274,7 +274,7 @@ function useSearch(filters: Filters, key: string) {
   }, [key]);
   const more = () =>
     void load(results?.hits.length ?? 0, undefined).then(
-      (page) => setFound((old) => old && { ...page, hits: [...old.hits, ...page.hits] }),
+      (page) => setResults((old) => old && { ...page, hits: [...old.hits, ...page.hits] }),
       (failure) => setProblem(failure as Error),
     );
   return { results, problem, more, loading };
