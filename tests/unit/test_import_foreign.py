@@ -204,7 +204,7 @@ def test_an_imported_entry_s_tree_may_be_any_text(project: Path, mulligan_home: 
         ids = [entry.id for entry in workspace.sessions.transcript(session.id).entries]
         assert ids == ["u1", "s1", "s2", "u2"]
         for id in ids:
-            with pytest.raises(NotFound, match="No checkpoint says"):
+            with pytest.raises(NotFound, match="No checkpoint holds the files"):
                 workspace.sessions.goto(id, session=session.id, force=True)
 
 
