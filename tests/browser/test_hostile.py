@@ -189,5 +189,5 @@ def test_an_entry_that_cannot_be_drawn_takes_no_other_along(
         agent.says("After")
         agent.ends()
     tab = open_tab(fresh, f"/p/{fresh.project}/session?id={agent.session}")
-    for text in ("Before", "After", "its own words", "This entry could not be drawn"):
+    for text in ("Before", "After", "its own words", "This entry could not be shown"):
         expect(tab.locator(".timeline").get_by_text(text)).to_be_visible()
