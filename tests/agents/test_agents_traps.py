@@ -182,7 +182,7 @@ def test_the_command_that_goto_prints_goes_on_with_the_conversation(user: User) 
 
         said = user.ran("goto", second["entry"]).stderr
         assert task.files(user.project) == after_first
-        command = said.partition("To go on with the conversation: `")[2].partition("`")[0]
+        command = said.partition("To continue the conversation: `")[2].partition("`")[0]
         program, *words = shlex.split(command)
         assert program == user.agent.program.name
         # As it stands there, but without a screen.
