@@ -550,3 +550,21 @@ def test_names_that_are_not_text_are_named_in_a_step(
     assert len(step.added) == 1
     workspace.review.discard(paths=list(step.added))
     assert list(project.iterdir()) == []
+
+
+def test_an_exception_in_a_turn_block_interrupts_the_turn_and_is_raised(
+    project: Path, workspace: Workspace, session: str
+) -> None:
+    def divide() -> None:
+        with workspace.sessions.turn(session, "Divide"):
+            (project / "a").write_text("changed\n")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        divide()
+    assert workspace.sessions.get(session).status == "stopped"
+    (step,) = workspace.sessions.transcript(session, types=("step_snapshot",)).entries
+    assert step.data is not None and step.data["interrupted"] is True
+    with workspace.sessions.turn(session, "Once more"):
+        (project / "a").write_text("again\n")
+    assert workspace.sessions.get(session).status == "waiting_input"

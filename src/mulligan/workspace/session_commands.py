@@ -246,7 +246,7 @@ class SessionCommands:
         try:
             yield begun
         except BaseException:
-            self.end_turn(begun.session, status="error", interrupted=True)
+            self.end_turn(begun.session, status="stopped", interrupted=True)
             raise
         self.end_turn(begun.session)
 
