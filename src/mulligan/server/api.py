@@ -139,7 +139,7 @@ def route(hub: Registry, endpoint: Endpoint) -> Route:
         return written(found)
 
     def in_thread(**given: Any) -> Response:
-        """The verb, and the writing of its answer, for which nobody else has to wait."""
+        """Run the verb and encode its answer, off the event loop."""
         return written(endpoint.verb(**given))
 
     def written(found: Any) -> Response:

@@ -1,4 +1,4 @@
-"""Review: what agents did and nobody has decided on yet, and the decisions."""
+"""Endpoints of the review: list pending changes, keep or undo them."""
 
 from __future__ import annotations
 

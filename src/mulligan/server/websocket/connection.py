@@ -262,7 +262,7 @@ class Allowance:
 
 
 def _address(content: Any) -> tuple[str | None, str]:
-    """Whom an answer is for, as far as that can be told."""
+    """Return the request id and channel to answer, as far as the message has them."""
     if not isinstance(content, dict):
         return None, ""
     id, channel = content.get("id"), content.get("channel")

@@ -14,16 +14,16 @@ from mulligan.workspace.snapshot.holding import last_seen
 
 
 def observe(project: OpenProject, *, acting: int | None = None) -> None:
-    """Puts what happened to the disk to account now, while it is known whose doing it is."""
+    """Scan now, and attribute changes while their author is known."""
     with project.locked():
         if views.live(project.journal):
             _note(project, acting=acting)
 
 
 def include_paths(project: OpenProject, paths: Collection[bytes]) -> None:
-    """From now on these paths are kept wherever they lie.
+    """Keep these paths from now on, whatever the ignore rules say.
 
-    What one holds that was out of scope until now is nobody's new work.
+    Content that was out of scope until now is attributed to no session.
     """
     with project.locked():
         forced = set(always_included.paths(project.journal))
@@ -31,7 +31,7 @@ def include_paths(project: OpenProject, paths: Collection[bytes]) -> None:
         live = bool(views.live(project.journal))
         there = _out_of_view(project, paths, new, last_seen(project))
         if there and live:
-            # First what is new and in scope: that is the work of whoever is at work.
+            # First attribute what is new and in scope: that is the work of the open turn.
             there = _out_of_view(project, there, new, _note(project))
         latest = checkpoints.latest(project.journal)
         since = checkpoints.position(project.journal, latest.id) if latest is not None else 0
@@ -43,7 +43,7 @@ def include_paths(project: OpenProject, paths: Collection[bytes]) -> None:
 def on_disk_not_in_tree(
     project: OpenProject, paths: Iterable[bytes], tree: bytes | None
 ) -> list[bytes]:
-    """Those of the paths that are on the disk and not in a tree."""
+    """Return the paths that are on the disk and not in a tree."""
     found = [
         path for path in paths if path and (tree is None or find(tree, path, project.load) is None)
     ]
@@ -54,8 +54,7 @@ def on_disk_not_in_tree(
 def _out_of_view(
     project: OpenProject, paths: Iterable[bytes], new: Collection[bytes], tree: bytes | None
 ) -> list[bytes]:
-    """Those that hold what a tree does not: a folder that is in it, and was not asked for until
-    now, may."""
+    """Return paths that hold content which a tree lacks; a newly included folder may."""
     found = on_disk_not_in_tree(project, paths, tree)
     if tree is None:
         return found
@@ -66,7 +65,7 @@ def _out_of_view(
 def _note(
     project: OpenProject, *, came_into_view: Collection[bytes] = (), acting: int | None = None
 ) -> bytes:
-    """Puts what happened to the disk to account; gives the tree that it holds."""
+    """Attribute changes since the last scan; return the scanned tree."""
     with observing(project, came_into_view=came_into_view, acting=acting) as now:
         now.commit()
         if now.standing.moved:
@@ -77,7 +76,7 @@ def _note(
 
 
 def take_safety_checkpoint(project: OpenProject, message: str) -> None:
-    """A checkpoint of what the disk holds, whoever's it is."""
+    """Take a checkpoint of the disk, whatever the author of its changes."""
     with observing(project) as now:
         now.commit()
         with project.journal.writing() as db:

@@ -78,7 +78,7 @@ def redo(
 
 
 def _check_no_open_work(project: OpenProject, expect: int) -> None:
-    """Raises if an open turn has changed files: they would be taken back first."""
+    """Raise if an open turn has changed files: an undo would take those back first."""
     for number, _view in _open_work(project):
         session = sessions.by_number(project.journal, number)
         raise WouldLoseWork(
